@@ -1,0 +1,54 @@
+# make apply: the main job, from nothing to a verified environment.   make test: every check of this repository.
+# Needs Python 3.11 or newer and make; everything else is put into .venv and .cache here.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+LOCAL := TMPDIR=$(CURDIR)/.cache/tmp UV_CACHE_DIR=$(CURDIR)/.cache/uv PIP_CACHE_DIR=$(CURDIR)/.cache/pip HF_HOME=$(CURDIR)/.cache/hf \
+	XDG_DATA_HOME=$(CURDIR)/.cache/share UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
+PYTEST_ARGS ?=
+
+.PHONY: apply test check bench facts docs clean
+
+apply: $(VENV)/.installed
+	$(BIN)/provision apply specs/quickstart.yaml --yes
+
+test: $(VENV)/.developed
+	@mkdir -p .cache/tmp
+	$(LOCAL) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(LOCAL) $(MAKE) --no-print-directory check
+
+check: $(VENV)/.developed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.developed
+	@mkdir -p .cache/tmp
+	$(LOCAL) $(BIN)/python -m benchmarks
+
+# What is generated and kept under version control; a test fails when it is stale.
+facts: $(VENV)/.developed
+	$(BIN)/python support/compile_facts.py
+
+schema: $(VENV)/.developed
+	$(BIN)/provision schema > docs/spec.schema.json
+
+clean:
+	rm -rf $(VENV) .cache dist
+
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer was found; name one: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
