@@ -1,0 +1,27 @@
+"""The one door to templates/ and specs/: inside the wheel, or at the repository's root in an editable install."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_BUILTIN = "specs/builtin"
+
+
+def asset(name: str) -> Path:
+    """Return the path of an asset such as "templates/report.html.j2"; raise FileNotFoundError when this installation lacks it."""
+    for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent):
+        if (root / name).is_file():
+            return root / name
+    raise FileNotFoundError(f"this installation of provision lacks {name}: reinstall it")
+
+
+def builtin_names() -> tuple[str, ...]:
+    """Return the names of the profiles that `extends: builtin:NAME` may name, sorted."""
+    folders = [root / _BUILTIN for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent)]
+    return tuple(sorted(path.stem for folder in folders if folder.is_dir() for path in folder.glob("*.yaml")))
+
+
+def builtin(name: str) -> Path:
+    """Return the path of the profile `name`; raise FileNotFoundError when there is none."""
+    return asset(f"{_BUILTIN}/{name}.yaml")

@@ -1,0 +1,240 @@
+"""All we ever ask of or do to the world: what a Reader can tell, and the closed set of effects a World performs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+Tell = Callable[[str], None]
+"""Receives one line of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A CPython found on this machine: full version such as "3.11.7" and absolute path."""
+
+    version: str
+    path: Path
+
+    @property
+    def minor(self) -> str:
+        """Major and minor version, such as "3.11"."""
+        return ".".join(self.version.split(".")[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreters:
+    """What was found for one Python version: the one to use, all that exist, and whether uv could fetch it."""
+
+    wanted: str
+    chosen: Interpreter | None
+    found: tuple[Interpreter, ...]
+    fetchable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A named index that a project binds packages to, at its canonical address.
+
+    `flavour` is the local version label of its wheels ("cpu", "cu128"), None for an index of another kind. A local folder may stand in for such an index
+    when it holds a wheel of every one of `packages` in that flavour for every one of `platforms`.
+    """
+
+    name: str
+    url: str
+    flavour: str | None = None
+    packages: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the environments that count.
+
+    `bindings` holds (package, index name, environment marker or ""); `environments` are PEP 508 markers, one a platform.
+    """
+
+    python: str
+    requires_python: str
+    requirements: tuple[str, ...]
+    indexes: tuple[Index, ...] = ()
+    bindings: tuple[tuple[str, str, str], ...] = ()
+    environments: tuple[str, ...] = ()
+    exclude_newer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """Where an index is on this machine: its address ("" for uv's own default), and the wheels that stand in for it, if any do."""
+
+    name: str
+    url: str
+    wheels: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where packages come from on this machine: the default index, the named ones, further wheels, and what a person should know about that."""
+
+    default: IndexSource
+    named: tuple[IndexSource, ...] = ()
+    wheels: tuple[Path, ...] = ()
+    links: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One locked package as an installer needs it: canonical name, exact version, the index it is bound to (None: the default one), sha256 of every file."""
+
+    name: str
+    version: str
+    index: str | None
+    hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What uv answered: its lock (TOML) with the dependency graph, and the PEP 751 export; `indexes` maps addresses in them to index names."""
+
+    graph: str
+    pylock: str
+    indexes: Mapping[str, str]
+    sources: Sources
+
+
+# The effects. Each names everything it needs; performing one twice is safe.
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPython:
+    """Let uv fetch a managed CPython of this minor version."""
+
+    minor: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateVenv:
+    """Make an empty virtual environment at `path` with an interpreter of this minor version, in place of anything there."""
+
+    path: Path
+    minor: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPackages:
+    """Install exactly these pins, wheels only, every file checked against its hash."""
+
+    environment: Path
+    minor: str
+    pins: tuple[Pin, ...]
+    indexes: tuple[Index, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Write a file in one step (temporary file, fsync, rename)."""
+
+    path: Path
+    content: str | bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class MakeFolder:
+    """Make a folder and its parents."""
+
+    path: Path
+    mode: int = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTree:
+    """Remove a folder of ours and all it holds; nothing happens when it is gone already."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PointLink:
+    """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
+
+    path: Path
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunProbe:
+    """Run the probe in an environment; its report appears at `report`. `environment` is added to the caller's."""
+
+    python: Path
+    parcel: Path
+    expectations: Path
+    report: Path
+    timeout_s: int
+    environment: tuple[tuple[str, str], ...] = ()
+    only: tuple[str, ...] = ()
+
+
+Effect = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
+
+
+class Reader(Protocol):
+    """What may be asked of the world without changing it."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables of the calling process."""
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return the content of a regular file.
+
+        Raises WorldError when it is missing, no regular file, not readable, or longer than `limit` bytes.
+        """
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether something is at `path`; a link whose end is gone counts as nothing."""
+
+    def entries(self, path: Path) -> tuple[str, ...]:
+        """Return the sorted names in a folder; () when there is none."""
+
+    def writable(self, path: Path) -> bool:
+        """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
+
+    def interpreters(self, minor: str) -> Interpreters:
+        """Return what Pythons this machine has, and which one fits."""
+
+    def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
+        """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
+
+    def platform(self) -> str:
+        """Return this machine's platform, such as "linux-x86_64"."""
+
+    def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return those Debian packages that are not installed; None where that cannot be told (no dpkg)."""
+
+
+class World(Reader, Protocol):
+    """The outside, for commands that change it."""
+
+    def resolve(self, project: Project, tell: Tell) -> Resolution:
+        """Resolve a project to one set of versions.
+
+        Raises LockError with uv's derivation when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        """Perform one effect; raises WorldError (NetworkError) with the reason and the way out."""
+
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
+        """Run a program in the foreground with the caller's terminal and return its exit code (128 + signal when killed)."""
+
+    def free_bytes(self, path: Path) -> int:
+        """Return the free space where `path` lies or will lie."""
+
+    def now(self) -> str:
+        """Return the time as 2026-11-20T12:00:00Z."""
+
+    def token(self) -> str:
+        """Return 32 fresh random hexadecimal digits."""

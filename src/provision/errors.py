@@ -1,0 +1,63 @@
+"""Our exceptions: what stops a command, with the exit code and the way out.
+
+    ProvisionError          exit 2   could not be asked
+    ├── UsageError          exit 2   the words on the command line do not fit
+    ├── SourceError         exit 2   the spec's text cannot be read at all
+    ├── Refused             exit 2   asked for something this version or this place does not do
+    ├── WorldError          exit 2   disk, network, interpreter or program in the way
+    │   └── NetworkError    exit 2   an index could not be reached
+    ├── StateError          exit 2   the ledger is damaged, foreign or locked
+    ├── LockError           exit 1   what was asked does not hold: no set of versions, stale or damaged lock
+    └── Failed              exit 1   the answer is no: findings, failed verification
+A finding about a spec is a `Diagnostic`, a value, never an exception.
+"""
+
+from __future__ import annotations
+
+
+class ProvisionError(Exception):
+    """A problem that a person can act on: `what` happened, `why`, and the way out in `hint`."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, why: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+
+
+class UsageError(ProvisionError):
+    """The words on the command line do not fit together."""
+
+
+class SourceError(ProvisionError):
+    """The text of a spec or configuration file cannot be read."""
+
+
+class Refused(ProvisionError):
+    """Something was asked that is not done here, or not without a yes."""
+
+
+class WorldError(ProvisionError):
+    """Disk, permissions, an interpreter or another program stands in the way."""
+
+
+class NetworkError(WorldError):
+    """An index or service could not be reached."""
+
+
+class StateError(ProvisionError):
+    """The ledger in .provision/ is damaged, foreign, of a newer version, or held by another process."""
+
+
+class LockError(ProvisionError):
+    """No set of versions satisfies the spec, or the lock file is missing, stale or damaged."""
+
+    exit_code = 1
+
+
+class Failed(ProvisionError):
+    """What was asked does not hold."""
+
+    exit_code = 1

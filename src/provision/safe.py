@@ -1,0 +1,41 @@
+"""Foreign text made harmless: control and direction characters shown as escapes, secrets replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_SHAPES = re.compile(
+    r"hf_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_\-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|sk-[A-Za-z0-9_\-]{20,}|AKIA[A-Z0-9]{16}"
+    r"|ya29\.[A-Za-z0-9_\-]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+)
+_USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
+REDACTED = "***"
+
+
+def safe(text: str) -> str:
+    """Return `text` with control, bidirectional and zero-width characters written as escapes; newline and tab stay."""
+    return _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
+
+
+def safe_line(text: str) -> str:
+    """Return `text` as one harmless line: newlines and tabs are escaped too."""
+    return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return `text` without the given secret values, well-known token shapes, and user names or passwords in URLs."""
+    for value in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
+        text = text.replace(value, REDACTED)
+    return _USERINFO.sub(REDACTED + "@", _SHAPES.sub(REDACTED, text))
+
+
+def looks_secret(value: str) -> bool:
+    """Tell whether `value` has the shape of a well-known token or private key (published prefixes of the services)."""
+    return _SHAPES.search(value) is not None
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
