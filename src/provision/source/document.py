@@ -1,0 +1,113 @@
+"""A spec as it was written: its data, and where each value of it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.diagnostics import At, Diagnostic, Fix, Related, Route, Span, Where
+from provision.source import editing
+from provision.source.nodes import Mapping as MappingNode
+from provision.source.nodes import Scalar
+from provision.source.placing import Placed
+from provision.source.text import Stretch, Text
+
+_REFERENCE = re.compile(r"|projects/[^/]+/secrets/[^/]+/versions/[0-9a-z]+|[A-Z][A-Z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One document of a spec file.
+
+    `path` is the file as it was named, `name` how it is shown, `root` the folder that `extends` may not leave, `document` its number in the file (0-based).
+    `data` is what the document means, with all that it extends; None when its text is too broken to mean anything, and then `diagnostics` says why.
+    `texts` holds the spec's file and all that it extends, by the names they are shown by; `tree` is the merged values.
+    """
+
+    path: Path
+    name: str
+    root: Path
+    document: int
+    texts: Mapping[str, Text]
+    tree: Placed | None
+    diagnostics: tuple[Diagnostic, ...]
+    data: dict[str, Any] | None
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The decoded text of every file by the name it is shown by, without byte order marks; offsets count in these."""
+        return {name: text.content for name, text in self.texts.items()}
+
+    def span(self, where: Where) -> Span:
+        """Return where in which file something stands; a route that does not exist falls back to the deepest part of it that does.
+
+        The key of the whole document is its first key. Of a collection the whole stretch is returned, which may be many lines.
+        """
+        if isinstance(where, Span):
+            return where
+        if self.tree is None:
+            return self.texts[self.name].span(0, 0)
+        passed = self.tree.walk(where.route)
+        last = passed[-1]
+        # A missing last part of a route is best shown at the key that should hold it.
+        at_key = where.at is At.KEY and len(passed) == len(where.route) + 1
+        return (_key(last, passed) if at_key else last.at).span
+
+    def related(self, where: Where) -> tuple[Related, ...]:
+        """Return the further places of a value that came through an alias, a merge key or both: the anchor, the use, the merge."""
+        if isinstance(where, Span) or self.tree is None:
+            return ()
+        return tuple(Related(place.span, text) for place, text in self.tree.walk(where.route)[-1].origins)
+
+    def text(self, route: Route) -> str | None:
+        """Return a scalar as its author wrote it, quotes resolved (`3.10`, not 3.1); None when there is no scalar at `route`."""
+        node = self._scalar(route)
+        return None if node is None else node.value
+
+    def is_plain(self, route: Route) -> bool:
+        """Tell whether there is a scalar without quotes at `route`."""
+        node = self._scalar(route)
+        return node is not None and node.style == ""
+
+    def is_own(self, route: Route) -> bool:
+        """Tell whether the value at `route` stands in this file and no other value shares its text, so that a fix may change it."""
+        return editing.own(self._subject, route) is not None
+
+    def file(self, route: Route) -> str:
+        """Return the name of the file that holds the value at `route`, or the deepest part of it that exists."""
+        return self.name if self.tree is None else self.tree.walk(route)[-1].at.text.name
+
+    def written_secrets(self) -> tuple[str, ...]:
+        """Return the texts that stand where a secret should be named, for whoever shows lines of the spec to leave out."""
+        found = None if self.tree is None else self.tree.find(("secrets",))
+        return () if found is None else tuple(text for text in found.texts() if not _REFERENCE.fullmatch(text))
+
+    def edited(self, fixes: Iterable[Fix]) -> dict[str, str]:
+        """Return the new text, byte order mark included, of each file that the fixes change: none, or this spec's own."""
+        return edited_together((self, fix) for fix in fixes)
+
+    @property
+    def _subject(self) -> editing.Subject:
+        return editing.Subject(self.texts[self.name], self.tree)
+
+    def _scalar(self, route: Route) -> Scalar | None:
+        found = None if self.tree is None else self.tree.find(route)
+        return found.node if found is not None and isinstance(found.node, Scalar) else None
+
+
+def edited_together(fixes: Iterable[tuple[Source, Fix]]) -> dict[str, str]:
+    """Return the new texts for fixes that belong to several documents of one file, or to several files."""
+    return editing.edited((source._subject, fix) for source, fix in fixes)
+
+
+def _key(placed: Placed, passed: tuple[Placed, ...]) -> Stretch:
+    """Return where the key of the last value stands; an item of a list has none and stands for itself, the document has its first key."""
+    if placed.key is not None:
+        return placed.key
+    if len(passed) == 1 and isinstance(placed.node, MappingNode) and placed.node.entries:
+        first = placed.node.entries[0].key
+        return Stretch(first.text, first.start, first.end)
+    return placed.at

@@ -1,0 +1,115 @@
+"""Errors of pydantic, each with the route of the value that it is about."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from provision.diagnostics import At, Place, Route
+from provision.safe import redact
+from provision.source.document import Source
+from provision.source.shapes import target_models
+from provision.source.wording import FORMATS, dotted
+from provision.spec import Spec
+
+TEXT = "string_type"
+"""What pydantic calls a value that should be a text."""
+SHOWN = 60
+"""Code points of a value that a message repeats at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One error of pydantic: `route` is what exists of its place, `rest` what does not (a missing key, a member of a union), `value` the data there."""
+
+    source: Source
+    data: dict[str, Any]
+    type: str
+    route: Route
+    at: At
+    rest: tuple[str | int, ...]
+    value: Any
+    message: str
+    context: Mapping[str, Any]
+
+    @property
+    def where(self) -> Place:
+        """The place of the value, or of its key."""
+        return Place(self.route, self.at)
+
+    @property
+    def name(self) -> str:
+        """The route in words."""
+        return dotted(self.route)
+
+    @property
+    def private(self) -> bool:
+        """Whether the value must not be repeated: it may be a secret."""
+        return self.route[:1] in (("env",), ("secrets",)) or (isinstance(self.value, str) and redact(self.value) != self.value)
+
+    @property
+    def shown(self) -> str:
+        """The value as its author wrote it, " `3.10`", or nothing where it must not be repeated or is no scalar."""
+        text = self.source.text(self.route)
+        if text is None or self.private or not text:
+            return ""
+        return f" `{text if len(text) <= SHOWN else text[:SHOWN] + '…'}`"
+
+
+def located(source: Source, data: dict[str, Any], error: ValidationError) -> list[Problem]:
+    """Return the errors of pydantic, located."""
+    return [_located(source, data, detail) for detail in error.errors(include_url=False, include_input=False)]
+
+
+def quotable(problems: list[Problem]) -> dict[Route, str]:
+    """Return the routes of plain scalars that should be text: with "" where quotes make them right, else with an example of what would be.
+
+    All of them are put in quotes at once, and the spec is asked again.
+    """
+    texts = {problem.route: problem.source.text(problem.route) for problem in problems if problem.type == TEXT and problem.source.is_plain(problem.route)}
+    routes = {route: text for route, text in texts.items() if text}
+    if not routes:
+        return {}
+    source, data = problems[0].source, copy.deepcopy(problems[0].data)
+    for route, text in routes.items():
+        holder: Any = data
+        for part in route[:-1]:
+            holder = holder[part]
+        holder[route[-1]] = text
+    examples = dict.fromkeys(routes, "")
+    try:
+        Spec.model_validate(data)
+    except ValidationError as error:
+        for problem in located(source, data, error):
+            if problem.route in examples:
+                examples[problem.route] = FORMATS.get(str(problem.context.get("pattern")), ("", '"text"'))[1]
+    return examples
+
+
+def _located(source: Source, data: dict[str, Any], detail: ErrorDetails) -> Problem:
+    """Return an error of pydantic with the route of the value that it is about.
+
+    Behind ("targets", NAME) pydantic names the kind of the target; names of union members, and of fields that a short form stands for, come last.
+    """
+    loc = detail["loc"]
+    if loc[:1] == ("targets",) and len(loc) > 2 and loc[2] in _KINDS:
+        loc = (*loc[:2], *loc[3:])
+    value: Any = data
+    route: list[str | int] = []
+    for part in loc:
+        inside = (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int) and part < len(value))
+        if not inside:
+            break
+        value = value[part]
+        route.append(part)
+    rest = loc[len(route) :]
+    at = At.KEY if rest[:1] == ("[key]",) else At.VALUE
+    return Problem(source, data, detail["type"], tuple(route), at, rest, value, detail["msg"], detail.get("ctx", {}))
+
+
+_KINDS = frozenset(target_models())

@@ -1,0 +1,92 @@
+"""The tree of values that a document means: aliases followed, merges flattened, each value with the place it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Map
+from dataclasses import dataclass, field
+from typing import Any
+
+from provision.diagnostics import Route
+from provision.source.nodes import Alias, Item, Mapping, Node, Scalar, Sequence, stretch, target
+from provision.source.text import Stretch
+
+Origin = tuple[Stretch, str]
+"""A further place that has to do with a value, and what it has to do with it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """One value of the spec.
+
+    `at` is where it is used (an alias's own site), `key` where its key stands. What is `shared` stands under an anchor, an alias or a merge key:
+    a change of its text would change other values too.
+    """
+
+    node: Node
+    at: Stretch
+    key: Stretch | None = None
+    shared: bool = False
+    origins: tuple[Origin, ...] = ()
+    children: Map[str | int, Placed] = field(default_factory=dict)
+
+    def walk(self, route: Route) -> tuple[Placed, ...]:
+        """Return the values along `route`, this one first, as far as it exists."""
+        passed = [self]
+        for part in route:
+            child = passed[-1].children.get(part)
+            if child is None:
+                break
+            passed.append(child)
+        return tuple(passed)
+
+    def find(self, route: Route) -> Placed | None:
+        """Return the value at `route`, None when there is none."""
+        passed = self.walk(route)
+        return passed[-1] if len(passed) == len(route) + 1 else None
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts of all scalars in the value."""
+        if isinstance(self.node, Scalar):
+            return (self.node.value,)
+        return tuple(text for child in self.children.values() for text in child.texts())
+
+    def data(self) -> Any:
+        """Return the value as plain Python data."""
+        if isinstance(self.node, Scalar):
+            return self.node.resolved
+        if isinstance(self.node, Sequence):
+            return [child.data() for child in self.children.values()]
+        return {key: child.data() for key, child in self.children.items()}
+
+
+def place(item: Item, key: Stretch | None = None, *, shared: bool = False, origins: tuple[Origin, ...] = ()) -> Placed:
+    """Return the tree of `item`; its size is bounded by the weight that the composer allows."""
+    node = target(item)
+    inner = origins
+    if isinstance(item, Alias):
+        origins = ((stretch(node), f"&{item.name} is set here"), *origins)
+        inner = ((stretch(item), f"used here, as *{item.name}"), *inner)
+    shared = shared or node.anchored or isinstance(item, Alias)
+    children: dict[str | int, Placed] = {}
+    if isinstance(node, Sequence):
+        children = {index: place(child, shared=shared, origins=inner) for index, child in enumerate(node.items)}
+    elif isinstance(node, Mapping):
+        children = {
+            entry.key.value: place(entry.value, stretch(entry.key), shared=shared or entry.key.anchored, origins=inner)
+            for entry in node.entries
+            if not entry.merges
+        }
+        for part in _merged(node):
+            merged = place(part, shared=True, origins=((stretch(part), "merged in here"), *origins))
+            for name, child in merged.children.items():
+                children.setdefault(name, child)
+    return Placed(node, stretch(item), key, shared, origins, children)
+
+
+def _merged(node: Mapping) -> list[Item]:
+    parts: list[Item] = []
+    for entry in node.entries:
+        if entry.merges:
+            value = target(entry.value)
+            parts += value.items if isinstance(value, Sequence) else (entry.value,)
+    return [part for part in parts if isinstance(target(part), Mapping)]

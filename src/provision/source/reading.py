@@ -1,0 +1,58 @@
+"""A spec file into its documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from provision.diagnostics import Diagnostic
+from provision.effects import Reader
+from provision.errors import SourceError, WorldError
+from provision.source.composing import Document, compose
+from provision.source.document import Source
+from provision.source.extending import LARGEST_FILE, Chain, Origin
+from provision.source.placing import place
+from provision.source.text import Text, decoded
+
+ROOT_MARKS = ("provision.toml", "pyproject.toml", ".git")
+
+
+def read(path: Path, reader: Reader) -> tuple[Source, ...]:
+    """Return the documents of a spec file, at least one; everything wrong with its text is in their diagnostics.
+
+    Raises SourceError when there is no text at all: the file is missing, a folder, not readable or larger than 1 MiB, or PyYAML lacks libyaml.
+    """
+    if not yaml.__with_libyaml__:
+        raise SourceError(
+            "PyYAML was installed without libyaml", why="specs are read by libyaml alone", hint="pip install --force-reinstall --only-binary :all: pyyaml"
+        )
+    try:
+        raw = reader.read(path, LARGEST_FILE)
+    except WorldError as error:
+        raise SourceError(error.what, why=error.why, hint=error.hint or "name a spec file, as in: provision lint spec.yaml") from error
+    text, problems = decoded(str(path), raw)
+    root = _root(path.parent.resolve(), reader)
+    if problems:
+        return (Source(path, text.name, root, 0, {text.name: text}, None, problems, None),)
+    chain = (text, root, len(raw))
+    return tuple(_source(path, index, document, chain, reader) for index, document in enumerate(compose(text)))
+
+
+def _source(path: Path, index: int, document: Document, chain: tuple[Text, Path, int], reader: Reader) -> Source:
+    text, root, size = chain
+    if document.root is None:
+        return Source(path, text.name, root, index, {text.name: text}, None, document.diagnostics, None)
+    origin = Origin(text.name, path.parent.resolve() / path.name)
+    met = Chain(root, reader, {text.name: text}, [origin], size)
+    tree = met.extended(place(document.root))
+    diagnostics: tuple[Diagnostic, ...] = (*document.diagnostics, *met.diagnostics)
+    return Source(path, text.name, root, index, met.texts, tree, diagnostics, tree.data())
+
+
+def _root(folder: Path, reader: Reader) -> Path:
+    """Return the nearest folder, from `folder` upwards, that marks a project; `folder` itself when none does."""
+    for candidate in (folder, *folder.parents):
+        if any(reader.exists(candidate / mark) for mark in ROOT_MARKS):
+            return candidate
+    return folder
