@@ -1,0 +1,69 @@
+"""The card is too old for the precision that is declared.
+
+## What it does
+
+Compares the compute capability of the card with what the precision needs: bf16 and tf32 8.0 (Ampere), fp8 8.9 (Ada, Hopper).
+
+## Why
+
+On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes, because bf16 is emulated there: training runs and crawls. tf32 is refused with a ValueError, and
+fp8 products do not run at all.
+
+## How to fix
+
+Declare fp16 on cards before Ampere, or take a newer card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.versions import ordered
+from provision.rules.devices import devices
+from provision.rules.rule import Case, Example, Rule, seen
+from provision.spec import Precision
+
+NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
+"""Lowest compute capability with tensor cores for the format (NVIDIA, CUDA C++ Programming Guide, arithmetic throughput and feature tables)."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each known card that is below what the precision needs."""
+    precision = case.spec.training.precision
+    needed = NEEDS.get(precision)
+    if needed is None:
+        return
+    for route, gpu in {device.gpu_route: device.gpu for device in devices(case)}.items():
+        card = case.facts.card(gpu.type)
+        if card is None or ordered(card.cc) >= ordered(needed):
+            continue
+        yield RULE.found(
+            f"precision: {precision.value} needs compute capability {needed}, and {gpu.type} has {card.cc}",
+            ("training", "precision"),
+            severity=Severity.WARNING if precision is Precision.BF16 or card.evidence.confidence == "low" else None,
+            why="bf16 is emulated there and slow, although torch reports it as supported." if precision is Precision.BF16 else "It does not run on that card.",
+            way_out="write precision: fp16, or take a newer card",
+            related=(seen(route, "card asked for here"),),
+        )
+
+
+RULE = Rule(
+    id="GPU004",
+    name="precision-beyond-card",
+    severity=Severity.ERROR,
+    summary="The card is too old for the precision.",
+    sources=("NVIDIA, CUDA C++ Programming Guide", "lm-sys/FastChat#1191", "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n', "bf16"),
+        Example('gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n', "fp8"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\ntargets: {colab: {kind: colab, gpu: T4}}\n', "tf32"),
+    ),
+    good=(
+        Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
+        Example('gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),
+    ),
+)

@@ -1,0 +1,73 @@
+"""Package lines: where they stand, and how one is written anew."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from provision.diagnostics import Place, Replace, Route
+from provision.rules.rule import Case
+from provision.spec import Package
+
+LONGEST_BOUNDS = 256
+"""Characters: comparing takes time with the square of the number of clauses, and no requirement that a person wrote is longer. Our choice."""
+_BARE = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
+
+
+def lines(case: Case) -> Iterator[tuple[Route, Package]]:
+    """Yield every package with the route of its line."""
+    for index, package in enumerate(case.spec.packages):
+        yield ("packages", index), package
+
+
+def line(case: Case, name: str) -> tuple[Route, Package] | None:
+    """Return the first line of a package, or None when it is not listed."""
+    key = canonicalize_name(name)
+    return next(((route, package) for route, package in lines(case) if package.key == key), None)
+
+
+def renamed(case: Case, route: Route, package: Package, name: str) -> Replace:
+    """Return the edit that gives the package another name and leaves the rest of its line alone."""
+    text = case.source.text(route)
+    if text is None:
+        return Replace(Place((*route, "name")), name)
+    return Replace(Place(route), scalar(name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)))
+
+
+def bounded(case: Case, route: Route, package: Package, version: str) -> Replace:
+    """Return the edit that gives the package other version specifiers."""
+    text = case.source.text(route)
+    if text is None:
+        return Replace(Place((*route, "version")), json.dumps(version))
+    extras = f"[{','.join(package.extras)}]" if package.extras else ""
+    marker = f" ; {package.marker}" if package.marker else ""
+    return Replace(Place(route), scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)))
+
+
+def scalar(text: str, *, plain: bool = True) -> str:
+    """Return `text` as a YAML scalar that stands in block and flow collections alike, without quotes where that is wanted and safe."""
+    return text if plain and _BARE.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
+
+
+def without_local(version: str) -> str:
+    """Return version specifiers without local tags: "==2.0.1" for "==2.0.1+cu118"."""
+    return re.sub(r"\+[A-Za-z0-9._-]+", "", version)
+
+
+def bounds(package: Package) -> SpecifierSet | None:
+    """Return the specifiers of a package as public versions satisfy them (`==2.0.1+cu118` admits 2.0.1); None when they are too long to reason about."""
+    return SpecifierSet(without_local(package.version)) if len(package.version) <= LONGEST_BOUNDS else None
+
+
+def host(url: str) -> str:
+    """Return the host name of a URL in lower case, "" when it has none."""
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,51 @@
+"""An index is defined and no package is bound to it.
+
+## What it does
+
+Looks for names under `indexes` that no package names.
+
+## Why
+
+Elsewhere an extra index is searched for every package. Here it is not: an index that no package is bound to is never asked, so the definition has no effect,
+and the package that was meant to come from it comes from the public index.
+
+## How to fix
+
+Bind the packages that it serves: `{name: my-lib, index: private}`. Or remove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each index without a package."""
+    used = {package.index for package in case.spec.packages}
+    for name in case.spec.indexes:
+        if name not in used and name != "pypi":
+            yield RULE.found(
+                f"no package comes from the index {name}",
+                ("indexes", name),
+                at=At.KEY,
+                why="An index is asked only for the packages that are bound to it; this one is never asked.",
+                way_out=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
+            )
+
+
+RULE = Rule(
+    id="PKG008",
+    name="index-unused",
+    severity=Severity.WARNING,
+    summary="An index is defined that no package comes from.",
+    sources=("the spec language: a package is bound to its index",),
+    page=__doc__,
+    check=check,
+    bad=(Example('gpu: none\npython: "3.11"\npackages: [my-lib]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n', "private"),),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'),
+    ),
+)

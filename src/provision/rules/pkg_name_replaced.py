@@ -1,0 +1,66 @@
+"""A package name leads elsewhere: to an empty package, an abandoned one, or another project.
+
+## What it does
+
+Looks names up in a table of those that are often asked for and are not what they seem: `sklearn`, `pytorch`, `nvidia-ml-py3` and the like.
+
+## Why
+
+The name of a module, a project or an old release is not always the name of the package. Some of these refuse to install, some install nothing, some install
+the work of somebody else.
+
+## How to fix
+
+Write the name that the finding gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.facts import Replaced
+from provision.rules.lines import lines, renamed
+from provision.rules.rule import Case, Example, Rule
+from provision.spec import Package
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each name in the table."""
+    for route, package in lines(case):
+        replaced = case.facts.replaced.get(package.key)
+        if replaced is None or package.source == "conda" or package.index is not None:
+            continue
+        yield RULE.found(
+            f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
+            route,
+            severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
+            why="It would install nothing, nothing that is kept up, or somebody else's work.",
+            way_out=f"write {replaced.instead}",
+            fix=Fix(f"write {replaced.instead}", (renamed(case, route, package, replaced.instead),), _applicability(case, package, replaced)),
+        )
+
+
+def _applicability(case: Case, package: Package, replaced: Replaced) -> Applicability:
+    alone = not package.version and case.spec.package(replaced.instead) is None
+    return Applicability.SAFE if alone and replaced.kind == "stub" else Applicability.UNSAFE
+
+
+RULE = Rule(
+    id="PKG006",
+    name="name-replaced",
+    severity=Severity.ERROR,
+    summary="A package name leads to an empty, abandoned or different package.",
+    sources=("project pages on the public package index", "pytorch/pytorch#92226"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
+        Example('gpu: none\npython: "3.11"\npackages:\n  - nvidia_ml_py3>=7.352\n', "nvidia_ml_py3>=7.352"),
+        Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch}]\n', "{name: pytorch}"),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: conda}]\ntargets: {here: {kind: local, manager: conda}}\n'),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Trainer runs only beside accelerate, and each transformers release asks for a minimum of it.
+
+## What it does
+
+Where training goes through the Hugging Face Trainer, looks for accelerate: as a package of its own, through an extra such as `transformers[torch]`, or through
+a package that brings it (peft, trl). Its version bounds must leave room for the floor that the allowed transformers releases enforce.
+
+## Why
+
+transformers does not depend on accelerate, so an installer leaves it out without a word. The first `TrainingArguments(...)` then ends in "ImportError: Using
+the `Trainer` with `PyTorch` requires `accelerate>=...`". Colab has accelerate preinstalled: the same notebook works there and fails elsewhere.
+
+## How to fix
+
+Add `accelerate>=FLOOR` to the packages, or write `transformers[torch]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
+from provision.facts import Floor
+from provision.facts.versions import ordered, reaches
+from provision.rules.lines import bounded, bounds, line, scalar
+from provision.rules.releases import Releases, transformers_releases
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.spec import Package
+
+WHY = "Trainer raises ImportError without an accelerate of at least its floor, and an installer does not see that: accelerate is only an extra of transformers."
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when accelerate is missing or too old for Trainer."""
+    releases = transformers_releases(case)
+    if releases is None or case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference":
+        return
+    if case.resolved is not None:
+        yield from _resolved(case, releases, case.resolved)
+    elif (asked := line(case, "accelerate")) is None:
+        yield from _missing(case, releases)
+    else:
+        yield from _excluded(case, releases, *asked)
+
+
+def _missing(case: Case, releases: Releases) -> Iterator[Diagnostic]:
+    floor = case.facts.accelerate_floor(releases.known[-1]) if releases.known else None
+    if _brought(case) or not (floor or (releases.beyond and not releases.known)):
+        return
+    asked = f"accelerate>={floor.version}" if floor else "accelerate"
+    yield RULE.found(
+        f"Trainer of {releases.wanted} needs {asked}, and no accelerate is listed"
+        if floor
+        else f"no accelerate is listed; {releases.wanted} is newer than the facts, and every release they know since 4.29 needs it for Trainer",
+        releases.route,
+        severity=None if floor else Severity.UNKNOWN,
+        why=WHY,
+        way_out=f"add {asked} to the packages, or write transformers[torch]",
+        fix=Fix(f"add {asked}", (Insert(("packages",), None, scalar(asked)),)),
+    )
+
+
+def _excluded(case: Case, releases: Releases, route: Route, package: Package) -> Iterator[Diagnostic]:
+    floor = case.facts.accelerate_floor(releases.known[0]) if releases.known else None
+    specifiers = bounds(package)
+    if floor is None or specifiers is None or reaches(specifiers, floor.version):
+        return
+    sure = floor.certain is not None and not reaches(specifiers, floor.certain)
+    fix = Fix(f"ask for accelerate>={floor.version}", (bounded(case, route, package, f">={floor.version}"),), Applicability.UNSAFE)
+    yield _too_old(f"{package.requirement} excludes", floor, releases, route, None if sure else Severity.WARNING, fix)
+
+
+def _resolved(case: Case, releases: Releases, resolved: Resolved) -> Iterator[Diagnostic]:
+    floor = case.facts.accelerate_floor(resolved.versions["transformers"])
+    have = resolved.versions.get("accelerate")
+    if floor is None or (have is not None and ordered(have) >= ordered(floor.version)):
+        return
+    if have is None:
+        yield RULE.found(
+            f"Trainer of {releases.wanted} needs accelerate>={floor.version}, and the resolved set holds no accelerate",
+            releases.route,
+            why=WHY,
+            way_out=f"add accelerate>={floor.version} to the packages",
+        )
+        return
+    asked = line(case, "accelerate")
+    sure = floor.certain is not None and ordered(have) < ordered(floor.certain)
+    yield _too_old(f"accelerate {have} is below", floor, releases, asked[0] if asked else ("packages",), None if sure else Severity.WARNING, None)
+
+
+def _too_old(what: str, floor: Floor, releases: Releases, route: Route, severity: Severity | None, fix: Fix | None) -> Diagnostic:
+    return RULE.found(
+        f"{what} accelerate>={floor.version}, which Trainer of {releases.wanted} asks for",
+        route,
+        severity=severity,
+        why=WHY,
+        way_out=f"ask for accelerate>={floor.version}",
+        related=(seen(releases.route, "transformers asked for here"),),
+        fix=fix,
+    )
+
+
+def _brought(case: Case) -> bool:
+    facts, asked = case.facts, line(case, "transformers")
+    extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
+    packages = {package.key for package in case.spec.packages} | {package.name for package in case.spec.conda_packages}
+    return bool(extras & facts.accelerate_extras or packages & {*facts.accelerate_packages, "accelerate"})
+
+
+RULE = Rule(
+    id="PKG001",
+    name="trainer-needs-accelerate",
+    severity=Severity.ERROR,
+    summary="The Hugging Face Trainer needs accelerate, at the floor of the transformers release.",
+    sources=("ACCELERATE_MIN_VERSION in utils/import_utils.py of the transformers wheels", "huggingface/transformers#24147", "huggingface/transformers#28294"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n', "transformers==5.13.1"),
+        Example('gpu: none\npython: "3.11"\npackages:\n  - torch\n  - transformers>=5.13 # newest\n', "transformers>=5.13"),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, "accelerate<1"]\n', '"accelerate<1"'),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n',
+            "accelerate",
+            Resolved({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "0.34.0"}, "3.11", "cpu"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, datasets==2.14.4, accelerate==0.21.0]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: {method: inference}\n'),
+    ),
+)

@@ -1,0 +1,80 @@
+"""The torch that is asked for has no wheel for the Python that is asked for.
+
+## What it does
+
+Looks up the Pythons for which the allowed torch releases have wheels, on the platforms of the spec.
+
+## Why
+
+torch is published as wheels only. Without one for this Python, resolving ends in "Could not find a version that satisfies the requirement", which names
+neither the Pythons that would do nor the torch that would.
+
+## How to fix
+
+Take one of the Pythons that the torch release has, or one of the torch releases that the Python has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts import TorchRelease
+from provision.facts.versions import span
+from provision.rules.releases import torch_releases
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.spec import LocalTarget
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for the first platform on which no allowed torch release has a wheel for the Python."""
+    releases = torch_releases(case)
+    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
+    python = case.resolved.python if case.resolved else case.spec.python
+    missing = [platform for platform in _platforms(case) if not any(python in row.pythons_on(platform) for row in rows)]
+    if releases is None or not rows or not missing:
+        return
+    newest = rows[-1]
+    fitting = [row.release for row in case.facts.torch if python in row.pythons_on(missing[0])]
+    yield RULE.found(
+        f"{releases.wanted} has no wheel for Python {python} on {missing[0]}: {newest.release} has {_pythons(newest, missing[0])}",
+        ("python",),
+        severity=Severity.UNKNOWN if releases.beyond else None,
+        why="torch is published as wheels only, so nothing can be installed for another Python."
+        + (" Releases newer than the facts may have one." if releases.beyond else ""),
+        way_out=f"use Python {newest.pythons_on(missing[0])[-1]}" + (f", or torch {span(fitting)}, which has Python {python}" if fitting else ""),
+        related=(seen(releases.route, "torch asked for here"),),
+    )
+
+
+def _platforms(case: Case) -> list[str]:
+    local = [target for target in case.spec.targets.values() if isinstance(target, LocalTarget)]
+    clouds = len(local) < len(case.spec.targets)
+    return list(dict.fromkeys([*(["linux-x86_64"] if clouds else []), *(platform.value for platform in case.spec.platforms if local)]))
+
+
+def _pythons(row: TorchRelease, platform: str) -> str:
+    return span(row.pythons_on(platform))
+
+
+RULE = Rule(
+    id="PYT001",
+    name="python-has-no-torch",
+    severity=Severity.ERROR,
+    summary="The torch that is asked for has no wheel for the Python that is asked for.",
+    sources=("wheel tags of torch on the public package index",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
+        Example('gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n', '"3.9"'),
+        Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: [linux-x86_64, linux-aarch64]\n', '"3.13"'),
+        Example('gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"'),
+        Example('gpu: none\npython: "3.12"\npackages: [torch]\n', '"3.12"', Resolved({"torch": "2.0.1+cpu"}, "3.12", "cpu")),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n'),
+        Example('gpu: none\npython: "3.9"\npackages: [torch]\n'),
+        Example('gpu: none\npython: "3.9"\npackages: [torch==99.0]\n'),
+    ),
+)

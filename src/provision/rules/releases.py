@@ -1,0 +1,70 @@
+"""Which known releases of torch and transformers a spec, or a resolved set, still lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from provision.diagnostics import Route
+from provision.facts.versions import admitted, named, ordered, reaches
+from provision.rules.lines import bounds, host, line
+from provision.rules.rule import Case
+from provision.spec import Package
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """The releases of one package that are still possible.
+
+    `wanted` says in words what was asked for; `known` are those in the fact table, oldest first; `beyond` tells whether newer ones are possible as well;
+    `route` is the package's line, or `packages` when it is not listed.
+    """
+
+    wanted: str
+    known: tuple[str, ...]
+    beyond: bool
+    route: Route
+
+
+def torch_releases(case: Case) -> Releases | None:
+    """Return what torch may be; None when the spec does not name it, or takes it from where the table does not hold (conda, a foreign index)."""
+    return _releases(case, "torch", tuple(row.release for row in case.facts.torch))
+
+
+def transformers_releases(case: Case) -> Releases | None:
+    """Return what transformers may be, as the ends of the table's runs and the versions that the spec names; None when it does not name it."""
+    ends = {end for run in case.facts.transformers for end in (run.first, run.last)}
+    asked = line(case, "transformers")
+    specifiers = bounds(asked[1]) if asked else None
+    mentioned = (str(version) for version in named(specifiers)) if specifiers is not None else ()
+    return _releases(case, "transformers", _sorted({*ends, *(version for version in mentioned if case.facts.knows_transformers(version))}))
+
+
+def _releases(case: Case, name: str, table: tuple[str, ...]) -> Releases | None:
+    asked = line(case, name)
+    if name == "torch" and asked and _from_elsewhere(case, asked[1]):
+        return None
+    route: Route = asked[0] if asked else ("packages",)
+    if case.resolved is not None:
+        return _locked(case, name, case.resolved.versions.get(name), route)
+    specifiers = bounds(asked[1]) if asked else None
+    if asked is None or specifiers is None:
+        return None
+    return Releases(f"{name}{asked[1].version}", admitted(specifiers, table), reaches(specifiers, f"{table[-1]}.0.1"), route)
+
+
+def _locked(case: Case, name: str, version: str | None, route: Route) -> Releases | None:
+    if version is None:
+        return None
+    release = case.facts.torch_release(version) if name == "torch" else None
+    known = (release.release if release else version,) if release or (name == "transformers" and case.facts.knows_transformers(version)) else ()
+    return Releases(f"{name} {version}", known, not known, route)
+
+
+def _from_elsewhere(case: Case, package: Package) -> bool:
+    index = case.spec.indexes.get(package.index or "")
+    return package.source == "conda" or (index is not None and host(index.url) not in case.facts.torch_hosts)
+
+
+def _sorted(versions: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(versions, key=ordered))

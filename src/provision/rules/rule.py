@@ -1,0 +1,96 @@
+"""What a rule is, what it is asked about, and the small words that rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
+from provision.facts import Facts
+from provision.spec import Spec
+
+
+class Text(Protocol):
+    """The author's text of a spec, as far as rules look at it."""
+
+    def text(self, route: Route) -> str | None:
+        """Return a scalar as it was written, quotes resolved; None when there is no scalar at `route`."""
+
+    def is_plain(self, route: Route) -> bool:
+        """Tell whether there is a scalar without quotes at `route`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One resolved set: canonical package name to exact version, Python as "3.11" and torch flavour as "cu128" (None: no torch)."""
+
+    versions: Mapping[str, str]
+    python: str
+    flavour: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What rules are asked about: a valid spec with its text, the facts, and when asked a second time the set it was resolved to."""
+
+    spec: Spec
+    source: Text
+    facts: Facts
+    resolved: Resolved | None = None
+
+
+Check = Callable[[Case], Iterator[Diagnostic]]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at."""
+
+    spec: str
+    at: str = ""
+    resolved: Resolved | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that can be wrong with a spec. `severity` is the gravest it speaks with; `page` is the docstring of its module."""
+
+    id: str
+    name: str
+    severity: Severity
+    summary: str
+    sources: tuple[str, ...]
+    page: str | None = field(repr=False)
+    check: Check
+    bad: tuple[Example, ...]
+    good: tuple[Example, ...]
+
+    def found(
+        self,
+        message: str,
+        route: Route,
+        *,
+        at: At = At.VALUE,
+        why: str,
+        way_out: str,
+        severity: Severity | None = None,
+        related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
+    ) -> Diagnostic:
+        """Return a finding of this rule at the value (or key) that stands at `route`; `severity` where it is less grave than the rule's own."""
+        return Diagnostic(self.id, self.name, severity or self.severity, message, Place(route, at), why, way_out, related, fix, "; ".join(self.sources))
+
+
+def seen(route: Route, text: str) -> Related:
+    """Return a second place that takes part in a finding."""
+    return Related(Place(route), text)
+
+
+def explain(rule: Rule) -> str:
+    """Return the rule's page as Markdown: what it says, an example of each kind, and where its knowledge comes from."""
+    body = (rule.page or rule.summary).strip()
+    parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", body]
+    for title, examples in (("Found in", rule.bad), ("Not found in", rule.good)):
+        parts += [f"## {title}", *(f"```yaml\n{example.spec.strip()}\n```" for example in examples)]
+    return "\n\n".join([*parts, "## Sources", "\n".join(f"- {source}" for source in rule.sources)]) + "\n"

@@ -1,0 +1,46 @@
+"""An index takes the name of the public one.
+
+## What it does
+
+Finds an entry `pypi` under `indexes`.
+
+## Why
+
+`pypi` is the name of the public index in locks and reports. Under the same name a reader takes packages of the other index for public ones.
+
+## How to fix
+
+Give the index a name of its own and bind its packages to it. A mirror of the public index is set up on the machine (`UV_DEFAULT_INDEX`), not in the spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when `indexes` holds the public index's name."""
+    if "pypi" in case.spec.indexes:
+        yield RULE.found(
+            f"indexes.pypi gives the public index's name to {case.spec.indexes['pypi'].url}",
+            ("indexes", "pypi"),
+            at=At.KEY,
+            why="Locks and reports say pypi for the public index, and other packages are still looked for there.",
+            way_out="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
+        )
+
+
+RULE = Rule(
+    id="SEC002",
+    name="default-index-redefined",
+    severity=Severity.WARNING,
+    summary="An index takes the name of the public one.",
+    sources=("uv documentation, package indexes", "pytorch/pytorch#92226"),
+    page=__doc__,
+    check=check,
+    bad=(Example('gpu: none\npython: "3.11"\npackages: [numpy]\nindexes: {pypi: {url: "https://packages.example.com/simple"}}\n', "pypi"),),
+    good=(Example('gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n'),),
+)

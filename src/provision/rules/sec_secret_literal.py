@@ -1,0 +1,99 @@
+"""A secret is written out in the spec.
+
+## What it does
+
+Looks through `env`, `training.arguments` and the addresses of indexes for values in the shape of a known token or private key, and for values whose name
+says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, placeholders, paths, numbers and booleans are let be.
+The value is never shown.
+
+## Why
+
+A spec lives in a repository. Whoever can read it, a copy of it or its history can use the secret, and taking the line out later does not help.
+
+## How to fix
+
+Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}` or `{colab: HF_TOKEN}`. It is then fetched where it is used.
+Revoke the one that was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from provision.diagnostics import Diagnostic, Route, Severity
+from provision.rules.rule import Case, Example, Rule
+from provision.safe import looks_secret
+
+_NAMES = frozenset({"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"})
+_KEYS = frozenset({"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"})
+"""What stands before KEY where the key is a secret; other keys (PARTITION_KEY) are only taken for one when they look random."""
+_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}")
+_HARMLESS = re.compile(
+    r"[\d.,+-]*|[./~$<{%\[].*|[A-Za-z]:\\.*|\*+|x+|.*(change-?me|your[-_ ]|example|placeholder|redacted).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHORTEST = 8
+"""Code points: services issue no shorter tokens, and short values of such names are mostly switches. Our choice."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each value that is, or by its name is said to be, a secret."""
+    for route, value in _values(case):
+        if looks_secret(value) or (len(value) >= _SHORTEST and _says_secret(str(route[-1]), value) and not _HARMLESS.fullmatch(value)):
+            yield RULE.found(
+                f"{'.'.join(map(str, route))} holds a secret",
+                route,
+                why="Whoever can read this file, a copy of it or its history can use it.",
+                way_out="revoke it, and name it under `secrets` as {env: NAME}, {secret: projects/...} or {colab: NAME}",
+            )
+
+
+def _values(case: Case) -> Iterator[tuple[Route, str]]:
+    spec = case.spec
+    for name, value in spec.env.items():
+        yield ("env", name), value
+    for name, index in spec.indexes.items():
+        yield ("indexes", name, "url"), index.url
+    yield from _texts(("training", "arguments"), spec.training.arguments)
+
+
+def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
+    if isinstance(value, str):
+        yield route, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _texts((*route, key), item)
+
+
+def _says_secret(name: str, value: str) -> bool:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
+    if not _NAMES.isdisjoint(words):
+        return True
+    return words[-1] == "KEY" and (not _KEYS.isdisjoint(words) or _RANDOM.fullmatch(value) is not None)
+
+
+RULE = Rule(
+    id="SEC001",
+    name="secret-literal",
+    severity=Severity.ERROR,
+    summary="A secret is written out in the spec.",
+    sources=("token formats that the services publish", "skypilot-org/skypilot#10741"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {GREETING: hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n', "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\nenv: {WANDB_API_KEY: 0123456789abcdef0123456789abcdef01234567}\n',
+            "0123456789abcdef0123456789abcdef01234567",
+        ),
+        Example('gpu: none\npython: "3.11"\npackages: []\ntraining: {arguments: {hub_token: correct-horse-battery}}\n', "correct-horse-battery"),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: []\nenv: {GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n'),
+    ),
+)

@@ -1,0 +1,31 @@
+"""How far one word is from another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def slips(one: str, other: str, most: int) -> int:
+    """Return how many slips (a letter added, lost or changed, two neighbours swapped) lead from one word to the other; `most` + 1 when it takes more."""
+    # Each slip changes at most one letter of either word, so most pairs are told apart without comparing them in full.
+    if abs(len(one) - len(other)) > most or len(set(one) ^ set(other)) > 2 * most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        before, last, row = row, before, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most and min(before) > most:
+            return most + 1
+    return min(row[-1], most + 1)
+
+
+def nearest(word: str, known: Iterable[str], most: int) -> str | None:
+    """Return the known word that takes the fewest slips, at most `most` of them; the first in the alphabet when several do."""
+    near = [(slips(word, other, most), other) for other in sorted(known)]
+    distance, best = min(near, default=(most + 1, ""))
+    return best if distance <= most else None

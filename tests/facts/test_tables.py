@@ -1,0 +1,146 @@
+"""The fact tables: compiled form is fresh, rows are whole, versions parse, a damaged file is said so."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from provision.errors import ProvisionError
+from provision.facts import COMPILED, Facts, load
+
+ROOT = Path(__file__).parents[2]
+TABLES = sorted((COMPILED.parent / "tables").glob("*.yaml"))
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("compile_facts", ROOT / "support" / "compile_facts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return load()
+
+
+def test_compiled_facts_are_fresh() -> None:
+    fresh = _script().compiled(COMPILED.parent / "tables")
+    assert COMPILED.read_text(encoding="utf-8") == fresh, "run python support/compile_facts.py"
+
+
+def test_a_changed_table_makes_the_compiled_facts_stale(tmp_path: Path) -> None:
+    for path in TABLES:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    wheels = tmp_path / "wheels.yaml"
+    wheels.write_text(wheels.read_text().replace("6746dbcb", "00000000"))
+    assert _script().compiled(tmp_path) != COMPILED.read_text(encoding="utf-8")
+
+
+def test_a_table_without_evidence_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("source: x\nas_of: 2026-01-01\nrows: []\n")
+    with pytest.raises(SystemExit, match="lacks confidence"):
+        _script().compiled(tmp_path)
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_tables_carry_their_evidence(path: Path) -> None:
+    table = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for row in (table, *_rows(table)):
+        evidence = {**table, **row}
+        assert evidence["source"].strip()
+        assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", str(evidence["as_of"]))
+        assert evidence["confidence"] in ("high", "medium", "low")
+
+
+def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for value in table.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
+
+
+def test_keys_are_unique(facts: Facts) -> None:
+    raw = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in TABLES]
+    for table in raw:
+        firsts = [str(row.get("release") or row.get("first") or row.get("name") or row.get("version") or row.get("file")) for row in _rows(table)]
+        assert len(firsts) == len(set(firsts))
+    names = [name.casefold() for card in facts.cards for name in (card.name, *card.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_versions_parse_and_stand_in_order(facts: Facts) -> None:
+    releases = [Version(row.release) for row in facts.torch]
+    assert releases == sorted(releases)
+    runs = [Version(version) for run in facts.transformers for version in (run.first, run.last)]
+    assert runs == sorted(runs)
+    for row in facts.torch:
+        SpecifierSet(row.python)
+        assert row.default in row.builds
+        assert set(row.pythons_aarch64) <= set(row.pythons)
+        assert all(re.fullmatch(r"cu\d{3}", flavour) for flavour in row.builds)
+        assert set(row.builds.values()) <= {"high", "medium", "low"}
+    for run in facts.transformers:
+        SpecifierSet(run.python)
+        for bound in run.declared.values():
+            SpecifierSet(bound)
+
+
+def test_floors_never_fall(facts: Facts) -> None:
+    """The arithmetic of floors brackets a release between two that were read; that holds only while floors rise."""
+    for name in ("accelerate", "torch"):
+        floors = [Version(getattr(run, name)) for run in facts.transformers if getattr(run, name)]
+        assert floors == sorted(floors)
+        known = [getattr(run, name) is not None for run in facts.transformers]
+        assert known == sorted(known)
+
+
+def test_names_are_canonical_and_lists_apart(facts: Facts) -> None:
+    names = [*facts.popular, *facts.seen, *facts.replaced, *facts.torch_family, *(row.instead for row in facts.replaced.values())]
+    assert all(name == canonicalize_name(name) for name in names)
+    assert not facts.popular & facts.seen
+    assert {row.instead for row in facts.replaced.values()} <= facts.popular
+    assert {row.kind for row in facts.replaced.values()} == {"stub", "other", "abandoned", "hostile"}
+    assert len(facts.popular) > 200
+
+
+def test_hashes_are_hashes(facts: Facts) -> None:
+    assert facts.wheels["torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"].startswith("6746dbcb")
+    assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in facts.wheels.values())
+
+
+def test_every_field_of_a_row_comes_from_the_tables(facts: Facts) -> None:
+    for rows in (facts.torch, facts.transformers, facts.cards, facts.pythons):
+        assert rows
+        assert all(getattr(row, field.name) is not None or field.name in ("accelerate", "torch") for row in rows for field in fields(row))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b'{"torch": {}}', b"\xff\xfe", COMPILED.read_bytes()[:4000]])
+def test_a_damaged_file_is_said_so(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "compiled.json"
+    path.write_bytes(content)
+    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+        load(path)
+    assert "reinstall" in caught.value.hint
+
+
+def test_a_row_with_a_field_too_many_or_too_few_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "compiled.json"
+    for old, new in (('"cc": "3.7"', '"xx": "3.7"'), ('"rows"', '"lines"')):
+        path.write_text(COMPILED.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        with pytest.raises(ProvisionError, match="cannot be read"):
+            load(path)
+
+
+def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(ProvisionError, match="cannot be read"):
+        load(tmp_path / "none.json")

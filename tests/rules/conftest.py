@@ -1,0 +1,75 @@
+"""Specs as text, read by the real engine and put before the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from provision import source
+from provision.diagnostics import Diagnostic
+from provision.errors import WorldError
+from provision.facts import Facts, load
+from provision.rules import Case, Resolved, judge
+
+
+class Disk:
+    """Reads real files, and nothing else."""
+
+    def read(self, path: Path, limit: int) -> bytes:
+        try:
+            return path.read_bytes()[:limit]
+        except OSError as error:
+            raise WorldError(f"{path} cannot be read") from error
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A spec and what the rules say about it."""
+
+    source: source.Source
+    case: Case
+    findings: tuple[Diagnostic, ...]
+
+    @property
+    def ids(self) -> list[str]:
+        return [finding.id for finding in self.findings]
+
+    def of(self, identity: str) -> list[Diagnostic]:
+        return [finding for finding in self.findings if finding.id == identity]
+
+    def one(self, identity: str) -> Diagnostic:
+        (found,) = self.of(identity)
+        return found
+
+    def at(self, finding: Diagnostic) -> str:
+        """The characters that a finding points at."""
+        span = self.source.span(finding.where)
+        return self.source.files[span.file][span.start.offset : span.end.offset]
+
+
+Ask = Callable[..., Judged]
+
+
+@pytest.fixture(scope="session")
+def facts() -> Facts:
+    return load()
+
+
+@pytest.fixture
+def ask(tmp_path: Path, facts: Facts) -> Ask:
+    def asked(text: str, resolved: Resolved | None = None) -> Judged:
+        path = tmp_path / "spec.yaml"
+        path.write_text(text, encoding="utf-8")
+        (document,) = source.read(path, Disk())  # type: ignore[arg-type]
+        spec, problems = source.validate(document)
+        assert spec is not None, (text, document.diagnostics, problems)
+        case = Case(spec, document, facts, resolved)
+        return Judged(document, case, judge(case))
+
+    return asked

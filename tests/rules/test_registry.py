@@ -1,0 +1,58 @@
+"""The list of rules and the folder of rules are the same, and each rule is whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provision import rules, source
+from provision.rules import RULES, Rule, explain
+
+FOLDER = Path(rules.__file__).parent
+AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF"}
+
+
+def test_every_rule_file_is_in_the_list() -> None:
+    files = {path.stem for path in FOLDER.glob("*.py") if re.match(r"[a-z]{3}_", path.stem)}
+    assert files == {rule.check.__module__.rpartition(".")[2] for rule in RULES}
+
+
+def test_ids_and_names_are_unique_and_nobody_elses() -> None:
+    ids, names = [rule.id for rule in RULES], [rule.name for rule in RULES]
+    assert len(set(ids)) == len(ids)
+    assert len(set(names)) == len(names)
+    assert not set(ids) & {finding.id for finding in source.FINDINGS}
+    assert not set(names) & {finding.name for finding in source.FINDINGS}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_is_whole(rule: Rule) -> None:
+    assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.id)
+    assert rule.id[:3] in AREAS
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", rule.name)
+    assert rule.check.__module__.rpartition(".")[2].startswith(rule.id[:3].lower() + "_")
+    assert rule.summary.endswith(".")
+    assert all(text.strip() for text in rule.sources)
+    assert rule.sources
+    assert rule.bad
+    assert rule.good
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_the_page_has_its_sections(rule: Rule) -> None:
+    page = explain(rule)
+    headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert headings == ["What it does", "Why", "How to fix", "Found in", "Not found in", "Sources"]
+    assert page.startswith(f"# {rule.id} {rule.name}\n\nSeverity: {rule.severity.value}\n")
+    assert all(source in page for source in rule.sources)
+    assert all(example.spec.strip() in page for example in (*rule.bad, *rule.good))
+
+
+def test_importing_the_rules_takes_no_yaml() -> None:
+    program = "import sys, provision.rules; print(sorted({'yaml', 'click', 'rich', 'jinja2', 'provision.source'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
