@@ -1,0 +1,1 @@
+"""Values into text, one module a format; a view decides nothing."""

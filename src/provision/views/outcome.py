@@ -1,0 +1,216 @@
+"""A verification's report as a terminal shows it: the verdict, what was proven, what is wrong and how to fix it, in one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+from provision.probe.values import Status
+from provision.safe import safe_line
+from provision.views.ink import ELLIPSIS, Ink, Pen, cells, fit, wrap
+from provision.views.outline import Group, Line, Outline, outline
+from provision.views.words import seconds, short
+
+SCREEN = 25
+"""Rows of output without -v: one screen of the smallest terminal in use (80 x 25)."""
+_NARROWEST = 40
+_FIELD_ROWS = {"declared": 2, "found": 2, "why": 2, "fix": 3}
+_LEAD = 12
+_LABEL = 24
+_EVERYTHING = 10_000
+
+
+def report(report: Mapping[str, Any], color: bool, width: int, verbose: bool, path: str = "") -> str:
+    """Return the terminal form of a `provision.report/1` document: at most 25 rows of `width` cells, or every check with `verbose`."""
+    told, pen, width = outline(report), Pen(color), max(_NARROWEST, width)
+    head, foot = list(_head(told, pen, width)), _foot(told, width, path)
+    if verbose:
+        body = [*_every_check(told, pen, width), *_details(told, pen, width), *_stages(told, pen, width)]
+    else:
+        wrapped = sum(max(0, cells(row) - 1) // width for row in foot)
+        body = _screen(told, pen, width, SCREEN - len(head) - len(foot) - wrapped)
+    return "\n".join([*head, *body, *(pen(row, Ink.FAINT) for row in foot)]) + "\n"
+
+
+def _head(told: Outline, pen: Pen, width: int) -> Iterator[str]:
+    rest = f"  {told.tally} ({seconds(told.seconds)} s)" if told.lines else ""
+    yield pen(told.headline, _verdict_ink(told)) + fit(rest, width - len(told.headline))
+    about = (told.name, f"target {told.target} ({told.kind})" if told.target else "", f"{told.tier} tier" if told.tier else "")
+    yield fit(", ".join(_one(part) for part in about if part), width)
+    if told.result in ("error", "unverified"):
+        yield from _clipped(told.sentence, width, 2)
+    yield from _clipped(f"proof: {told.proof}" + (f": {', '.join(told.proven)}" if told.proven else ""), width, 3)
+    if told.simulated:
+        yield from _clipped("simulated, not a real device: " + ", ".join(told.simulated), width, 1)
+    yield ""
+
+
+def _foot(told: Outline, width: int, path: str) -> list[str]:
+    """The path is never cut, for it is there to be copied."""
+    identity = f"identity {fit(short(_one(told.identity)), _LABEL)}" if told.identity else ""
+    parts = [part for part in (f"report {safe_line(path)}" if path else "", identity) if part]
+    joined = "  ".join(parts)
+    return ["", joined] if cells(joined) <= width else ["", *parts]
+
+
+def _screen(told: Outline, pen: Pen, width: int, room: int) -> list[str]:
+    """The groups and as many problems as there is room for; groups that passed share a row when problems need the room."""
+    full = [_group(group, pen, width, max(cells(_one(g.name)) for g in told.groups)) for group in told.groups]
+    problems = list(_problems(told, pen, width, _EVERYTHING))
+    if len(full) + len(problems) <= room:
+        return full + problems
+    few = _few_groups(told, pen, width)
+    return (few + list(_problems(told, pen, width, room - len(few))))[:room]
+
+
+def _few_groups(told: Outline, pen: Pen, width: int) -> list[str]:
+    calm = ", ".join(_one(group.name) for group in told.groups if not _trouble(group))
+    troubled = [group for group in told.groups if _trouble(group)]
+    first = _indented(f"no trouble in {calm}", width, 2) if calm else []
+    if len(troubled) > 3:
+        return first + _indented("trouble in " + ", ".join(f"{_one(group.name)} ({_trouble(group)})" for group in troubled), width, 3)
+    widest = max((cells(_one(group.name)) for group in troubled), default=0)
+    return first + [_group(group, pen, width, widest) for group in troubled]
+
+
+def _indented(text: str, width: int, rows: int) -> list[str]:
+    return ["  " + row for row in _clipped(text, width - 2, rows)]
+
+
+def _group(group: Group, pen: Pen, width: int, widest: int) -> str:
+    widest = min(widest, width // 2)
+    name = fit(_one(group.name), widest)
+    return f"  {name}{' ' * (widest - cells(name) + 2)}" + pen(fit(_counts(group), width - widest - 4), _group_ink(group))
+
+
+def _counts(group: Group) -> str:
+    said = (
+        _trouble(group),
+        *(f"{group.counts[status]} {word}" for status, word in ((Status.PASS, "passed"), (Status.SKIP, "skipped")) if group.counts[status]),
+    )
+    return ", ".join(part for part in said if part)
+
+
+def _trouble(group: Group) -> str:
+    said = ((Status.FAIL, "failed"), (Status.UNKNOWN, "unknown"), (Status.WARN, "warned"))
+    return ", ".join(f"{group.counts[status]} {word}" for status, word in said if group.counts[status])
+
+
+def _problems(told: Outline, pen: Pen, width: int, room: int) -> Iterator[str]:
+    """Problems in full, then in a row each, then remarks in a row each; what does not fit is counted in the last row. The first problem is always there."""
+    lines = (*told.problems, *told.remarks)
+    used, full = 0, True
+    for place, line in enumerate(lines):
+        free = room - used - (place < len(lines) - 1)
+        block = ["", *_block(line, pen, width)] if full and place < len(told.problems) else []
+        gap = full or place == len(told.problems)
+        full = bool(block) and (place == 0 or len(block) <= free)
+        if not full:
+            block = [""] * (gap and free > 1) + [_remark(line, pen, width)]
+        if place and len(block) > free:
+            yield f"(+{len(lines) - place} more, -v shows all)"
+            return
+        used += len(block)
+        yield from block if place else block[: max(1, free)]
+
+
+def _details(told: Outline, pen: Pen, width: int) -> Iterator[str]:
+    for line in (*told.problems, *told.remarks):
+        yield ""
+        yield from _block(line, pen, width, _EVERYTHING)
+
+
+def _block(line: Line, pen: Pen, width: int, rows: int = 0) -> Iterator[str]:
+    label = f"{_word(line.status)} {fit(_one(line.id), _LABEL)}"
+    message = line.message if line.cause else ""
+    title = _one(line.title) + (f": {_one(message)}" if message else "")
+    first, *rest = _clipped(title, width - cells(label) - 1, rows or 2)
+    yield f"{pen(label, _ink(line.status))} {pen(first, Ink.STRONG)}"
+    yield from ("  " + pen(row, Ink.STRONG) for row in rest)
+    for word, text in (("declared", line.expected), ("found", line.observed), ("why", line.cause or line.message), ("fix", line.fix)):
+        yield from _field(word, text, pen, width, rows or _FIELD_ROWS[word])
+
+
+def _field(word: str, text: str, pen: Pen, width: int, rows: int) -> Iterator[str]:
+    if text:
+        first, *rest = _clipped(text, width - _LEAD, rows)
+        yield "  " + pen(word, Ink.FAINT) + " " * (_LEAD - 2 - len(word)) + first
+        yield from (" " * _LEAD + row for row in rest)
+
+
+def _remark(line: Line, pen: Pen, width: int) -> str:
+    label = f"{_word(line.status)} {fit(_one(line.id), _LABEL)}"
+    said = f" {_one(line.title)}: {_one(line.message)}" + (f" ({_one(line.fix)})" if line.fix else "")
+    return pen(label, _ink(line.status)) + fit(said, max(0, width - cells(label)))
+
+
+def _every_check(told: Outline, pen: Pen, width: int) -> Iterator[str]:
+    for group in told.groups:
+        yield pen(_one(group.name), Ink.STRONG) + "  " + _counts(group)
+        for line in group.lines:
+            seen = f": {_one(line.message or line.observed)}" if line.observed or line.message else ""
+            took = f"  {seconds(line.seconds)} s" if line.seconds >= 0.1 else ""
+            first, *rest = wrap(f"{_one(line.id)} {_one(line.title)}{seen}{took}", width - 10)
+            yield "  " + pen(f"{_word(line.status):<7}", _ink(line.status)) + " " + first
+            yield from (" " * 10 + row for row in rest)
+            if line.bound:
+                bound = f"bound {_one(line.bound)} ({_one(line.source)})"
+                yield from (" " * 10 + pen(row, Ink.FAINT) for row in wrap(bound, width - 10))
+
+
+def _stages(told: Outline, pen: Pen, width: int) -> Iterator[str]:
+    if told.stages:
+        yield ""
+        yield pen("stages", Ink.STRONG)
+    for stage in told.stages:
+        yield fit(f"  {_one(stage.name)}  {seconds(stage.wall_s)} s, {seconds(stage.cpu_s)} s CPU, {stage.maxrss_mb:.0f} MB, {_one(stage.ended)}", width)
+        if stage.ended not in ("finished", "exit 0"):
+            yield from (fit(f"    {row}", width) for row in stage.tail.replace("\t", " ").splitlines())
+
+
+def _clipped(text: str, width: int, rows: int) -> list[str]:
+    lines = wrap(_one(text), width)
+    return lines if len(lines) <= rows else [*lines[: rows - 1], fit(lines[rows - 1] + " " * width, width - len(ELLIPSIS)).rstrip(" .") + ELLIPSIS]
+
+
+def _one(text: str) -> str:
+    """One line of text that is already safe: its line breaks and tabs become spaces."""
+    return " ".join(text.split())
+
+
+def _word(status: Status) -> str:
+    match status:
+        case Status.PASS:
+            return "pass"
+        case Status.FAIL:
+            return "FAIL"
+        case Status.WARN:
+            return "warn"
+        case Status.SKIP:
+            return "skip"
+        case Status.UNKNOWN:
+            return "UNKNOWN"
+        case _:
+            assert_never(status)
+
+
+def _ink(status: Status) -> Ink:
+    match status:
+        case Status.PASS:
+            return Ink.GOOD
+        case Status.FAIL:
+            return Ink.ERROR
+        case Status.WARN | Status.UNKNOWN:
+            return Ink.WARNING
+        case Status.SKIP:
+            return Ink.FAINT
+        case _:
+            assert_never(status)
+
+
+def _group_ink(group: Group) -> Ink | None:
+    return next((_ink(status) for status in (Status.FAIL, Status.UNKNOWN, Status.WARN) if group.counts[status]), None)
+
+
+def _verdict_ink(told: Outline) -> Ink:
+    return {"verified": Ink.GOOD, "failed": Ink.ERROR, "error": Ink.ERROR}.get(told.result, Ink.WARNING)

@@ -1,0 +1,53 @@
+"""A plan as text and as data: what would be done, why, and what verification follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from provision.plan import Action, Plan, Verb
+from provision.safe import safe_line
+from provision.views.ink import Ink, Pen
+
+_INKS = {Verb.CREATE: Ink.GOOD, Verb.CHANGE: Ink.WARNING, Verb.REPLACE: Ink.WARNING, Verb.DESTROY: Ink.ERROR, Verb.KEEP: Ink.FAINT}
+
+
+def text(plan: Plan, lock_line: str, color: bool) -> str:
+    """Return the plan for a terminal; `lock_line` says what becomes of the lock file, "" when it stays."""
+    return "\n".join(_lines(plan, lock_line, Pen(color))) + "\n"
+
+
+def actions(steps: Sequence[Action], color: bool) -> str:
+    """Return a list of actions, one a line with its reason."""
+    return "\n".join(_action(action, Pen(color)) for action in steps) + "\n"
+
+
+def document(plan: Plan, lock_line: str) -> dict[str, Any]:
+    """Return the plan as data."""
+    return {
+        "version": 1,
+        "lock": lock_line or None,
+        "actions": [{"symbol": str(a.verb), "address": a.address, "part": a.part, "title": a.title, "because": a.because} for a in plan.actions],
+        "verification": {name: {"needed": v.needed, "tier": v.tier, "because": v.because} for name, v in plan.verifications.items()},
+        "summary": plan.summary(),
+        "seal": plan.seal(),
+    }
+
+
+def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
+    if lock_line:
+        yield f"  {pen('+', Ink.GOOD)} {safe_line(lock_line)}"
+    for address in dict.fromkeys(action.address for action in plan.actions):
+        yield pen(safe_line(address), Ink.STRONG)
+        yield from (_action(action, pen) for action in plan.actions if action.address == address)
+        check = plan.verifications.get(address.partition("/")[2])
+        if check is not None:
+            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification on this device: {safe_line(check.because)}"
+    if plan.changes or lock_line:
+        yield f"Plan: {plan.summary()}."
+    else:
+        yield "No changes. The environment is as the lock says."
+
+
+def _action(action: Action, pen: Pen) -> str:
+    return f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {safe_line(action.title)}: {safe_line(action.because)}"

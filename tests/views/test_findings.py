@@ -1,0 +1,255 @@
+"""Findings as frames and as lines: exact places, nothing harmful, no secret."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.views.builders import Draft, agree, draft, stretch
+
+from provision.diagnostics import Applicability, At, Diagnostic, Fix, Insert, Place, Position, Related, Replace, Severity, Span
+from provision.views.ink import cells
+from provision.views.text import concise, findings, fixable, footer
+
+RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+OURS = re.compile(r"\x1b\[[0-9;]*m")
+TOKEN = "hf_" + "Zq3" * 10
+SPEC = f"""apiVersion: provision/v1
+name: trainer
+extends: base.yaml
+gpu: {{type: T4, count: 1}}
+python: 3.10
+packages:
+  - transformers>=5.13
+  - torch==2.11.*
+training:
+  framework: hf-trainer
+  notes: "漢字漢字 here"
+env:
+  TOKEN: hunter2-hunter2
+  URL: https://user:pw@host/x
+  HF: {TOKEN}
+long: "{"x" * 200} NEEDLE {"y" * 200}"
+"""
+FILES = {"a.yaml": SPEC, "base.yaml": 'cuda: "12.8"\ndriver: 535\n'}
+
+
+def spec() -> Draft:
+    training = SPEC[SPEC.index("framework") : SPEC.index("\nenv")]
+    return draft(
+        FILES,
+        python=("a.yaml", "3.10"),
+        packages__0=("a.yaml", "transformers>=5.13"),
+        training__framework=("a.yaml", "hf-trainer"),
+        driver=("base.yaml", "535"),
+        gpu__type=("a.yaml", "T4"),
+        env__TOKEN=("a.yaml", "hunter2-hunter2"),
+        env__URL=("a.yaml", "https://user:pw@host/x"),
+        env__HF__KEY=("a.yaml", "HF"),
+        long=("a.yaml", "NEEDLE"),
+        training=("a.yaml", training),
+        notes=("a.yaml", "here"),
+    )
+
+
+def everything() -> list[Diagnostic]:
+    at = Place
+    return [
+        Diagnostic(
+            "PKG001",
+            "trainer-needs-accelerate",
+            Severity.ERROR,
+            "transformers.Trainer needs accelerate, and no package here brings it",
+            at(("packages", 0)),
+            why="Trainer imports accelerate when it is built; without it the job stops with ImportError at its first line.",
+            help="ask for the extra that brings it",
+            related=(Related(at(("training", "framework")), "this asks for Trainer"),),
+            fix=Fix('write "transformers[torch]>=5.13"', (Replace(at(("packages", 0)), "transformers[torch]>=5.13"),)),
+            source="made up for this test",
+        ),
+        Diagnostic("YML003", "type-lost", Severity.ERROR, "3.10 is read as 3.1", at(("python",)), fix=Fix("quote it", (Replace(at(("python",)), '"3.10"'),))),
+        Diagnostic(
+            "GPU004",
+            "driver-too-old",
+            Severity.WARNING,
+            "driver 535 is older than 580",
+            at(("gpu", "type")),
+            related=(Related(at(("driver",)), "the driver comes from here"),),
+            fix=Fix("choose an image with a newer driver", (), Applicability.MANUAL),
+        ),
+        Diagnostic(
+            "SEC001",
+            "secret-literal",
+            Severity.ERROR,
+            "a secret stands in the spec",
+            at(("env", "TOKEN")),
+            fix=Fix("refer to it", (Replace(at(("env", "TOKEN")), "{env: TOKEN}"),), Applicability.UNSAFE),
+        ),
+        Diagnostic("NET001", "user-in-address", Severity.WARNING, "a password in https://user:pw@host", at(("env", "URL"))),
+        Diagnostic("NTB001", "long-line", Severity.INFO, "far to the right", at(("long",))),
+        Diagnostic("MEM001", "no-row", Severity.UNKNOWN, "no row", at(("training",)), fix=Fix("add it", (Insert(("training",), "precision", "bf16"),))),
+        Diagnostic("MEM002", "wide", Severity.INFO, "after wide characters", at(("notes",))),
+    ]
+
+
+@pytest.mark.parametrize(("name", "color", "width"), [("findings.txt", False, 80), ("findings-color.txt", True, 80), ("findings-narrow.txt", False, 44)])
+def test_golden(name: str, color: bool, width: int) -> None:
+    agree(name, findings(everything(), spec(), color, width))
+
+
+def test_golden_concise() -> None:
+    agree("concise.txt", concise(everything(), spec()))
+
+
+def test_rows_stay_within_the_width() -> None:
+    for width in (44, 60, 80, 120):
+        rows = findings(everything(), spec(), False, width, with_footer=False).splitlines()
+        assert max(cells(row) for row in rows) <= width
+
+
+@pytest.mark.parametrize("color", [False, True])
+def test_no_secret_is_shown(color: bool) -> None:
+    text = findings(everything(), spec(), color, 80) + concise(everything(), spec())
+    for secret in ("hunter2", "user:pw", TOKEN):
+        assert secret not in text
+    assert "***" in text
+
+
+def test_a_secret_on_the_line_of_another_finding_is_masked() -> None:
+    beside = Diagnostic("SPC002", "odd", Severity.ERROR, f"what is {TOKEN}?", Place(("env", "HF"), At.KEY), why=TOKEN, help=TOKEN, source=TOKEN)
+    text = findings([beside], spec(), False, 80)
+    assert TOKEN not in text
+    assert "HF: ***" in text
+
+
+def test_a_line_under_a_secret_finding_is_masked_in_other_findings_too() -> None:
+    secret = everything()[3]
+    beside = Diagnostic("SPC002", "odd", Severity.ERROR, "odd", Place(("env", "TOKEN")), fix=Fix("x", (Replace(Place(("env", "TOKEN")), "7"),)))
+    assert "hunter2" in findings([beside], spec(), False, 80)
+    assert "hunter2" not in findings([beside, secret], spec(), False, 80)
+
+
+def test_the_body_of_a_private_key_is_masked() -> None:
+    files = {"a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE KEY-----\nnext: 1\n"}
+    found = [Diagnostic("SPC002", "odd", Severity.ERROR, "odd", stretch(files, "a.yaml", needle)) for needle in ("MIIEbody", "next")]
+    text = findings(found, Draft(files, {}), False, 80)
+    assert "MIIEbody" not in text
+    assert "next: 1" in text
+
+
+HOSTILE = "\x1b[2J\x1b]0;pwned\x07\r\x9b31m\u202e\u200b\x00"
+
+
+@pytest.mark.parametrize("color", [False, True])
+def test_foreign_text_cannot_steer_the_terminal(color: bool) -> None:
+    files = {f"a{HOSTILE}.yaml": f"name: {HOSTILE} end\nnext: {HOSTILE}\n"}
+    name = next(iter(files))
+    place = stretch(files, name, "end")
+    bad = Diagnostic(
+        "SPC001",
+        "name",
+        Severity.ERROR,
+        HOSTILE + "\n" + HOSTILE,
+        place,
+        HOSTILE,
+        HOSTILE,
+        (Related(stretch(files, name, "next"), HOSTILE),),
+        Fix(HOSTILE, (Replace(place, HOSTILE),)),
+        HOSTILE,
+    )
+    for text in (findings([bad], Draft(files, {}), color, 80), concise([bad], Draft(files, {}))):
+        assert RAW_CONTROL.search(OURS.sub("", text)) is None
+        assert "\\x1b[2J" in text
+        assert color or "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("line", "needle", "drawn", "marks"),
+    [
+        ("\tkey: 1", "1", "    key: 1", "         ^"),
+        ("ab\tkey: 1", "key", "ab  key: 1", "    ^^^"),
+        ("漢: 字x", "字", "漢: 字x", "    ^^"),
+        ("e\u0301: x", "x", "e\u0301: x", "   ^"),
+        ("😀: x", "x", "😀: x", "    ^"),
+        ("a: \u202eb", "b", "a: \\u202eb", "         ^"),
+    ],
+)
+def test_marks_stand_under_the_characters(line: str, needle: str, drawn: str, marks: str) -> None:
+    files = {"a.yaml": line}
+    found = Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", needle))
+    rows = findings([found], Draft(files, {}), False, 80).splitlines()
+    assert rows[3:5] == [f"1 | {drawn}", f"  | {marks}"]
+
+
+def test_a_place_beyond_the_text_still_makes_a_frame() -> None:
+    beyond = Span("a.yaml", Position(99, 7, 999), Position(99, 8, 1000))
+    text = findings([Diagnostic("YML001", "x", Severity.ERROR, "m", beyond)], Draft({"a.yaml": "a: 1"}, {}), False, 80)
+    assert "--> a.yaml:99:7" in text
+
+
+def test_an_empty_span_gets_one_caret() -> None:
+    here = Position(1, 3, 2)
+    text = findings([Diagnostic("YML001", "x", Severity.ERROR, "m", Span("a.yaml", here, here))], Draft({"a.yaml": "a:"}, {}), False, 80)
+    assert "  |   ^\n" in text
+
+
+def test_a_second_mark_far_away_on_the_same_line_is_told_by_column() -> None:
+    files = {"a.yaml": f"a: [first, {'x' * 300}, second]"}
+    found = Diagnostic(
+        "SPC001",
+        "x",
+        Severity.ERROR,
+        "m",
+        stretch(files, "a.yaml", "first"),
+        related=(Related(stretch(files, "a.yaml", "second"), "and here"),),
+    )
+    assert "column 314: and here" in findings([found], Draft(files, {}), False, 80)
+
+
+def test_a_huge_line_is_cropped_around_the_mark() -> None:
+    files = {"a.yaml": "a: " + "x" * 500_000 + "NEEDLE" + "y" * 500_000}
+    text = findings([Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", "NEEDLE"))], Draft(files, {}), False, 80)
+    excerpt, marks = text.splitlines()[3:5]
+    assert excerpt[marks.index("^") : marks.rindex("^") + 1] == "NEEDLE"
+    assert len(excerpt) <= 80
+
+
+def test_order_is_file_place_severity() -> None:
+    files = {"b.yaml": "x: 1\ny: 2", "a.yaml": "x: 1"}
+    one = [
+        Diagnostic("SPC001", "x", Severity.INFO, "third", stretch(files, "b.yaml", "1")),
+        Diagnostic("SPC001", "x", Severity.ERROR, "second", stretch(files, "b.yaml", "1")),
+        Diagnostic("SPC001", "x", Severity.ERROR, "fourth", stretch(files, "b.yaml", "2")),
+        Diagnostic("SPC001", "x", Severity.INFO, "first", stretch(files, "a.yaml", "1")),
+    ]
+    assert re.findall("first|second|third|fourth", concise(one, Draft(files, {}))) == ["first", "second", "third", "fourth"]
+
+
+def test_footer_counts() -> None:
+    found = everything()
+    assert footer(found, fixable(found, spec())) == "Found 3 errors, 2 warnings, 1 unknown, 2 notes. [*] 3 fixable with --fix."
+    assert footer(found[2:3], 0) == "Found 1 warning."
+    assert footer([], 0) == "No findings."
+    assert findings([], spec(), False, 80) == "No findings.\n"
+    assert "Found" not in findings(found, spec(), False, 80, with_footer=False)
+
+
+def test_a_fix_that_the_source_cannot_take_is_not_counted_nor_marked() -> None:
+    refused = Diagnostic("SPC001", "x", Severity.ERROR, "m", Place(("python",)), fix=Fix("change it", ()))
+    assert fixable([refused], spec()) == 0
+    text = findings([refused], spec(), False, 80)
+    assert "[*]" not in text
+    assert "fix (by hand): change it" in text
+
+
+def test_a_byte_order_mark_is_not_a_change() -> None:
+    class Marked(Draft):
+        def edited(self, fixes):
+            return {name: "\ufeff" + text for name, text in super().edited(fixes).items()}
+
+    files = {"a.yaml": "name: x\npython: 3.10\n"}
+    place = stretch(files, "a.yaml", "3.10")
+    found = Diagnostic("YML003", "x", Severity.ERROR, "m", place, fix=Fix("quote", (Replace(place, '"3.10"'),)))
+    text = findings([found], Marked(files, {}), False, 80)
+    assert "1 -" not in text
+    assert '2 + python: "3.10"' in text

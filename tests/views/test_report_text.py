@@ -1,0 +1,162 @@
+"""A verification in a terminal: the verdict first, one screen at most, nothing that steers the terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
+
+from provision.views.ink import cells
+from provision.views.text import report
+
+PATH = ".provision/reports/here/report.json"
+OURS = re.compile(r"\x1b\[[0-9;]*m")
+RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "color", "width", "verbose"),
+    [
+        ("report-verified.txt", verified(), False, 80, False),
+        ("report-failed.txt", failed(), False, 80, False),
+        ("report-failed-color.txt", failed(), True, 100, False),
+        ("report-failed-verbose.txt", failed(), False, 80, True),
+        ("report-crowded.txt", crowded(), False, 80, False),
+        ("report-hostile.txt", hostile(), False, 80, False),
+    ],
+)
+def test_golden(name: str, document: dict[str, Any], color: bool, width: int, verbose: bool) -> None:
+    agree(name, report(document, color, width, verbose, PATH))
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+@pytest.mark.parametrize("document", [verified(), failed(), crowded(), crowded(1), crowded(2), crowded(400), hostile()])
+def test_one_screen(document: dict[str, Any], width: int) -> None:
+    rows = report(document, False, width, False, PATH).splitlines()
+    wide = max(40, width)
+    assert sum(max(1, -(-cells(row) // wide)) for row in rows) <= 25
+    assert max(cells(row) for row in rows if not row.startswith("report ")) <= wide
+
+
+@pytest.mark.parametrize(("problems", "remarks"), [(p, r) for p in range(7) for r in (0, 1, 5, 30)])
+def test_what_is_left_out_is_counted(problems: int, remarks: int) -> None:
+    document = sample("failed", [*_many("F", "fail", problems), *_many("W", "warn", remarks)])
+    text = report(document, False, 80, False, PATH)
+    shown = len(re.findall(r"^(?:FAIL F|warn W)\d", text, re.MULTILINE))
+    more = re.search(r"\(\+(\d+) more, -v shows all\)", text)
+    assert shown + (int(more[1]) if more else 0) == problems + remarks
+    assert not problems or shown >= 1
+    assert len(text.splitlines()) <= 25
+
+
+def test_verbose_shows_every_check_and_every_fix() -> None:
+    document = crowded(30)
+    text = report(document, False, 80, True, PATH)
+    assert all(f"FAIL {one['id']} " in text for one in document["checks"])
+    assert "more, -v" not in text
+
+
+@pytest.mark.parametrize(
+    ("result", "word"),
+    [("verified", "VERIFIED"), ("failed", "NOT AS DECLARED"), ("unverified", "UNVERIFIED"), ("error", "ERROR"), ("simulated", "SIMULATED"), ("??", "ERROR")],
+)
+def test_headline(result: str, word: str) -> None:
+    assert report(sample(result, []), False, 80, False, PATH).splitlines()[0] == word
+
+
+def test_failure_reads_declared_found_why_fix() -> None:
+    text = report(failed(), False, 100, False, PATH)
+    assert text.startswith("NOT AS DECLARED  2 of 22 checks failed, 1 unknown, 1 warning, 1 skipped (37 s)\n")
+    rows = [row.split()[0] for row in text[text.index("FAIL P02") : text.index("FAIL T02")].splitlines() if row]
+    assert rows == ["FAIL", "declared", "found", "why", "fix"]
+    assert text.splitlines()[-1] == f"report {PATH}  identity sha256:e0d009f66ba6"
+
+
+def test_the_first_cause_leads() -> None:
+    document = sample("failed", [check("A1", "g", "t", "fail"), check("B1", "g", "t", "fail")])
+    document["verdict"]["first_cause"] = "B1"
+    text = report(document, False, 80, False, PATH)
+    assert text.index("FAIL B1") < text.index("FAIL A1")
+
+
+def test_only_a_verified_report_with_training_claims_a_proof() -> None:
+    claim = "proof: a Hugging Face Trainer run on this machine"
+    assert claim in report(verified(), False, 80, False, PATH)
+    assert claim not in report(failed(), False, 80, False, PATH)
+    without = verified()
+    without["checks"] = [one for one in without["checks"] if one["group"] != "training"]
+    assert "proof: no training ran in this verification" in report(without, False, 80, False, PATH)
+
+
+def test_simulated_parts_are_named() -> None:
+    document = verified()
+    document["subject"]["simulated"] = ["gpu"]
+    assert "simulated, not a real device: gpu" in report(document, False, 80, False, PATH)
+
+
+def test_a_required_unknown_is_told_as_a_problem_and_an_optional_one_as_a_remark() -> None:
+    one = check("T03", "torch", "arch", "unknown", message="not observed", required=True)
+    text = report(sample("unverified", [one, {**one, "id": "H09", "required": False}]), False, 80, False, PATH)
+    assert "UNKNOWN T03 arch\n  why       not observed\n" in text
+    assert "UNKNOWN H09 arch: not observed\n" in text
+
+
+def test_a_stage_that_died_shows_its_last_output_with_v() -> None:
+    document = sample("failed", [], stages=[stage("loaders", 2.0, exit=None, signal="SIGBUS", tail="worker 1\nbus error"), stage("host", 0.1)])
+    text = report(document, False, 80, True, PATH)
+    assert "died with SIGBUS" in text
+    assert "    bus error\n" in text
+
+
+def test_secrets_are_redacted() -> None:
+    token = "hf_" + "Zq3" * 10
+    document = sample("failed", [check("P06", "g", "t", "fail", observed=f"https://u:{token}@h", message=token, cause=token, fix=token)])
+    for verbose in (False, True):
+        assert "Zq3" not in report(document, False, 80, verbose, PATH)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("color", [False, True])
+def test_foreign_text_cannot_steer_the_terminal(color: bool, verbose: bool) -> None:
+    text = report(hostile(), color, 80, verbose, "\x1b]0;x\x07")
+    assert RAW_CONTROL.search(OURS.sub("", text)) is None
+    assert "\\x1b[2J" in text
+    assert color or "\x1b" not in text
+
+
+TEXT = st.text(max_size=12)
+LEAF = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
+JSON = LEAF | st.lists(LEAF, max_size=2) | st.dictionaries(TEXT, LEAF, max_size=2)
+CHECKS = st.lists(
+    st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("id", "group", "title", "status", "required", "expected", "observed", "threshold", "message", "cause"), JSON)
+    ),
+    max_size=4,
+)
+
+
+@given(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("subject", "spec", "verdict", "digests", "packages", "stages", "tier"), JSON)),
+    CHECKS,
+    st.integers(1, 120),
+)
+def test_any_document_is_told_on_one_screen(document: dict[str, Any], checks: list[Any], width: int) -> None:
+    text = report({**document, "checks": checks}, False, width, False, "report.json")
+    assert len(text.splitlines()) <= 25
+    assert RAW_CONTROL.search(text) is None
+
+
+def test_bytes_are_told_in_powers_of_1024() -> None:
+    document = sample("failed", [check("H05", "host", "memory", "fail", expected=2**34, observed=3 * 2**29, threshold=threshold(2**34, "bytes"))])
+    text = report(document, False, 80, False, PATH)
+    assert "declared  16 GiB\n" in text
+    assert "found     1.5 GiB\n" in text
+
+
+def _many(letter: str, status: str, count: int) -> list[dict[str, Any]]:
+    texts = {"expected": "this", "observed": "that", "message": "it is that", "cause": "because", "fix": "mend it"}
+    return [check(f"{letter}{n}", f"group{n % 5}", "title", status, **texts) for n in range(count)]
