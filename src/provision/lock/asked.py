@@ -1,0 +1,97 @@
+"""What a spec asks of a lock: the fields that decide packages, and where they differ from what was locked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from provision.lock.model import Lock
+from provision.spec import ColabTarget, LocalTarget, Package, Spec, WorkbenchTarget
+
+
+def asked_of(spec: Spec) -> dict[str, Any]:
+    """Return the fields that decide packages, in one fixed form; a changed zone, label or path does not change it."""
+    return {
+        "python": spec.python,
+        "gpu": str(spec.gpu),
+        "cuda": spec.cuda,
+        "packages": sorted(_written(package) for package in spec.packages),
+        "indexes": {name: index.url for name, index in sorted(spec.indexes.items())},
+        "exclude_newer": spec.exclude_newer,
+        "platforms": sorted(spec.platforms),
+        "targets": {name: _place(spec, name) for name in sorted(spec.targets)},
+    }
+
+
+def differences(spec: Spec, lock: Lock) -> tuple[str, ...]:
+    """Return one line for each thing that the spec now asks otherwise than when the lock was made; () when it holds."""
+    return tuple(_moved(asked_of(spec), lock.asked))
+
+
+def unavailable(spec: Spec) -> tuple[tuple[tuple[str | int, ...], str], ...]:
+    """Return (route, reason) for every choice of the spec that cannot be locked by this version."""
+    return tuple(_unavailable(spec))
+
+
+def _written(package: Package) -> str:
+    index = f" from {package.index}" if package.index else ""
+    return package.requirement + index
+
+
+def _place(spec: Spec, name: str) -> str:
+    target = spec.targets[name]
+    own = spec.at(name)
+    words: list[str] = [target.kind]
+    match target:
+        case LocalTarget():
+            words.append(target.manager)
+        case ColabTarget():
+            words += [target.runtime, target.isolation]
+        case WorkbenchTarget():
+            words.append(target.image or "")
+        case _:
+            pass
+    return " ".join([*words, f"gpu={own.gpu}", f"cuda={own.cuda}"])
+
+
+def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
+    for key in now:
+        new, old = now[key], then.get(key)
+        if new == old:
+            continue
+        if isinstance(new, list) and isinstance(old, list):
+            yield from (f"{key}: + {item}" for item in new if item not in old)
+            yield from (f"{key}: - {item}" for item in old if item not in new)
+        elif isinstance(new, dict) and isinstance(old, dict):
+            yield from (
+                f"{key}.{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}" for name in sorted({*new, *old}) if new.get(name) != old.get(name)
+            )
+        else:
+            yield f"{key}: {old} -> {new}"
+
+
+def _unavailable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for number, package in enumerate(spec.packages):
+        if package.build:
+            yield ("packages", number), "building from source is not available in this version: only wheels are installed"
+        if package.source == "conda":
+            yield ("packages", number), "packages from conda channels are not available in this version"
+    if spec.conda_packages:
+        yield ("conda_packages",), "conda packages are not available in this version"
+    flavours = {}
+    for name in spec.targets:
+        own = spec.at(name)
+        where: tuple[str | int, ...] = ("targets", name, "gpu") if spec.targets[name].gpu else ("gpu",)
+        if not own.gpu.none and own.gpu.type != "mps" and own.cuda == "auto":
+            yield where, f'cuda: auto cannot be chosen for a {own.gpu.type} by this version: write the CUDA version of the wheels, as in cuda: "12.8"'
+        flavours[flavour_of(own)] = name
+    if len(flavours) > 1:
+        listed = ", ".join(f"{name}: {flavour}" for flavour, name in flavours.items())
+        yield ("targets",), f"targets with different torch builds cannot share a lock in this version ({listed})"
+
+
+def flavour_of(spec: Spec) -> str:
+    """Return the torch flavour that a spec (of one target) asks for: "cpu", or the tag of its CUDA version such as "cu128"."""
+    if spec.gpu.none or spec.gpu.type == "mps" or spec.cuda == "none":
+        return "cpu"
+    return "cu" + spec.cuda.replace(".", "") if spec.cuda != "auto" else "auto"

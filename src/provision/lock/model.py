@@ -1,0 +1,178 @@
+"""The lock as a value, and as a file: sorted, one package a line, no dates and no addresses of this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provision.errors import LockError
+
+SCHEMA = "provision.lock/1"
+_AGAIN = "make it again with `provision lock`"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class File:
+    """A distribution file by name and sha256 (hexadecimal)."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One locked package: canonical name, exact version, index, the environments that hold it, what it requires, its files."""
+
+    name: str
+    version: str
+    index: str
+    environments: tuple[str, ...]
+    requires: tuple[str, ...]
+    files: tuple[File, ...]
+    unconfirmed: bool = False
+    """True when no index and no independent source has confirmed the hash: it is that of a file on the locking machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A platform with a torch flavour: which one, why, the oldest glibc its wheels run on (None: no such bound), and the digest of all it holds."""
+
+    key: str
+    platform: str
+    flavour: str | None
+    because: str
+    glibc: str | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Every choice made for one spec. `asked` holds the fields of the spec that decided, `targets` the environments that each target may use."""
+
+    asked: Mapping[str, Any]
+    python: str
+    environments: tuple[Environment, ...]
+    targets: Mapping[str, tuple[str, ...]]
+    indexes: Mapping[str, str]
+    packages: tuple[Package, ...]
+    digest: str = field(default="")
+
+    def environment(self, target: str, platform: str) -> Environment | None:
+        """Return the environment of a target on a platform, or None when the lock does not cover it."""
+        return next((e for e in self.environments if e.key in self.targets.get(target, ()) and e.platform == platform), None)
+
+    def held_by(self, environment: Environment) -> tuple[Package, ...]:
+        """Return the packages of an environment, by name."""
+        return tuple(package for package in self.packages if environment.key in package.environments)
+
+    def versions(self, environment: Environment) -> dict[str, str]:
+        """Return canonical name to version of all that an environment holds."""
+        return {package.name: package.version for package in self.held_by(environment)}
+
+
+def digest_of(value: Any) -> str:
+    """Return "sha256:" and the digest of a value's canonical JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[Package, ...]) -> str:
+    """Return the digest of what decides an installed environment: Python, platform, flavour, and every package with its files."""
+    held = [[p.name, p.version, p.index, [[f.name, f.sha256] for f in p.files]] for p in sorted(packages, key=lambda p: (p.name, p.version))]
+    return digest_of({"python": python, "platform": platform, "flavour": flavour, "packages": held})
+
+
+def sealed(lock: Lock) -> Lock:
+    """Return the lock with its digest over everything else."""
+    document = _document(lock)
+    del document["digest"]
+    return Lock(lock.asked, lock.python, lock.environments, lock.targets, lock.indexes, lock.packages, digest_of(document))
+
+
+def dumps(lock: Lock) -> str:
+    """Return the lock's text: the same bytes for the same choices, and a change of one package changes its line and the digests."""
+    document = _document(lock)
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            parts.append(f"{json.dumps(key)}: [\n" + ",\n".join("    " + _line(item) for item in value) + "\n  ]")
+        elif isinstance(value, dict) and value:
+            parts.append(f"{json.dumps(key)}: {{\n" + ",\n".join(f"    {json.dumps(name)}: {_line(item)}" for name, item in value.items()) + "\n  }")
+        else:
+            parts.append(f"{json.dumps(key)}: {_line(value)}")
+    return "{\n" + ",\n".join("  " + part for part in parts) + "\n}\n"
+
+
+def loads(text: str, name: str) -> Lock:
+    """Return the lock that a text holds; `name` is how messages call the file.
+
+    Raises LockError when it is no lock, of a newer version, has conflict markers, or was changed by hand or cut short (its digest does not fit).
+    """
+    if any(line.startswith(("<<<<<<< ", "=======", ">>>>>>> ")) for line in text.splitlines()):
+        raise LockError(f"{name} holds conflict markers of a merge", why="a lock is made, not merged", hint=f"resolve the spec, then {_AGAIN}")
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=_AGAIN) from None
+    if not isinstance(document, dict) or not str(document.get("schema", "")).startswith("provision.lock/"):
+        raise LockError(f"{name} is not a lock of provision", hint=f"move it away, then {_AGAIN}")
+    if document["schema"] != SCHEMA:
+        raise LockError(f"{name} was made by a newer provision ({document['schema']})", hint="upgrade provision, or " + _AGAIN)
+    try:
+        lock = _lock(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LockError(f"{name} is damaged", why=f"a part is missing or of the wrong kind: {error}", hint=_AGAIN) from None
+    if sealed(lock).digest != lock.digest:
+        raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=_AGAIN)
+    return lock
+
+
+def _document(lock: Lock) -> dict[str, Any]:
+    keys = tuple(environment.key for environment in lock.environments)
+    return {
+        "schema": SCHEMA,
+        "digest": lock.digest,
+        "asked": dict(lock.asked),
+        "python": lock.python,
+        "environments": {
+            e.key: {"platform": e.platform, "flavour": e.flavour, "because": e.because, "glibc": e.glibc, "digest": e.digest} for e in lock.environments
+        },
+        "targets": {name: list(value) for name, value in sorted(lock.targets.items())},
+        "indexes": dict(sorted(lock.indexes.items())),
+        "packages": [_package_document(package, keys) for package in lock.packages],
+    }
+
+
+def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": package.name, "version": package.version, "index": package.index}
+    if package.environments != keys:
+        document["in"] = list(package.environments)
+    if package.unconfirmed:
+        document["origin"] = "unconfirmed"
+    return {**document, "requires": list(package.requires), "files": {file.name: file.sha256 for file in package.files}}
+
+
+def _lock(document: Mapping[str, Any]) -> Lock:
+    environments = tuple(Environment(key, e["platform"], e["flavour"], e["because"], e["glibc"], e["digest"]) for key, e in document["environments"].items())
+    keys = tuple(environment.key for environment in environments)
+    packages = tuple(
+        Package(
+            str(p["name"]),
+            str(p["version"]),
+            str(p["index"]),
+            tuple(p.get("in", keys)),
+            tuple(p["requires"]),
+            tuple(File(str(name), str(value)) for name, value in p["files"].items()),
+            p.get("origin") == "unconfirmed",
+        )
+        for p in document["packages"]
+    )
+    targets = {name: tuple(value) for name, value in document["targets"].items()}
+    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"])
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,122 @@
+"""Reading with limits, and writing in one step: a file is there whole or as it was before."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from provision.errors import WorldError
+
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "free some space there and run the command again: it goes on where it stopped"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space there and run the command again: it goes on where it stopped"),
+    errno.EROFS: ("the file system is read-only", "put the spec in a folder that you may write to"),
+    errno.EACCES: ("permission denied", "check the owner and mode of that path"),
+    errno.EPERM: ("not permitted", "check the owner and mode of that path"),
+    errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
+    errno.EISDIR: ("it is a folder", "name a file"),
+}
+
+
+@contextlib.contextmanager
+def explained(doing: str, path: Path) -> Iterator[None]:
+    """Turn an OSError into a WorldError that says what was being done, where, why it failed, and the way out."""
+    try:
+        yield
+    except OSError as error:
+        why, hint = _REASONS.get(error.errno or 0, (os.strerror(error.errno) if error.errno else str(error), ""))
+        raise WorldError(f"cannot {doing} {path}", why=why, hint=hint) from error
+
+
+def read(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; raises WorldError."""
+    with explained("read", path):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise WorldError(f"cannot read {path}", why="it is no regular file", hint="name a file")
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    if len(content) > limit:
+        raise WorldError(f"cannot read {path}", why=f"it is longer than {limit} bytes", hint="is this the right file?")
+    return content
+
+
+def write(path: Path, content: str | bytes, mode: int) -> None:
+    """Write a file by temporary file, fsync and rename; raises WorldError and leaves the old content in place."""
+    with explained("write", path):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make a rename inside the folder outlive a power cut; does nothing where folders cannot be synced."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def make_folder(path: Path, mode: int) -> None:
+    """Make a folder and its parents; raises WorldError."""
+    with explained("make the folder", path):
+        path.mkdir(parents=True, exist_ok=True, mode=mode)
+
+
+def point_link(path: Path, target: str) -> None:
+    """Make a symbolic link in one step, in place of an older link; raises WorldError when something else is there."""
+    if path.exists() and not path.is_symlink():
+        raise WorldError(f"cannot make the link {path}", why="something that is no link is there", hint="move it away")
+    with explained("make the link", path):
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        with contextlib.suppress(FileNotFoundError):
+            fresh.unlink()
+        fresh.symlink_to(target)
+        fresh.replace(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file, link or folder and all it holds; raises WorldError. Links inside are removed, never followed."""
+    with explained("remove", path):
+        if path.is_symlink() or path.is_file():
+            path.unlink(missing_ok=True)
+        elif path.exists():
+            # Renamed first, so that a removal cut short never leaves something at `path` that looks whole.
+            doomed = path.with_name(f".doomed-{path.name}-{os.getpid()}")
+            path.replace(doomed)
+            shutil.rmtree(doomed)
+
+
+def writable(path: Path) -> bool:
+    """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if os.access(place, os.W_OK) is False:
+        return False
+    return not os.statvfs(place).f_flag & os.ST_RDONLY if hasattr(os, "statvfs") else True
+
+
+def free_bytes(path: Path) -> int:
+    """Return the free space for this user where `path` lies or will lie."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free

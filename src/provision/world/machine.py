@@ -1,0 +1,188 @@
+"""This machine as a World: reads and performs, decides nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import assert_never
+
+from provision.effects import (
+    CreateVenv,
+    Effect,
+    Index,
+    InstallPackages,
+    InstallPython,
+    Interpreter,
+    Interpreters,
+    MakeFolder,
+    PointLink,
+    Project,
+    RemoveTree,
+    Resolution,
+    RunProbe,
+    Sources,
+    Tell,
+    WriteFile,
+)
+from provision.errors import WorldError
+from provision.world import files, mirrors, process, uv
+from provision.world.pip_configuration import PipConfiguration, read_pip_configuration
+
+_PLATFORMS = {
+    ("Linux", "x86_64"): "linux-x86_64",
+    ("Linux", "aarch64"): "linux-aarch64",
+    ("Darwin", "arm64"): "macos-arm64",
+    ("Windows", "AMD64"): "windows-x86_64",
+}
+_PROBE_VERDICTS = (0, 1, 3)
+
+
+class Machine:
+    """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> None:
+        self._environment = dict(os.environ if environment is None else environment)
+        self._offline = offline
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables of the calling process."""
+        return self._environment
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return the content of a regular file; raises WorldError."""
+        return files.read(path, limit)
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether something is at `path`; a link whose end is gone counts as nothing."""
+        return path.exists()
+
+    def entries(self, path: Path) -> tuple[str, ...]:
+        """Return the sorted names in a folder; () when there is none."""
+        return tuple(sorted(entry.name for entry in path.iterdir())) if path.is_dir() else ()
+
+    def writable(self, path: Path) -> bool:
+        """Tell whether `path` or the nearest folder above it may be written to."""
+        return files.writable(path)
+
+    def free_bytes(self, path: Path) -> int:
+        """Return the free space where `path` lies or will lie."""
+        return files.free_bytes(path)
+
+    def now(self) -> str:
+        """Return the time as 2026-11-20T12:00:00Z."""
+        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def token(self) -> str:
+        """Return 32 fresh random hexadecimal digits."""
+        return secrets.token_hex(16)
+
+    def platform(self) -> str:
+        """Return this machine's platform; an unlisted one is named as the system names it."""
+        pair = (platform.system(), platform.machine())
+        return _PLATFORMS.get(pair, "-".join(pair).lower())
+
+    def interpreters(self, minor: str) -> Interpreters:
+        """Return what Pythons this machine has: our own first, then what uv finds; all of them are listed only when none fits."""
+        own = Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
+        if own.minor == minor and own.path.exists():
+            return Interpreters(minor, own, (own,), fetchable=False)
+        if path := uv.find_python(minor, self._uv()):
+            found = Interpreter(_version(path) or f"{minor}.0", path)
+            return Interpreters(minor, found, (found,), fetchable=False)
+        listed = tuple(Interpreter(version, path) for version, path in uv.list_pythons(self._uv()))
+        forbidden = self._environment.get("UV_PYTHON_DOWNLOADS", "").lower() == "never" or self._offline
+        return Interpreters(minor, None, listed, fetchable=not forbidden and uv.can_fetch_python(minor, self._uv()))
+
+    def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
+        """Return where packages come from on this machine."""
+        return mirrors.sources(self._pip(), self._environment, indexes, minor)
+
+    def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return those Debian packages that dpkg does not know as installed; None without dpkg."""
+        if shutil.which("dpkg-query") is None:
+            return None
+        return tuple(name for name in names if not self._installed(name))
+
+    def resolve(self, project: Project, tell: Tell) -> Resolution:
+        """Resolve a project; raises LockError, NetworkError, WorldError."""
+        sources = self.sources(project.indexes, project.python)
+        for note in sources.notes:
+            tell(note)
+        known = self.interpreters(project.python)
+        if known.chosen is None and not known.fetchable:
+            self._python(project.python)
+        interpreter = known.chosen or Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
+        return uv.resolve(project, sources, interpreter, self._uv())
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        """Perform one effect; raises WorldError."""
+        match effect:
+            case InstallPython():
+                uv.install_python(effect, self._uv())
+            case CreateVenv():
+                uv.create_venv(effect, self._python(effect.minor), self._uv())
+            case InstallPackages():
+                uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
+            case WriteFile():
+                files.write(effect.path, effect.content, effect.mode)
+            case MakeFolder():
+                files.make_folder(effect.path, effect.mode)
+            case PointLink():
+                files.point_link(effect.path, effect.target)
+            case RemoveTree():
+                files.remove_tree(effect.path)
+            case RunProbe():
+                self._probe(effect, tell)
+            case _:
+                assert_never(effect)
+
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
+        """Run a program in the foreground; raises WorldError when there is no such program."""
+        program = shutil.which(argv[0], path=environment.get("PATH"))
+        if program is None:
+            raise WorldError(
+                f"no program called {argv[0]}", why="it is neither in the environment nor on the PATH", hint="check its spelling, or add its package"
+            )
+        return process.foreground([program, *argv[1:]], environment)
+
+    def _probe(self, effect: RunProbe, tell: Tell) -> None:
+        only = [word for check in effect.only for word in ("--only", check)]
+        argv = [str(effect.python), str(effect.parcel), "verify", "--expectations", str(effect.expectations), "--out", str(effect.report), "--events", *only]
+        # Bytecode is wanted: without it every import of the stack costs seconds, at each verification and each run of the user's own program.
+        caller = {key: value for key, value in self._environment.items() if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")}
+        answer = process.stream(argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60)
+        if answer.code not in _PROBE_VERDICTS:
+            why = f"exit code {answer.code}\n{answer.stdout[-2000:]}".strip()
+            raise WorldError("the verification itself could not run", why=why, hint="run `provision verify` again; if it stays, report this")
+
+    def _python(self, minor: str) -> Path:
+        known = self.interpreters(minor)
+        if known.chosen is None:
+            listed = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
+            raise WorldError(f"no Python {minor} on this machine", why=f"found: {listed}", hint=f"install Python {minor}, or change `python:` in the spec")
+        return known.chosen.path
+
+    def _uv(self) -> dict[str, str]:
+        return {**uv.scrubbed(self._environment, self._pip()), **({"UV_OFFLINE": "1"} if self._offline else {})}
+
+    def _pip(self) -> PipConfiguration:
+        return read_pip_configuration(self._environment)
+
+    def _installed(self, name: str) -> bool:
+        answer = process.capture(["dpkg-query", "--show", "--showformat=${db:Status-Status}", name], self._environment)
+        return answer.code == 0 and answer.stdout == "installed"
+
+
+def _version(path: Path) -> str | None:
+    try:
+        answer = process.capture([str(path), "-I", "-S", "-c", "import platform; print(platform.python_version())"], os.environ, timeout_s=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.code == 0 else None

@@ -1,0 +1,84 @@
+"""Where packages come from on this machine: overrides, pip's mirrors, and folders of wheels that stand in for an index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from provision.effects import Index, IndexSource, Sources
+from provision.safe import redact
+from provision.world.pip_configuration import PipConfiguration
+
+_PLATFORMS = {
+    "linux-x86_64": ("linux", ("x86_64",)),
+    "linux-aarch64": ("linux", ("aarch64",)),
+    "macos-arm64": ("macosx", ("arm64", "universal2")),
+    "windows-x86_64": ("win", ("amd64",)),
+}
+_TORCH_LIKE = re.compile(r"^(torch(vision|audio|text|data)?|triton|pytorch-triton(-.+)?|nvidia-.+|cuda-.+)$")
+
+
+def sources(pip: PipConfiguration, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str) -> Sources:
+    """Decide the address of every index.
+
+    The variable PROVISION_INDEX_<NAME> overrides an index; else a folder of wheels in pip's find-links stands in for a flavoured index when it holds
+    all that is wanted of it; pip's index-url takes the place of the default index. pip's extra-index-url is not passed on: there, any index could shadow
+    any package.
+    """
+    folders = tuple(path for link in pip.find_links if (path := _folder(link)))
+    wheels = tuple(wheel for folder in folders for wheel in sorted(folder.glob("*.whl")))
+    named = tuple(_located(index, environment, wheels, minor) for index in indexes)
+    notes = tuple(_notes(pip, named))
+    plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(canonicalize_name(wheel.name.split("-")[0])))
+    links = tuple(link for link in pip.find_links if re.match(r"https?://", link))
+    default = environment.get("PROVISION_INDEX_PYPI") or pip.index_url
+    return Sources(IndexSource("pypi", default), named, plain, links, notes)
+
+
+def override_variable(index: str) -> str:
+    """Return the name of the variable that overrides an index's address."""
+    return "PROVISION_INDEX_" + index.upper().replace("-", "_")
+
+
+def _located(index: Index, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str) -> IndexSource:
+    if url := environment.get(override_variable(index.name)):
+        return IndexSource(index.name, url)
+    if index.flavour is None or not index.packages:
+        return IndexSource(index.name, index.url)
+    fitting = tuple(wheel for wheel in wheels if _fits(wheel, index.flavour, minor))
+    covered = all(any(_is_for(wheel, package, platform) for wheel in fitting) for package in index.packages for platform in index.platforms)
+    return IndexSource(index.name, index.url, fitting if covered else ())
+
+
+def _fits(wheel: Path, flavour: str, minor: str) -> bool:
+    try:
+        _, version, _, tags = parse_wheel_filename(wheel.name)
+    except InvalidWheelFilename:
+        return False
+    interpreter = "cp" + minor.replace(".", "")
+    return version.local == flavour and any(tag.interpreter in (interpreter, "py3") for tag in tags)
+
+
+def _is_for(wheel: Path, package: str, platform: str) -> bool:
+    name, _, _, tags = parse_wheel_filename(wheel.name)
+    system, machines = _PLATFORMS[platform]
+    return name == package and any(system in tag.platform and tag.platform.endswith(machines) for tag in tags)
+
+
+def _folder(link: str) -> Path | None:
+    path = Path(unquote(urlsplit(link).path)) if link.startswith("file://") else Path(link)
+    return path if path.is_dir() else None
+
+
+def _notes(pip: PipConfiguration, named: tuple[IndexSource, ...]) -> Iterator[str]:
+    if pip.index_url:
+        yield f"default index: {redact(pip.index_url)} (pip's index-url)"
+    if pip.extra_index_urls:
+        yield f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: name such an index under `indexes:` and bind packages to it with `index:`"
+    for source in named:
+        if source.wheels:
+            yield f"index {source.name}: {len(source.wheels)} local wheel(s) from pip's find-links stand in for it"

@@ -1,0 +1,109 @@
+"""Running other programs so that none outlives us: own session, told to die with us, ended on Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_GRACE_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a program ended: its exit code (negative: the signal) and what it wrote."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def capture(argv: list[str], environment: Mapping[str, str], *, cwd: Path | None = None, timeout_s: float | None = None) -> Finished:
+    """Run a program without a terminal and return what it wrote.
+
+    It gets its own session, so that Ctrl-C reaches it through us: it is then ended before the interrupt goes on. When we are killed, the kernel ends it
+    (Linux). Raises FileNotFoundError when there is no such program, subprocess.TimeoutExpired after `timeout_s`.
+    """
+    return _run(argv, environment, cwd, timeout_s, None)
+
+
+def stream(argv: list[str], environment: Mapping[str, str], line: Callable[[str], None], *, timeout_s: float | None = None) -> Finished:
+    """Run a program as `capture` does and hand over each line that it writes as it comes; after `timeout_s` it is ended. The last 200 lines are kept."""
+    return _run(argv, environment, None, timeout_s, line)
+
+
+def foreground(argv: list[str], environment: Mapping[str, str]) -> int:
+    """Run a program with our terminal and return its exit code, 128 + n when signal n ended it. Ctrl-C is the program's to answer."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = subprocess.Popen(argv, env=dict(environment), preexec_fn=_restore_interrupt)  # noqa: PLW1509 - only signal() runs there
+        code = child.wait()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    return 128 - code if code < 0 else code
+
+
+def _run(argv: list[str], environment: Mapping[str, str], cwd: Path | None, timeout_s: float | None, line: Callable[[str], None] | None) -> Finished:
+    child = subprocess.Popen(
+        argv,
+        env=dict(environment),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if line is None else subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - only prctl() runs there
+    )
+    try:
+        if line is None:
+            stdout, stderr = child.communicate(timeout=timeout_s)
+            return Finished(child.returncode, stdout, stderr)
+        return _follow(child, line, timeout_s)
+    except BaseException:
+        _end(child)
+        raise
+
+
+def _follow(child: subprocess.Popen[str], line: Callable[[str], None], timeout_s: float | None) -> Finished:
+    alarm = threading.Timer(timeout_s, _end, (child,)) if timeout_s else None
+    if alarm is not None:
+        alarm.start()
+    seen: deque[str] = deque(maxlen=200)
+    try:
+        for text in child.stdout or ():
+            seen.append(text)
+            line(text.rstrip("\n"))
+        return Finished(child.wait(), "".join(seen), "")
+    finally:
+        if alarm is not None:
+            alarm.cancel()
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGTERM)
+    try:
+        child.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _restore_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

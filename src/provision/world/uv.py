@@ -1,0 +1,213 @@
+"""The calls of uv: what it is given, with which environment, and what its answers mean."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import uv
+from packaging.utils import canonicalize_name
+
+from provision.effects import CreateVenv, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
+from provision.errors import LockError, NetworkError, ProvisionError, WorldError
+from provision.safe import redact, safe
+from provision.world.mirrors import override_variable
+from provision.world.pip_configuration import PipConfiguration
+from provision.world.process import Finished, capture
+
+_KEPT = re.compile(
+    r"UV_(CACHE_DIR|LINK_MODE|OFFLINE|NATIVE_TLS|SYSTEM_CERTS|HTTP_TIMEOUT|HTTP_RETRIES|HTTP_CONNECT_TIMEOUT|CONCURRENT_\w+|KEYRING_PROVIDER"
+    r"|INDEX_\w+_(USERNAME|PASSWORD)|PYTHON_INSTALL_DIR|PYTHON_INSTALL_MIRROR|MANAGED_PYTHON|NO_MANAGED_PYTHON)"
+)
+_FOREIGN = re.compile(r"(UV_|PIP_)|(VIRTUAL_ENV|CONDA_PREFIX|PYTHONPATH|PYTHONHOME|PYTHONDONTWRITEBYTECODE|__PYVENV_LAUNCHER__)$")
+_UNREACHABLE = re.compile(
+    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect|certificate", re.IGNORECASE
+)
+_OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
+_DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
+_HASH = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
+
+
+def scrubbed(environment: Mapping[str, str], pip: PipConfiguration) -> dict[str, str]:
+    """Return an environment for uv in which nothing foreign decides the result: no configuration, no downloads of Python, pip's proxy and certificates."""
+    kept = {key: value for key, value in environment.items() if not _FOREIGN.match(key) or _KEPT.fullmatch(key)}
+    ours = {
+        "UV_NO_CONFIG": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_NO_PROGRESS": "1",
+        "NO_COLOR": "1",
+        "UV_HTTP_RETRIES": "2",
+        "UV_HTTP_CONNECT_TIMEOUT": "10",
+    }
+    if pip.proxy:
+        ours |= {name: pip.proxy for name in ("HTTP_PROXY", "HTTPS_PROXY") if name not in kept and name.lower() not in kept}
+    if pip.cert and "SSL_CERT_FILE" not in kept:
+        ours["SSL_CERT_FILE"] = pip.cert
+    return {**ours, **kept, **{key: ours[key] for key in ("UV_NO_CONFIG", "UV_PYTHON_DOWNLOADS", "UV_NO_PROGRESS", "NO_COLOR")}}
+
+
+def resolve(project: Project, sources: Sources, interpreter: Interpreter, environment: Mapping[str, str]) -> Resolution:
+    """Resolve a project to one set of versions over all its environments: `uv lock`, then `uv export` (two calls, the second needs no network).
+
+    An interpreter of another version than the project's will do: the project's own is then asked for by markers, which uv narrows the resolution to.
+    Raises LockError with uv's derivation, NetworkError when an index is out of reach, WorldError for the rest.
+    """
+    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources) as (folder, urls):
+        passed = {**environment, **_locations(sources, folder)}
+        newer = ["--exclude-newer", project.exclude_newer] if project.exclude_newer else []
+        _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *newer], passed, folder, project, sources)
+        _called(
+            ["export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml"],
+            passed,
+            folder,
+            project,
+            sources,
+        )
+        named = {url: name for name, url in urls.items()}
+        return Resolution((folder / "uv.lock").read_text(), (folder / "pylock.toml").read_text(), named, sources)
+
+
+def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
+    """Make the environment hold exactly the pins: `uv pip sync` with a hash for every file, no builds."""
+    bindings = tuple((pin.name, pin.index, "") for pin in effect.pins if pin.index)
+    project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in effect.pins), effect.indexes, bindings)
+    hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in effect.pins)
+    with _folder(project, sources) as (folder, _):
+        (folder / "hashes.txt").write_text(hashes)
+        passed = {**environment, **_locations(sources, folder)}
+        argv = ["pip", "sync", "--python", str(effect.environment / "bin/python"), "--require-hashes", "--no-build", "--quiet"]
+        _called([*argv, "pyproject.toml", "--constraints", "hashes.txt"], passed, folder, project, sources)
+
+
+def create_venv(effect: CreateVenv, interpreter: Path, environment: Mapping[str, str]) -> None:
+    """Make an empty environment; what was at the path is removed by uv."""
+    _called(["venv", "--quiet", "--clear", "--python", str(interpreter), str(effect.path)], environment, None, None, None)
+
+
+def install_python(effect: InstallPython, environment: Mapping[str, str]) -> None:
+    """Fetch a managed CPython: the one call that may download an interpreter."""
+    _called(["python", "install", "--quiet", effect.minor], {**environment, "UV_PYTHON_DOWNLOADS": "manual"}, None, None, None)
+
+
+def find_python(minor: str, environment: Mapping[str, str]) -> Path | None:
+    """Return the interpreter of this minor version that uv finds outside virtual environments, or None."""
+    answer = capture([uv.find_uv_bin(), "python", "find", "--system", minor], environment)
+    return Path(answer.stdout.strip()) if answer.code == 0 else None
+
+
+def list_pythons(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return (version, path) of every CPython that uv finds on this machine."""
+    answer = capture([uv.find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"], environment)
+    rows = json.loads(answer.stdout or "[]")
+    return [(row["version"], Path(row["path"])) for row in rows if row["implementation"] == "cpython" and row["path"]]
+
+
+def can_fetch_python(minor: str, environment: Mapping[str, str]) -> bool:
+    """Tell whether uv knows a download of this minor version for this machine (its own list, no network)."""
+    answer = capture(
+        [uv.find_uv_bin(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"}
+    )
+    return bool(json.loads(answer.stdout or "[]")) if answer.code == 0 else False
+
+
+@contextmanager
+def _folder(project: Project, sources: Sources) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A scratch folder with the project's pyproject.toml and the stand-in indexes; gives the address used for every index name."""
+    with tempfile.TemporaryDirectory(prefix="provision-") as name:
+        folder = Path(name)
+        urls = {source.name: _stand_in(folder / source.name, source.wheels) if source.wheels else source.url for source in sources.named}
+        if sources.wheels:
+            (folder / "wheels").mkdir()
+            for wheel in sources.wheels:
+                (folder / "wheels" / wheel.name).symlink_to(wheel.resolve())
+        (folder / "pyproject.toml").write_text(_pyproject(project, urls))
+        yield folder, urls
+
+
+def _by_markers(project: Project) -> Project:
+    """Return the project with its Python in the environments' markers, so that uv may work with another one."""
+    major, _, minor = project.python.partition(".")
+    own = f"python_full_version >= '{project.python}' and python_full_version < '{major}.{int(minor) + 1}'"
+    environments = tuple(f"{own} and {marker}" for marker in project.environments)
+    return replace(project, requires_python=">=3.8", environments=environments)
+
+
+def _locations(sources: Sources, folder: Path) -> dict[str, str]:
+    # The default index goes through the environment, never argv: it may carry a password.
+    links = [*([str(folder / "wheels")] if sources.wheels else []), *sources.links]
+    return {**({"UV_DEFAULT_INDEX": sources.default.url} if sources.default.url else {}), **({"UV_FIND_LINKS": ",".join(links)} if links else {})}
+
+
+def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
+    """Render the scratch project. JSON strings and arrays of them are valid TOML."""
+    lines = ["[project]", 'name = "provision-scratch"', 'version = "0"', f"requires-python = {json.dumps(project.requires_python)}"]
+    lines.append(f"dependencies = {json.dumps(list(project.requirements))}")
+    for index in project.indexes:
+        lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(urls[index.name])}", "explicit = true"]
+    if project.environments:
+        both = json.dumps(list(project.environments))
+        lines += ["[tool.uv]", f"environments = {both}", f"required-environments = {both}"]
+    lines.append("[tool.uv.sources]")
+    for package, index_name, marker in project.bindings:
+        condition = f", marker = {json.dumps(marker)}" if marker else ""
+        lines.append(f"{json.dumps(package)} = {{ index = {json.dumps(index_name)}{condition} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _stand_in(folder: Path, wheels: tuple[Path, ...]) -> str:
+    """Lay out a PEP 503 index of local wheels, with their hashes, and return its address."""
+    by_name: dict[str, list[Path]] = {}
+    for wheel in wheels:
+        by_name.setdefault(canonicalize_name(wheel.name.split("-")[0]), []).append(wheel)
+    for name, files in by_name.items():
+        (folder / name).mkdir(parents=True)
+        links = [f'<a href="{quote(file.name)}#sha256={_sha256(file)}">{file.name}</a>' for file in files]
+        (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
+        for file in files:
+            (folder / name / file.name).symlink_to(file.resolve())
+    return folder.as_uri()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _called(argv: list[str], environment: Mapping[str, str], folder: Path | None, project: Project | None, sources: Sources | None) -> Finished:
+    answer = capture([uv.find_uv_bin(), *argv], environment, cwd=folder)
+    if answer.code != 0:
+        raise _explained(argv[0], redact(safe(answer.stderr.strip())), answer.code, project, sources)
+    return answer
+
+
+def _explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
+    if _NO_SPACE.search(said):
+        return WorldError("the disk is full", why=said, hint="free some space (the environment and uv's cache need a few GB) and run the command again")
+    if _DENIED.search(said):
+        return WorldError(f"uv {verb} may not write where it has to", why=said, hint="check the owner and mode of the path it names")
+    if _HASH.search(said):
+        return LockError(
+            "a file on the index is not the one that was locked", why=said, hint="if the change is meant, lock again with `provision lock --upgrade`"
+        )
+    if _OFFLINE.search(said):
+        return NetworkError("something is needed that is not in uv's cache, and the network is switched off", why=said, hint="run once with network")
+    if _UNREACHABLE.search(said):
+        return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
+    if verb == "lock" and code == 1 and project is not None:
+        return LockError("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above")
+    return WorldError(f"uv {verb} failed (exit code {code})", why=said)
+
+
+def _way_to_index(sources: Sources | None) -> str:
+    names = [source.name for source in sources.named] if sources else []
+    variables = ", ".join(override_variable(name) for name in names)
+    mirrors = f"; a mirror is named by pip's index-url{f' (default index) or the variable {variables}' if variables else ''}"
+    return f"check network, proxy and certificates{mirrors}"
