@@ -1,0 +1,98 @@
+"""The ledger of our own deeds: what exists because we made it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from provision.errors import StateError
+from provision.plan import Action
+
+SCHEMA = "provision.state/1"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Resources by address and part, with a lineage (which ledger) and a serial (which version of it)."""
+
+    lineage: str
+    serial: int
+    resources: Mapping[str, Mapping[str, Any]]
+
+    def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
+        """Return what is recorded of a part of a target, or None."""
+        found = self.resources.get(f"{address}#{part}")
+        return dict(found) if found is not None else None
+
+    def parts(self, address: str) -> dict[str, Mapping[str, Any]]:
+        """Return all that is recorded of a target, by part."""
+        return {key.partition("#")[2]: value for key, value in self.resources.items() if key.partition("#")[0] == address}
+
+    def after(self, action: Action) -> State:
+        """Return the state once an action is done: one serial on, its record in place."""
+        return self.recording(action.address, action.part, action.record)
+
+    def recording(self, address: str, part: str, record: Mapping[str, Any] | None) -> State:
+        """Return the state with one part recorded anew, or dropped when `record` is None."""
+        rest = {key: value for key, value in self.resources.items() if key != f"{address}#{part}"}
+        added = {f"{address}#{part}": record} if record is not None else {}
+        return replace(self, serial=self.serial + 1, resources={**rest, **added})
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """An action that was begun: written before its first effect, closed when the state holds its result."""
+
+    address: str
+    part: str
+    verb: str
+    paths: tuple[str, ...]
+    began: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of our own deeds: the state, and the intent that an earlier run did not close, if any."""
+
+    state: State
+    interrupted: Intent | None = None
+
+    def cut_short(self, address: str) -> Intent | None:
+        """Return the intent that was cut short at this address, or None."""
+        return self.interrupted if self.interrupted is not None and self.interrupted.address == address else None
+
+
+def empty(lineage: str) -> State:
+    """Return the state of a folder in which nothing was made yet."""
+    return State(lineage, 0, {})
+
+
+def dumps(state: State) -> str:
+    """Return the state as text, with a checksum over its content."""
+    content = {"schema": SCHEMA, "lineage": state.lineage, "serial": state.serial, "resources": state.resources}
+    return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True) + "\n"
+
+
+def loads(text: str, name: str) -> State:
+    """Return the state that a text holds; raises StateError when it is damaged, foreign or of a newer version. Nothing is ever overwritten then."""
+    hint = f"what it recorded is untouched: move the file away (mv {name} {name}.damaged) and run apply again, which adopts whole environments"
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise StateError(f"the state file {name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(schema, str) or not schema.startswith("provision.state/"):
+        raise StateError(f"{name} is no state file of provision", why=f"its schema is {schema!r}", hint="move it away; nothing in it was touched")
+    if schema != SCHEMA:
+        raise StateError(f"{name} was written by a newer provision ({schema})", hint="upgrade provision; this version would lose what it does not know")
+    content = {key: value for key, value in document.items() if key != "checksum"}
+    if document.get("checksum") != _checksum(content):
+        raise StateError(f"the state file {name} is damaged", why="its checksum does not fit its content", hint=hint)
+    return State(content["lineage"], content["serial"], content["resources"])
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,116 @@
+"""The ledger in a folder beside the spec: one writer at a time, every step on disk before the next."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from provision.effects import MakeFolder, Tell, World, WriteFile
+from provision.errors import StateError, WorldError
+from provision.state import Intent, Ledger, State, dumps, empty, loads
+
+_LIMIT = 16 * 2**20
+
+
+class LocalStore:
+    """State, journal and lock file in `folder` (0700, ignored by git). Writing needs the lock, held through `exclusive`."""
+
+    def __init__(self, folder: Path, world: World) -> None:
+        self.folder = folder
+        self._world = world
+
+    def load(self) -> State:
+        """Return the saved state, or an empty one of a new lineage; raises StateError when it is damaged."""
+        path = self.folder / "state.json"
+        if not self._world.exists(path):
+            return empty(self._world.token())
+        return loads(self._world.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
+
+    def save(self, state: State, *, expecting: int) -> None:
+        """Save the state in one step; raises StateError when the saved serial is not `expecting`."""
+        path = self.folder / "state.json"
+        saved = self.load().serial if self._world.exists(path) else 0
+        if saved != expecting:
+            raise StateError(f"{path} was changed by someone else", why=f"its serial is {saved}, not {expecting}", hint="run the command again")
+        self._write(path, dumps(state))
+
+    def begin(self, intent: Intent) -> None:
+        """Write down what is about to be done."""
+        self._write(self.folder / "journal.json", json.dumps(asdict(intent)) + "\n")
+
+    def end(self) -> None:
+        """Close the intent: the state holds its result."""
+        self._write(self.folder / "journal.json", "")
+
+    def interrupted(self) -> Intent | None:
+        """Return the intent that an earlier run did not close, or None."""
+        path = self.folder / "journal.json"
+        text = self._world.read(path, _LIMIT).decode("utf-8", "replace").strip() if self._world.exists(path) else ""
+        if not text:
+            return None
+        try:
+            document = json.loads(text)
+            return Intent(document["address"], document["part"], document["verb"], tuple(document["paths"]), document["began"])
+        except (ValueError, KeyError, TypeError):
+            raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
+
+    def ledger(self) -> Ledger:
+        """Return the saved state with the intent that an earlier run did not close."""
+        return Ledger(self.load(), self.interrupted())
+
+    @contextmanager
+    def exclusive(self, wait_s: float, tell: Tell) -> Iterator[None]:
+        """Hold the lock: make the folder if needed, wait at most `wait_s` seconds for another holder.
+
+        The kernel lets go of the lock when its holder ends, however it ends. Raises StateError naming the holder, WorldError when the folder cannot be made.
+        """
+        self._prepare()
+        path = self.folder / "lock"
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise WorldError(f"cannot open {path}", why=os.strerror(error.errno or 0), hint="check the owner and mode of that folder") from error
+        try:
+            _take(handle, path, wait_s, tell)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} since {self._world.now()}".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+    def _prepare(self) -> None:
+        self._world.perform(MakeFolder(self.folder, 0o700), _silent)
+        ignore = self.folder / ".gitignore"
+        if not self._world.exists(ignore):
+            self._write(ignore, "*\n")
+
+    def _write(self, path: Path, content: str) -> None:
+        self._world.perform(WriteFile(path, content, 0o600), _silent)
+
+
+def _take(handle: int, path: Path, wait_s: float, tell: Tell) -> None:
+    deadline = time.monotonic() + wait_s
+    told = False
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 200, 0).decode("utf-8", "replace") or "another process"
+            if time.monotonic() >= deadline:
+                raise StateError(f"another provision is at work here: {holder}", why=f"it holds {path}", hint="wait for it, or use --lock-timeout") from None
+            if not told:
+                tell(f"waiting for another provision ({holder})")
+                told = True
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _silent(_: str) -> None:
+    return None

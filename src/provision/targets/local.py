@@ -1,0 +1,318 @@
+"""A local environment made by uv: beside the spec, named by what it holds, whole or not there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from provision.effects import CreateVenv, Effect, Index, InstallPackages, InstallPython, Interpreters, MakeFolder, Pin, PointLink, Reader, RemoveTree, WriteFile
+from provision.errors import Refused
+from provision.lock import Package
+from provision.plan import Action, Verb
+from provision.spec import LocalTarget, Spec
+from provision.state import Ledger
+from provision.targets.target import Place, Refusal, Seat
+
+MARKER = "provision.json"
+_MARKER_SCHEMA = "provision.environment/1"
+_LIMIT = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Have:
+    """What was found: Pythons, the environment on disk and in the state, what differs in it, the kernel's text."""
+
+    interpreters: Interpreters
+    exists: bool
+    whole: bool
+    drift: tuple[str, ...]
+    linked: bool
+    recorded: Mapping[str, Any] | None
+    recorded_kernel: Mapping[str, Any] | None
+    interrupted: bool
+    kernel_text: str | None
+    kernel_folder: Path
+    writable: bool
+    missing_system_packages: tuple[str, ...] | None
+
+
+class Local:
+    """Environments on this machine (see provision.targets.Target)."""
+
+    def look(self, place: Place, ledger: Ledger, reader: Reader) -> Have:
+        """Return what this machine has of the place."""
+        path = _path(place)
+        marker = _read_json(path / MARKER, reader)
+        whole = marker == _marker(place) and reader.exists(path / "bin/python")
+        kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place)
+        kernel_file = kernel_folder / "kernel.json"
+        return Have(
+            interpreters=reader.interpreters(place.spec.python),
+            exists=reader.exists(path),
+            whole=whole,
+            drift=_drift(place, reader) if whole else (),
+            linked=_read_json(_stable(place) / MARKER, reader) == marker,
+            recorded=ledger.state.resource(place.address, "environment"),
+            recorded_kernel=ledger.state.resource(place.address, "kernel"),
+            interrupted=ledger.cut_short(place.address) is not None,
+            kernel_text=reader.read(kernel_file, _LIMIT).decode("utf-8", "replace") if reader.exists(kernel_file) else None,
+            kernel_folder=kernel_folder,
+            writable=reader.writable(place.folder),
+            missing_system_packages=reader.missing_system_packages(tuple(place.spec.system_packages)),
+        )
+
+    def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
+        """Return what the spec asks for that cannot be done here."""
+        return (*_unavailable(place.spec, place.target), *_out_of_place(place, have))
+
+    def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
+        """Return the actions: an interpreter if none fits, the environment, the kernel."""
+        return tuple(action for action in (_python(place, have), _environment(place, have), _kernel(place, have)) if action)
+
+    def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
+        """Return the actions that remove the environments, links and kernel of an address, and nothing else."""
+        actions = []
+        for part, record in ledger.state.parts(address).items():
+            effects = tuple(RemoveTree(_inside(folder, path)) for path in record.get("paths", ()))
+            outside = tuple(RemoveTree(Path(path)) for path in record.get("outside", ()))
+            actions.append(Action(Verb.DESTROY, address, part, record.get("title", part), "destroy was asked for", (*outside, *effects)))
+        if (interrupted := ledger.cut_short(address)) is not None:
+            effects = tuple(RemoveTree(_inside(folder, path)) for path in interrupted.paths)
+            actions.insert(0, Action(Verb.DESTROY, address, interrupted.part, "half-made environment", "an interrupted run left it", effects))
+        return tuple(actions)
+
+    def seat(self, place: Place) -> Seat:
+        """Return where programs run: the environment of the lock on this platform, by its stable path too."""
+        return Seat(_path(place) / "bin/python", _path(place), _stable(place))
+
+    def variables(self, place: Place, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:
+        """Return env, PROVISION_PATH_* and secrets of the spec; a secret whose variable is not set raises Refused, or is left out when `partial`."""
+        return {**declared_variables(place.spec), **_secrets(place.spec, caller, partial=partial)}
+
+
+def declared_variables(spec: Spec) -> dict[str, str]:
+    """Return the variables that stand in the spec: `env`, and PROVISION_PATH_<NAME> for each path."""
+    return {**spec.env, **{f"PROVISION_PATH_{name.upper()}": path for name, path in spec.paths.items()}}
+
+
+def kernel_name(place: Place) -> str:
+    """Return the name under which Jupyter knows the environment."""
+    return f"provision-{place.stem}-{place.target}".lower()
+
+
+def _python(place: Place, have: Have) -> Action | None:
+    if have.interpreters.chosen is not None:
+        return None
+    minor = place.spec.python
+    return Action(Verb.CREATE, place.address, "python", f"python {minor}, by uv", f"no Python {minor} on this machine", (InstallPython(minor),))
+
+
+def _environment(place: Place, have: Have) -> Action:
+    path = _path(place)
+    held = place.lock.held_by(place.environment)
+    torch = next((f", torch {package.version}" for package in held if package.name == "torch"), "")
+    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch})"
+    old = have.recorded.get("paths", [""])[0] if have.recorded else ""
+    moved = bool(old) and old != f"envs/{path.name}"
+    record = {
+        "title": title,
+        "kind": "local",
+        "manager": "uv",
+        "paths": [f"envs/{path.name}", f"envs/{_stable(place).name}"],
+        "digest": place.environment.digest,
+    }
+    record |= {"lock": place.lock.digest, "python": place.spec.python}
+
+    def act(verb: Verb, because: str, effects: tuple[Effect, ...] = ()) -> Action:
+        return Action(verb, place.address, "environment", title, because, effects, record)
+
+    link = PointLink(_stable(place), path.name)
+    if have.whole and not have.drift:
+        if have.recorded and not moved and have.linked:
+            return act(Verb.KEEP, "it is as locked")
+        removal = (RemoveTree(_inside(place.folder, old)),) if moved else ()
+        return act(
+            Verb.CHANGE, "a whole environment of this lock is there already" if not have.recorded or moved else "its stable path is missing", (link, *removal)
+        )
+    make = tuple(_making(place, held, clear=have.exists))
+    if have.drift:
+        return act(
+            Verb.REPLACE,
+            "it was changed by hand: " + ", ".join(have.drift[:3]) + (f" and {len(have.drift) - 3} more" if len(have.drift) > 3 else ""),
+            (*make, link),
+        )
+    if moved:
+        return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, RemoveTree(_inside(place.folder, old))))
+    because = "an interrupted run left it half-made" if have.exists or have.interrupted else "there is none yet"
+    return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link))
+
+
+def _making(place: Place, held: tuple[Package, ...], *, clear: bool) -> Iterator[Effect]:
+    path = _path(place)
+    if clear:
+        yield RemoveTree(path)
+    yield MakeFolder(path.parent, 0o700)
+    yield CreateVenv(path, place.spec.python)
+    yield InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held))
+    # Last, so that an environment with this file is whole.
+    yield WriteFile(path / MARKER, json.dumps(_marker(place), indent=1, sort_keys=True) + "\n")
+
+
+def _pin(package: Package) -> Pin:
+    return Pin(package.name, package.version, None if package.index == "pypi" else package.index, tuple(file.sha256 for file in package.files))
+
+
+def _indexes(place: Place, held: tuple[Package, ...]) -> tuple[Index, ...]:
+    used = {package.index: tuple(p.name for p in held if p.index == package.index) for package in held if package.index != "pypi"}
+    flavours = {f"pytorch-{place.environment.flavour}": place.environment.flavour}
+    return tuple(Index(name, place.lock.indexes[name], flavours.get(name), names, (place.platform,)) for name, names in sorted(used.items()))
+
+
+def _kernel(place: Place, have: Have) -> Action | None:
+    target = place.spec.targets[place.target]
+    wanted = isinstance(target, LocalTarget) and target.kernel
+    name = kernel_name(place)
+    if not wanted:
+        if have.recorded_kernel is None:
+            return None
+        removal = tuple(RemoveTree(Path(path)) for path in have.recorded_kernel.get("outside", ()))
+        return Action(Verb.DESTROY, place.address, "kernel", f"Jupyter kernel {name}", "the spec no longer asks for it", removal)
+    text = _kernel_text(place)
+    record = {"title": f"Jupyter kernel {name}", "name": name, "outside": [str(have.kernel_folder)]}
+    if have.kernel_text == text and have.recorded_kernel is not None:
+        return Action(Verb.KEEP, place.address, "kernel", f"Jupyter kernel {name}", "it is as declared", (), record)
+    verb = Verb.CREATE if have.kernel_text is None else Verb.CHANGE
+    effects = (MakeFolder(have.kernel_folder), WriteFile(have.kernel_folder / "kernel.json", text))
+    return Action(verb, place.address, "kernel", f"Jupyter kernel {name}", "the spec says kernel: true", effects, record)
+
+
+def _kernel_text(place: Place) -> str:
+    # ${NAME} is filled in by Jupyter from its own environment, so no secret is written down.
+    secrets = {name: f"${{{reference.env}}}" for name, reference in place.spec.secrets.items() if reference.env}
+    prefix = _stable(place)
+    document = {
+        "argv": [str(prefix / "bin/python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": f"{place.spec.name} ({place.target})",
+        "language": "python",
+        "env": {**declared_variables(place.spec), **secrets, "VIRTUAL_ENV": str(prefix)},
+        "metadata": {"provision": {"environment_digest": place.environment.digest}},
+    }
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def _kernels_folder(environment: Mapping[str, str]) -> Path:
+    """Return Jupyter's user folder of kernels. Source: jupyter_core.paths.jupyter_data_dir."""
+    if data := environment.get("JUPYTER_DATA_DIR"):
+        return Path(data) / "kernels"
+    home = Path(environment.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        return home / "Library/Jupyter/kernels"
+    return Path(environment.get("XDG_DATA_HOME") or home / ".local/share") / "jupyter/kernels"
+
+
+def _unavailable(spec: Spec, target: str) -> Iterator[Refusal]:
+    place = spec.targets[target]
+    later = "this version does not do that yet"
+    if isinstance(place, LocalTarget) and place.manager == "conda":
+        yield Refusal(("targets", target, "manager"), f"manager: conda: {later}", "use manager: uv")
+    if isinstance(place, LocalTarget) and place.kernel and spec.package("ipykernel") is None:
+        yield Refusal(("targets", target, "kernel"), "a Jupyter kernel needs ipykernel in the environment", "add ipykernel to `packages`")
+    if spec.cuda_toolkit is not None:
+        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on a local machine: {later}", "install nvcc yourself and remove the field")
+    if spec.verify.tier in ("deep", "burn"):
+        yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {later}", "use tier: quick")
+    for field in ("vram", "driver", "compute_capability"):
+        if getattr(spec.requires, field) is not None:
+            yield Refusal(("requires", field), f"checking {field} on the device: {later}", "remove it")
+    defaults = type(spec.training)()
+    for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
+        if getattr(spec.training, field) != getattr(defaults, field):
+            yield Refusal(("training", field), f"training.{field} has no effect on the verification: {later}", "remove it")
+    for name, reference in spec.secrets.items():
+        if reference.env is None:
+            yield Refusal(("secrets", name), "a local environment takes secrets from the caller's variables only", f"write {{env: {name}}}")
+
+
+def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
+    known = have.interpreters
+    if known.chosen is None and not known.fetchable:
+        found = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
+        why = f"no Python {known.wanted} on this machine, and uv may not or cannot fetch one; found: {found}"
+        yield Refusal(("python",), why, f"install Python {known.wanted}, or change `python`")
+    if not have.writable:
+        yield Refusal((), f"the folder {place.folder} cannot be written to", "put the spec in a folder that you may write to")
+    if have.missing_system_packages is None and place.spec.system_packages:
+        yield Refusal(
+            ("system_packages",),
+            "whether they are installed cannot be told here (no dpkg)",
+            "remove the field for this machine and install them by its own means",
+        )
+    elif have.missing_system_packages:
+        names = " ".join(have.missing_system_packages)
+        yield Refusal(("system_packages",), f"not installed on this machine: {names}", f"sudo apt-get install {names}")
+
+
+def _drift(place: Place, reader: Reader) -> tuple[str, ...]:
+    """Return what the environment's own records say differs from the lock: removed, changed or added by hand."""
+    installed: dict[str, str] = {}
+    for entry in reader.entries(_path(place) / f"lib/python{place.spec.python}/site-packages"):
+        if entry.endswith(".dist-info"):
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            installed[canonicalize_name(name)] = version
+    locked = place.lock.versions(place.environment)
+    lost = [f"{name} is missing" for name in locked if name not in installed]
+    other = [
+        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and Version(installed[name]) != Version(version)
+    ]
+    return (*lost, *other, *(f"{name} was added" for name in installed if name not in locked))
+
+
+def _secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> dict[str, str]:
+    values = {}
+    for name, reference in spec.secrets.items():
+        if not reference.env or reference.env not in caller:
+            if partial:
+                continue
+            raise Refused(f"the secret {name} has no value", why=f"the variable {reference.env} is not set", hint=f"export {reference.env}=... and run again")
+        values[name] = caller[reference.env]
+    return values
+
+
+def _marker(place: Place) -> dict[str, Any]:
+    return {"schema": _MARKER_SCHEMA, "spec": place.stem, "target": place.target, "digest": place.environment.digest, "prefix": str(_path(place))}
+
+
+def _path(place: Place) -> Path:
+    return place.folder / "envs" / f"{place.stem}-{place.target}-{place.environment.digest.removeprefix('sha256:')[:12]}"
+
+
+def _stable(place: Place) -> Path:
+    return place.folder / "envs" / f"{place.stem}-{place.target}"
+
+
+def _inside(folder: Path, relative: str) -> Path:
+    path = folder / relative
+    if ".." in Path(relative).parts or Path(relative).is_absolute() or not relative.startswith(("envs/", "reports/")):
+        raise Refused(
+            f"{relative} does not lie in {folder}/envs",
+            why="the state names a path outside our own folder",
+            hint="look at the state file: it was not written by us",
+        )
+    return path
+
+
+def _read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
+    if not reader.exists(path):
+        return None
+    try:
+        document = json.loads(reader.read(path, _LIMIT))
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,86 @@
+"""What a kind of place must be able to do: look without changing anything, plan from values, and say how programs run there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from provision.effects import Reader
+from provision.errors import Refused
+from provision.lock import Environment, Lock
+from provision.plan import Action
+from provision.spec import Spec
+from provision.state import Ledger
+
+Route = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something a target cannot do for a spec: where the spec asks for it, why not, and the way out."""
+
+    route: Route
+    why: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and this machine's platform."""
+
+    spec: Spec
+    target: str
+    stem: str
+    folder: Path
+    lock: Lock
+    platform: str
+
+    @property
+    def address(self) -> str:
+        """The name under which plan, state and journal know this target."""
+        return f"{self.stem}/{self.target}"
+
+    @property
+    def environment(self) -> Environment:
+        """What the lock holds for this target on this platform; raises Refused when the lock does not cover it."""
+        found = self.lock.environment(self.target, self.platform)
+        if found is None:
+            raise Refused(
+                f"the lock has nothing for target {self.target} on {self.platform}",
+                why=f"the spec lists the platforms {', '.join(self.spec.platforms)}",
+                hint=f"add {self.platform} to `platforms`",
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where programs run: the interpreter, the environment's prefix, and the stable path that follows it."""
+
+    python: Path
+    prefix: Path
+    stable: Path
+
+
+class Target(Protocol):
+    """A kind of place. `look` is the only method that asks the world; the others take values and give values."""
+
+    def look(self, place: Place, ledger: Ledger, reader: Reader) -> Any:
+        """Return what is there now, as a value that `refusals` and `plan` understand."""
+
+    def refusals(self, place: Place, have: Any) -> tuple[Refusal, ...]:
+        """Return everything the spec asks for that this kind, on this machine, does not do."""
+
+    def plan(self, place: Place, have: Any) -> tuple[Action, ...]:
+        """Return the actions that make the place as declared; all KEEP when it is."""
+
+    def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
+        """Return the actions that remove everything recorded at an address, half-made things included."""
+
+    def seat(self, place: Place) -> Seat:
+        """Return where programs of this place run once it is made."""
+
+    def variables(self, place: Place, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:
+        """Return the variables that programs get there; a secret whose source is not set raises Refused, or is left out when `partial`."""
