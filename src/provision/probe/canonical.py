@@ -1,0 +1,49 @@
+"""JSON in one spelling: sorted keys, UTF-8, no NaN, few digits; its digests, and files that are whole or absent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_DIGITS = 6
+
+
+def canonical(value: Any) -> str:
+    """The one spelling of a JSON value. Floats keep 6 significant digits; NaN and infinities become texts, because JSON has none."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def digest(value: Any) -> str:
+    """`sha256:` and the hash of the canonical spelling."""
+    return "sha256:" + hashlib.sha256(canonical(value).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never half. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
+            out.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return str(value)
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value)

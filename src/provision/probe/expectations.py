@@ -1,0 +1,226 @@
+"""What a lock promises of this machine: `expectations.json`, read strictly into frozen values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .values import Need, ProbeError, Proof, Tier
+from .versions import normal_name
+
+SCHEMA = "provision.expectations/1"
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+FRAMEWORKS = ("hf-trainer", "torch", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Requires:
+    """Minima declared by the spec; None where nothing is declared. Sizes in bytes, versions as specifiers (">=580")."""
+
+    ram_bytes: int | None
+    disk_bytes: int | None
+    shm_bytes: int | None
+    vram_bytes: int | None
+    driver: str | None
+    compute_capability: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How the declared training will run."""
+
+    framework: str
+    precision: str
+    dataloader_workers: int
+    gradient_checkpointing: bool
+    optimizer: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None when torch is not locked."""
+
+    tool: dict[str, str]
+    spec: dict[str, str]
+    lock: dict[str, str]
+    target: dict[str, str]
+    tier: Tier
+    timeout_s: float
+    nonce: str
+    python_version: str
+    python_prefix: str
+    platform: str
+    flavour: str | None
+    glibc_min: str | None
+    packages: dict[str, str]
+    direct: tuple[str, ...]
+    extras_allowed: frozenset[str]
+    gpu_type: str | None
+    gpu_count: int
+    requires: Requires
+    paths: dict[str, str]
+    env: dict[str, str]
+    secrets: tuple[str, ...]
+    training: Training
+
+    @property
+    def proof(self) -> Proof:
+        """The strongest training run that the declared framework and the locked packages allow."""
+        if "torch" not in self.packages or self.training.framework == "none":
+            return Proof.IMPORTS
+        if self.training.framework == "hf-trainer" and "transformers" in self.packages:
+            return Proof.HF_TRAINER
+        return Proof.TORCH
+
+    def meets(self, need: Need) -> bool:
+        """Whether the declared environment contains what a check needs."""
+        if need is Need.TORCH:
+            return "torch" in self.packages
+        if need is Need.GPU:
+            return self.gpu_type is not None
+        if need is Need.TRAINING:
+            return self.proof is not Proof.IMPORTS
+        return self.proof is Proof.HF_TRAINER
+
+    def declares(self, route: str) -> bool:
+        """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths", "glibc_min")."""
+        value: Any = self
+        for part in route.split("."):
+            value = getattr(value, part)
+        return value not in (None, (), {}, frozenset(), 0)
+
+
+def load_expectations(path: Path) -> Expectations:
+    """Read an expectations file. Raises ProbeError with one line naming the file and the field at fault."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ProbeError(f"cannot read the expectations {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise ProbeError(f"the expectations {path} are not valid JSON; make them again") from None
+    return parse_expectations(document, str(path))
+
+
+def parse_expectations(document: object, where: str = "expectations") -> Expectations:
+    """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is missing or of the wrong type."""
+    take = _Taker(document, where)
+    schema = take.text("schema")
+    if schema != SCHEMA:
+        raise ProbeError(f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe that belongs to the tool which wrote the file")
+    return Expectations(
+        tool=take.texts("tool"),
+        spec=take.texts("spec"),
+        lock=take.texts("lock"),
+        target=take.texts("target"),
+        tier=Tier(take.one_of("tier", tuple(tier.value for tier in Tier))),
+        timeout_s=take.number("timeout_s"),
+        nonce=take.text("nonce"),
+        python_version=take.text("python.version"),
+        python_prefix=take.text("python.prefix"),
+        platform=take.text("platform"),
+        flavour=take.maybe_text("flavour"),
+        glibc_min=take.maybe_text("glibc_min"),
+        packages=take.packages(),
+        direct=tuple(normal_name(name) for name in take.names("direct")),
+        extras_allowed=frozenset(normal_name(name) for name in take.names("extras_allowed", optional=True)),
+        gpu_type=take.maybe_text("gpu.type"),
+        gpu_count=int(take.number("gpu.count")),
+        requires=_requires(take),
+        paths=take.texts("paths"),
+        env=take.texts("env"),
+        secrets=take.names("secrets"),
+        training=_training(take),
+    )
+
+
+def _requires(take: _Taker) -> Requires:
+    return Requires(
+        ram_bytes=take.maybe_size("requires.ram_bytes"),
+        disk_bytes=take.maybe_size("requires.disk_bytes"),
+        shm_bytes=take.maybe_size("requires.shm_bytes"),
+        vram_bytes=take.maybe_size("requires.vram_bytes"),
+        driver=take.maybe_text("requires.driver"),
+        compute_capability=take.maybe_text("requires.compute_capability"),
+    )
+
+
+def _training(take: _Taker) -> Training:
+    return Training(
+        framework=take.one_of("training.framework", FRAMEWORKS),
+        precision=take.one_of("training.precision", PRECISIONS),
+        dataloader_workers=int(take.number("training.dataloader_workers")),
+        gradient_checkpointing=take.of("training.gradient_checkpointing", bool, "true or false"),
+        optimizer=take.text("training.optimizer"),
+        arguments=take.of("training.arguments", dict, "an object"),
+    )
+
+
+class _Taker:
+    """Takes typed values out of a decoded document by dotted route."""
+
+    def __init__(self, document: object, where: str) -> None:
+        if not isinstance(document, dict):
+            raise ProbeError(f"{where}: the file has to hold one JSON object")
+        self.document = document
+        self.where = where
+
+    def of(self, route: str, kind: type, what: str) -> Any:
+        value = self._at(route)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ProbeError(f"{self.where}: {route} has to be {what}, it is {value!r:.60}")
+        return value
+
+    def text(self, route: str) -> str:
+        return str(self.of(route, str, "a text"))
+
+    def maybe_text(self, route: str) -> str | None:
+        return None if self._at(route) is None else self.text(route)
+
+    def number(self, route: str) -> float:
+        value = self._at(route)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
+            raise ProbeError(f"{self.where}: {route} has to be a number of at least 0, it is {value!r:.60}")
+        return value
+
+    def maybe_size(self, route: str) -> int | None:
+        return None if self._at(route) is None else int(self.number(route))
+
+    def one_of(self, route: str, allowed: tuple[str, ...]) -> str:
+        value = self.text(route)
+        if value not in allowed:
+            raise ProbeError(f"{self.where}: {route} is {value!r}, known are {', '.join(allowed)}")
+        return value
+
+    def texts(self, route: str) -> dict[str, str]:
+        block = self.of(route, dict, "an object of texts")
+        for key, value in block.items():
+            if not isinstance(value, str):
+                raise ProbeError(f"{self.where}: {route}.{key} has to be a text, it is {value!r:.60}")
+        return dict(block)
+
+    def names(self, route: str, optional: bool = False) -> tuple[str, ...]:
+        if optional and route not in self.document:
+            return ()
+        block = self.of(route, list, "a list of texts")
+        if not all(isinstance(value, str) for value in block):
+            raise ProbeError(f"{self.where}: {route} has to be a list of texts")
+        return tuple(block)
+
+    def packages(self) -> dict[str, str]:
+        locked: dict[str, str] = {}
+        for place, entry in enumerate(self.of("packages", list, "a list")):
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not isinstance(entry.get("version"), str):
+                raise ProbeError(f'{self.where}: packages[{place}] has to be {{"name": text, "version": text}}')
+            locked[normal_name(entry["name"])] = entry["version"]
+        return locked
+
+    def _at(self, route: str) -> Any:
+        value: Any = self.document
+        for part in route.split("."):
+            if not isinstance(value, dict) or part not in value:
+                raise ProbeError(f"{self.where}: {route} is missing")
+            value = value[part]
+        return value

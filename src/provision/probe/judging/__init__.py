@@ -1,0 +1,82 @@
+"""What readings mean against the expectations: pure functions from values to judgements, one a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..catalogue import applies
+from ..expectations import Expectations
+from ..values import Asked, Judgement, Need, Seen, Status
+from .cases import Case, unknown
+from .environment import JUDGES as _ENVIRONMENT
+from .host import JUDGES as _HOST
+from .packages import JUDGES as _PACKAGES
+from .symptoms import explain
+from .torchbuild import JUDGES as _TORCH
+from .training import JUDGES as _TRAINING
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+
+_STDLIB_STAGES = frozenset({"host", "packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How observing went: `deaths` says why the stage died while a check ran, `absent` why a check was never observed."""
+
+    done: frozenset[str] = frozenset()
+    raised: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    deaths: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
+    """The judgement of one check; a failure of a check that nothing requires is a warning."""
+    judgement = _judge(one, expected, seen, account)
+    if judgement.threshold is None and one.check.threshold is not None:
+        judgement = replace(judgement, threshold=one.check.threshold)
+    if judgement.status is Status.FAIL and not one.required:
+        judgement = replace(judgement, status=Status.WARN)
+    return judgement
+
+
+def _judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
+    if not applies(one.check, expected):
+        return Judgement(Status.SKIP, _why_not(one, expected))
+    if one.id in account.deaths:
+        return _dead(account.deaths[one.id])
+    if one.id in account.raised:
+        return _raised(one, account.raised[one.id])
+    if one.id not in account.done:
+        return unknown(account.absent.get(one.id) or _earlier(one, account))
+    return JUDGES[one.check.id](Case(expected, seen, one.subject))
+
+
+def _why_not(one: Asked, expected: Expectations) -> str:
+    reasons = {
+        Need.TORCH: "torch is not among the locked packages",
+        Need.GPU: "no GPU is declared",
+        Need.TRAINING: f"no training runs here (framework {expected.training.framework})",
+        Need.TRAINER: "transformers is not among the locked packages",
+    }
+    return next(reasons[need] for need in one.check.needs if not expected.meets(need))
+
+
+def _earlier(one: Asked, account: Account) -> str:
+    broken = next((before for before in one.check.after if before not in account.done or before in account.raised), None)
+    return f"not observed, because {broken} did not succeed" if broken else "not observed: the stage ended before it"
+
+
+def _dead(how: str) -> Judgement:
+    cause, fix = explain(how)
+    return Judgement(Status.FAIL, f"the process died while this was observed: {how}", "completes", how, cause, fix)
+
+
+def _raised(one: Asked, error: Mapping[str, Any]) -> Judgement:
+    text = f"{error['type']}: {error['text']}" if error["text"] else str(error["type"])
+    cause, fix = explain(text)
+    if one.check.stage in _STDLIB_STAGES:
+        return unknown(f"could not be observed: {text}")
+    return Judgement(Status.FAIL, f"{one.title} raised {text} ({error['place']})", "no exception", text, cause, fix)

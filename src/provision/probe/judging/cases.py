@@ -1,0 +1,57 @@
+"""What a judge is given, and short ways to say a judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..expectations import Expectations
+from ..values import Judgement, Seen, Status, Threshold
+
+_GIB = 1024**3
+_MIB = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One check to judge: what was promised, what was seen, and the package for a check that is repeated for each one."""
+
+    expected: Expectations
+    seen: Seen
+    subject: str | None = None
+
+
+def ok(message: str, expected: Any = None, observed: Any = None) -> Judgement:
+    """The promise holds."""
+    return Judgement(Status.PASS, message, expected, observed)
+
+
+def bad(message: str, expected: Any, observed: Any, cause: str, fix: str, threshold: Threshold | None = None) -> Judgement:
+    """The promise is broken; cause and fix are what a person needs next."""
+    return Judgement(Status.FAIL, message, expected, observed, cause, fix, threshold)
+
+
+def warned(message: str, expected: Any, observed: Any, cause: str, fix: str, threshold: Threshold | None = None) -> Judgement:
+    """Nothing is broken, but a person should know."""
+    return Judgement(Status.WARN, message, expected, observed, cause, fix, threshold)
+
+
+def skipped(reason: str, observed: Any = None) -> Judgement:
+    """The check does not apply here, and why."""
+    return Judgement(Status.SKIP, reason, None, observed)
+
+
+def unknown(reason: str, expected: Any = None) -> Judgement:
+    """It could not be observed, and why; for a required check this is never green."""
+    return Judgement(Status.UNKNOWN, reason, expected, None)
+
+
+def size(count: float) -> str:
+    """Bytes as a person reads them: "15.6 GiB", "64 MiB"."""
+    return f"{count / _GIB:.4g} GiB" if count >= _GIB else f"{count / _MIB:.4g} MiB"
+
+
+def listed(items: list[str], most: int = 5) -> str:
+    """The first items, and how many more there are."""
+    more = len(items) - most
+    return "; ".join(items[:most]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,67 @@
+"""Judges declared paths, variables and secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..observing.variables import HARMFUL_VARIABLES
+from ..values import Judgement
+from .cases import Case, bad, listed, ok, skipped, warned
+
+
+def _paths(case: Case) -> Judgement:
+    if not case.expected.paths:
+        return skipped("no paths declared")
+    states = {name: case.seen[f"path.{name}.state"] for name in case.expected.paths}
+    wrong = [f"{name} ({case.expected.paths[name]}) is {state}" for name, state in states.items() if state != "writable"]
+    if not wrong:
+        return ok("every declared path can be written", "writable", states)
+    return bad(
+        listed(wrong),
+        "writable",
+        states,
+        "the folder was not made, is not mounted, or belongs to another user",
+        "make the folder and give it to the user who runs the training, or correct paths: in the spec",
+    )
+
+
+def _harmful(case: Case) -> Judgement:
+    found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env."))
+    if not found:
+        return ok("no variable that slows training down or changes its results", [], [])
+    told = [f"{name}: {HARMFUL_VARIABLES[name]}" for name in found]
+    fix = f"unset {' '.join(found)}, or declare what is wanted under env: in the spec"
+    return warned(listed(told), [], found, "set by the image, the shell or the notebook server", fix)
+
+
+def _declared(case: Case) -> Judgement:
+    if not case.expected.env:
+        return skipped("no variables declared")
+    wanted = {name: "set" if name in case.expected.secrets else value for name, value in case.expected.env.items()}
+    found = {name: case.seen[f"declared_env.{name}"] for name in wanted}
+    wrong = [
+        f"{name} is {'not set' if found[name] is None else repr(found[name])}, declared {wanted[name]!r}" for name in wanted if found[name] != wanted[name]
+    ]
+    if not wrong:
+        return ok("every declared variable has its value", wanted, found)
+    cause = "the process was started without the environment's variables, or something overrides them"
+    return bad(listed(wrong), wanted, found, cause, "start programs through `provision run`, or set the variables where the process starts")
+
+
+def _secrets(case: Case) -> Judgement:
+    if not case.expected.secrets:
+        return skipped("no secrets declared")
+    found = {name: case.seen[f"secret.{name}"] for name in case.expected.secrets}
+    unset = [name for name, state in found.items() if state != "set"]
+    if not unset:
+        return ok("every declared secret is set", dict.fromkeys(found, "set"), found)
+    return bad(
+        f"not set: {', '.join(unset)}",
+        dict.fromkeys(found, "set"),
+        found,
+        "the secret was not fetched into this process, or its reference names nothing",
+        "check the reference under secrets: in the spec and the access of this machine's account to it",
+    )
+
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "E01": _harmful, "E02": _declared, "Y01": _secrets}

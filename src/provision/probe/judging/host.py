@@ -1,0 +1,153 @@
+"""Judges the host: system, C library, CPU, memory, disk, shared memory, limits, locale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..catalogue import NOFILE_FLOOR, RAM_SHARE, SHM_FLOOR
+from ..values import Judgement, Threshold
+from ..versions import allows
+from .cases import Case, bad, ok, size, skipped, unknown, warned
+
+
+def _system(case: Case) -> Judgement:
+    expected, observed = case.expected.platform, case.seen["host.platform"]
+    if observed == expected:
+        return ok(f"{case.seen['os.id']} {case.seen['os.version']} on {observed}", expected, observed)
+    return bad(
+        f"this machine is {observed}, the lock is for {expected}",
+        expected,
+        observed,
+        "the environment was made on another kind of machine than the lock's",
+        "lock for this platform too (platforms: in the spec), or use a machine of the locked platform",
+    )
+
+
+def _libc(case: Case) -> Judgement:
+    needed, found = case.expected.glibc_min, case.seen["host.glibc"]
+    if needed is None:
+        return skipped("no locked wheel asks for a glibc version", found)
+    if found is None:
+        cause = "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do not load here"
+        return bad(f"glibc >= {needed} is needed, none was found", f">={needed}", None, cause, "use an image with glibc, such as Debian or Ubuntu")
+    if allows(f">={needed}", found):
+        return ok(f"glibc {found} >= {needed}", f">={needed}", found)
+    return bad(
+        f"glibc {found} < {needed}, which the locked wheels need",
+        f">={needed}",
+        found,
+        "the system image is older than the wheels allow",
+        "use a newer image, or lock versions whose wheels carry an older manylinux tag",
+    )
+
+
+def _cpu(case: Case) -> Judgement:
+    cpus, workers = case.seen["host.cpus"], case.expected.training.dataloader_workers
+    if workers <= cpus:
+        return ok(f"{cpus:g} CPUs for {workers} DataLoader workers", workers, cpus)
+    quota = case.seen.get("host.cpu_quota")
+    return bad(
+        f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
+        workers,
+        cpus,
+        "a control group limits the CPU share" if quota else "the machine, or the CPU affinity, gives fewer CPUs",
+        "lower training.dataloader_workers or take a machine type with more CPUs",
+        Threshold(workers, "CPUs", "PyTorch's DataLoader warns when it gets more workers than CPUs"),
+    )
+
+
+def _memory(case: Case) -> Judgement:
+    total, limit, needed = case.seen["host.ram_bytes"], case.seen["host.cgroup_ram_bytes"], case.expected.requires.ram_bytes
+    available = total if limit is None else min(total, limit)
+    if needed is None:
+        return skipped(f"nothing declared; {size(available)} here", available)
+    contained = limit is not None and limit < total
+    floor = needed if contained else needed * RAM_SHARE.value
+    if available >= floor:
+        return ok(f"{size(available)} of memory, {size(needed)} declared", needed, available)
+    return bad(
+        f"{size(needed)} of memory declared, {'the container may use' if contained else 'the machine has'} {size(available)}",
+        needed,
+        available,
+        "a memory limit of the container: beyond it the process is killed" if contained else "the machine is smaller than declared",
+        "raise the container's memory limit" if contained else "take a machine type with more memory, or lower requires.ram",
+    )
+
+
+def _disk(case: Case) -> Judgement:
+    needed = case.expected.requires.disk_bytes
+    free = {key.removeprefix("disk.").removesuffix(".free_bytes"): value for key, value in case.seen.items() if key.startswith("disk.")}
+    if needed is None:
+        return skipped("nothing declared", {name: size(value) for name, value in free.items() if value is not None})
+    declared = {name: value for name, value in free.items() if name.startswith("path.")} or {"environment": free.get("environment")}
+    blind = [name for name, value in declared.items() if value is None]
+    short = {name: value for name, value in free.items() if value is not None and value < needed}
+    told = ", ".join(f"{name} {size(value)}" for name, value in short.items())
+    if any(name in declared for name in short):
+        return bad(
+            f"{size(needed)} free disk declared, there is less at {told}", needed, short, "the disk is too small or full", "free space, or make the disk larger"
+        )
+    if blind:
+        return unknown(f"free space could not be read at {', '.join(blind)}", needed)
+    if short:
+        fix = "point TMPDIR or HF_HOME at the larger disk"
+        return warned(f"{size(needed)} free disk declared, there is less at {told}", needed, short, "these folders lie on a smaller disk", fix)
+    return ok(f"at least {size(needed)} free at every declared place", needed, {name: value for name, value in free.items() if value is not None})
+
+
+def _shared_memory(case: Case) -> Judgement:
+    found, needed = case.seen["host.shm_bytes"], case.expected.requires.shm_bytes
+    if not case.seen["_shm.applies"]:
+        return skipped("this system has no /dev/shm")
+    floor = needed if needed is not None else int(SHM_FLOOR.value)
+    if needed is None and case.expected.training.dataloader_workers == 0:
+        return skipped(f"nothing declared and no DataLoader workers; {size(found)} here", found)
+    if found >= floor:
+        return ok(f"/dev/shm has {size(found)}, {size(floor)} needed", floor, found)
+    return bad(
+        f"/dev/shm has {size(found)}, {size(floor)} {'declared' if needed is not None else 'advised for DataLoader workers'}",
+        floor,
+        found,
+        "containers start with 64 MiB; worker batches that do not fit die with a bus error",
+        "start the container with --shm-size, or use torch.multiprocessing.set_sharing_strategy('file_system')",
+        None if needed is None else Threshold(needed, "bytes", "requires.shm of the spec"),
+    )
+
+
+def _open_files(case: Case) -> Judgement:
+    limit, workers = case.seen["host.nofile"], case.expected.training.dataloader_workers
+    if workers == 0 or limit is None:
+        return skipped("no DataLoader workers declared" if workers == 0 else "this system has no such limit", limit)
+    # RLIM_INFINITY is -1 in Python.
+    if limit < 0 or limit >= NOFILE_FLOOR.value:
+        return ok(f"{limit} open files allowed", NOFILE_FLOOR.value, limit)
+    return bad(
+        f"{limit} open files allowed, {NOFILE_FLOOR.value:g} advised with DataLoader workers",
+        NOFILE_FLOOR.value,
+        limit,
+        "each tensor that a worker hands over keeps a file open: 'Too many open files'",
+        "ulimit -n 65536, or the sharing strategy 'file_system'",
+    )
+
+
+def _person(case: Case) -> Judgement:
+    encoding, writable = case.seen["locale.encoding"], case.seen["user.home_writable"]
+    if encoding.replace("-", "").replace("_", "") != "utf8":
+        fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
+        return bad(f"text files are read as {encoding}", "utf-8", encoding, "the locale is not UTF-8, so data sets decode differently or fail", fix)
+    if not writable:
+        cause = "the home folder is absent or read-only; the caches of torch and Hugging Face go there"
+        return bad("the home folder cannot be written", "writable", "not writable", cause, "set HOME or HF_HOME to a folder of this user")
+    return ok("UTF-8 and a writable home folder", "utf-8", encoding)
+
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    "H01": _system,
+    "H02": _libc,
+    "H04": _cpu,
+    "H05": _memory,
+    "H06": _disk,
+    "H07": _shared_memory,
+    "H08": _open_files,
+    "H10": _person,
+}

@@ -1,0 +1,110 @@
+"""Judges the interpreter and the installed packages against the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..expectations import Expectations
+from ..values import Judgement
+from ..versions import Unreadable, read_version, same_version
+from .cases import Case, bad, listed, ok, skipped, unknown, warned
+
+
+def differences(expected: Expectations, found: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Locked packages whose installed version is another one; `observed` is None when a package is not installed."""
+    return [
+        {"name": name, "expected": version, "observed": found.get(name)}
+        for name, version in sorted(expected.packages.items())
+        if name not in found or not same_version(version, found[name])
+    ]
+
+
+def _interpreter(case: Case) -> Judgement:
+    minor, wanted = case.seen["python.minor"], case.expected.python_version
+    expected, observed = f"{wanted} under {case.expected.python_prefix}", f"{case.seen['python.version']} under {case.seen['_python.prefix']}"
+    if minor != ".".join(wanted.split(".")[:2]):
+        cause = "the environment was made with another interpreter"
+        return bad(
+            f"Python {case.seen['python.version']} runs, the lock is for {wanted}",
+            expected,
+            observed,
+            cause,
+            f"make the environment again with Python {wanted}",
+        )
+    if not case.seen["python.prefix_matches"]:
+        return bad(
+            f"{case.seen['_python.executable']} runs, which is not the environment's Python",
+            expected,
+            observed,
+            "another environment is active, or a wrong Jupyter kernel is chosen",
+            f"run {case.expected.python_prefix}/bin/python, or choose this environment's kernel",
+        )
+    return ok(f"Python {observed}", expected, observed)
+
+
+def _locked_set(case: Case) -> Judgement:
+    locked, wrong = len(case.expected.packages), differences(case.expected, case.seen["_packages.installed"])
+    if not wrong:
+        return ok(f"all {locked} locked packages have their locked version", locked, locked)
+    told = [f"{one['name']} {one['observed'] or 'is not installed'}, lock says {one['expected']}" for one in wrong]
+    return bad(f"{len(wrong)} of {locked} locked packages differ: {listed(told)}", locked, locked - len(wrong), *_why_versions_differ(wrong))
+
+
+def _why_versions_differ(wrong: list[dict[str, Any]]) -> tuple[str, str]:
+    if any(one["observed"] and _same_public(one["expected"], one["observed"]) for one in wrong):
+        return (
+            "the same release came from another index: its build (the part after +) differs",
+            "make the environment again from the lock; do not add an extra index",
+        )
+    return "something was installed or removed after the environment was made, or another environment runs", "make the environment again from the lock"
+
+
+def _same_public(one: str, other: str) -> bool:
+    try:
+        return read_version(one).public_key == read_version(other).public_key
+    except Unreadable:
+        return False
+
+
+def _in_the_way(case: Case) -> Judgement:
+    shadowed, away = case.seen["packages.shadowed"], case.seen["packages.elsewhere"]
+    if shadowed:
+        return bad(
+            f"modules outside the environment are imported instead of its own: {listed(shadowed)}",
+            [],
+            shadowed,
+            "PYTHONPATH or the user's site-packages comes first on sys.path",
+            "unset PYTHONPATH, set PYTHONNOUSERSITE=1, or rename the files",
+        )
+    if away:
+        cause = "they are installed for the user, in another environment, or editable"
+        return bad(f"locked packages are not in the environment: {listed(away)}", [], away, cause, "make the environment again from the lock")
+    duplicates, unlocked = case.seen["packages.duplicates"], case.seen["packages.unlocked"]
+    if duplicates:
+        cause = "an install was interrupted, or two installers wrote into one environment"
+        return warned(f"installed more than once: {listed(duplicates)}", [], duplicates, cause, "make the environment again from the lock")
+    if unlocked:
+        cause = "installed by hand, or brought by the image"
+        return warned(f"installed but not locked: {listed(unlocked)}", [], unlocked, cause, "add them to packages: and lock again, or remove them")
+    return ok("nothing outside the lock is installed or imported", [], [])
+
+
+def _requirements(case: Case) -> Judgement:
+    unmet, unread = case.seen["packages.unmet"], case.seen["packages.unread"]
+    if unmet:
+        cause = "the set was changed after it was resolved, or a requirement was overridden"
+        return bad(listed(unmet), [], unmet, cause, "lock again so that one resolver chooses the whole set, then make the environment again")
+    if unread:
+        return unknown(f"requirements that could not be read: {listed(unread)}", [])
+    return ok("every installed package has what it requires", [], [])
+
+
+def _import(case: Case) -> Judgement:
+    modules = case.seen[f"_imported.{case.subject}"]
+    if not modules:
+        return skipped(f"{case.subject} ships no Python module")
+    return ok(f"import {', '.join(modules)}", "no exception", "no exception")
+
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"P01": _interpreter, "P02": _locked_set, "P03": _in_the_way, "P04": _requirements, "P06": _import}

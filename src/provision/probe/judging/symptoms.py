@@ -1,0 +1,72 @@
+"""Known error texts of torch and its neighbours, each with its usual cause and the way out."""
+
+from __future__ import annotations
+
+import re
+
+_SYMPTOMS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"requires? .?accelerate|accelerate>=|No module named 'accelerate'",
+        "accelerate is absent or older than this transformers needs",
+        "write transformers[torch] under packages: and lock again",
+    ),
+    (r"No module named|no distribution .* is installed", "a package is not installed in this environment", "add it to packages:, lock and apply again"),
+    (r"cannot import name", "two packages do not fit each other's versions", "lock the packages together so that one resolver chooses the set"),
+    (
+        r"GLIBC_\d|GLIBCXX_\d|CXXABI_\d",
+        "a wheel needs a newer C or C++ library than this image has",
+        "use a newer image, or a wheel with an older manylinux tag",
+    ),
+    (
+        r"lib[\w.+-]+\.so[\d.]*: cannot open shared object file",
+        "a shared library that the wheel expects is not on this machine",
+        "install the system package that holds it, or make the environment again",
+    ),
+    (r"undefined symbol", "an extension was built against another version of its library", "lock the versions that were built together; unset LD_LIBRARY_PATH"),
+    (
+        r"numpy\.core\.multiarray|compiled using NumPy 1|_ARRAY_API",
+        "a package was built for numpy 1 and finds numpy 2",
+        "lock numpy<2, or newer versions of that package",
+    ),
+    (
+        r"NVIDIA driver on your system is too old|driver version is insufficient",
+        "the driver is older than this torch's CUDA needs",
+        "choose an image with a newer driver, or a torch build for an older CUDA",
+    ),
+    (r"no kernel image is available", "this torch has no code for this GPU", "lock a torch flavour whose architectures cover it"),
+    (r"Found no NVIDIA driver", "no GPU is attached, or its driver is not installed", "choose a machine with a GPU, or install the driver"),
+    (r"out of memory", "another process holds GPU memory, or the GPU is too small", "end the other process, or choose a larger GPU"),
+    (r"setup doesn't support bf16|bf16.*not supported", "this device has no bf16", "declare fp16 or fp32 for this target"),
+    (r"tf32", "tf32 exists on NVIDIA GPUs from Ampere on only", "declare fp32 or bf16 for this target"),
+    (
+        r"SIGBUS|bus error|unable to allocate shared memory",
+        "shared memory (/dev/shm) or a mapped file ran out of space",
+        "start the container with a larger --shm-size, and look for a full disk",
+    ),
+    (r"SIGKILL|killed by signal: Killed", "the kernel or the container killed it, most often for memory", "give the machine or container more memory"),
+    (
+        r"SIGSEGV|Segmentation fault|SIGABRT|SIGILL",
+        "native code crashed: extensions that do not fit each other, or CPU instructions this machine lacks",
+        "make the environment again from the lock; look at the tail of the stage for the library",
+    ),
+    (
+        r"did not end within|timed out after",
+        "it hangs, or the machine is far slower than expected",
+        "look at the tail of the stage; raise verify.timeout on a slow machine",
+    ),
+    (r"Too many open files", "the limit of open files is too low", "ulimit -n 65536"),
+    (r"No space left on device", "a disk or /dev/shm is full", "free space"),
+    (
+        r"Couldn't connect|We couldn't connect|offline mode",
+        "something wanted to download while the run is offline",
+        "the proof needs no download; a package or plugin asks for one on import",
+    ),
+)
+
+
+def explain(text: str) -> tuple[str | None, str | None]:
+    """Cause and fix of an error text; (None, None) when it is not known, rather than a guess."""
+    for pattern, cause, fix in _SYMPTOMS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return cause, fix
+    return None, None

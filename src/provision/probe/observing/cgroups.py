@@ -1,0 +1,61 @@
+"""Reads what a container really gives: memory and CPU limits of control groups, version 1 and 2, from this process up to the root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+_V1_UNLIMITED = 1 << 60
+"""Version 1 writes "no limit" as the largest page-aligned 64-bit number; anything this large is none."""
+
+
+def memory_limit(root: Path) -> int | None:
+    """The smallest memory limit in bytes that applies to this process; None without one. `root` is the machine's root folder."""
+    limits = [int(text) for text in _values(root, "memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    return min((limit for limit in limits if limit < _V1_UNLIMITED), default=None)
+
+
+def cpu_quota(root: Path) -> float | None:
+    """How many CPUs the smallest quota grants (1.5 is one and a half); None without one."""
+    quotas = []
+    for text in _values(root, "cpu", "cpu.max", ""):
+        quota, _, period = text.partition(" ")
+        if quota.isdigit() and period.isdigit():
+            quotas.append(int(quota) / int(period))
+    v1 = zip(_values(root, "cpu", "", "cpu.cfs_quota_us"), _values(root, "cpu", "", "cpu.cfs_period_us"), strict=False)
+    quotas += [int(quota) / int(period) for quota, period in v1 if quota.isdigit() and period.isdigit()]
+    return min(quotas, default=None)
+
+
+def _values(root: Path, controller: str, v2_name: str, v1_name: str) -> Iterator[str]:
+    for folder, version in _folders(root, controller):
+        name = v2_name if version == 2 else v1_name
+        if name:
+            try:
+                yield (folder / name).read_text(encoding="ascii").strip()
+            except (OSError, ValueError):
+                continue
+
+
+def _folders(root: Path, controller: str) -> Iterator[tuple[Path, int]]:
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    mount = root / "sys/fs/cgroup"
+    for line in lines:
+        number, controllers, group = line.split(":", 2)
+        if number == "0" and not controllers:
+            yield from ((folder, 2) for folder in _upwards(mount, group))
+        elif controller in controllers.split(","):
+            for name in (controllers, controller):
+                if (mount / name).is_dir():
+                    yield from ((folder, 1) for folder in _upwards(mount / name, group))
+                    break
+
+
+def _upwards(mount: Path, group: str) -> Iterator[Path]:
+    # Inside a container the group may be named as the host sees it; the container's own limits then stand at the mount itself.
+    path = PurePosixPath(group.lstrip("/"))
+    for part in (path, *path.parents):
+        yield mount / part

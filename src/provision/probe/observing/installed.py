@@ -1,0 +1,145 @@
+"""Looks at the interpreter and at what is installed for it: versions, shadowing, and whether packages get what they require."""
+
+from __future__ import annotations
+
+import os
+import platform
+import site
+import sys
+import sysconfig
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from typing import Any
+
+from ..canonical import digest
+from ..inventory import Installed, first_found, installed, module_names
+from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
+from ..versions import Unreadable, allows
+from . import Bench, Observer
+
+_MOST_NAMED = 20
+
+
+def _interpreter(bench: Bench) -> dict[str, Any]:
+    wanted = os.path.realpath(bench.expected.python_prefix)
+    executable = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
+    return {
+        "python.minor": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "python.version": platform.python_version(),
+        "python.implementation": sys.implementation.name,
+        "python.prefix_matches": os.path.realpath(sys.prefix) == wanted and _is_below(executable, wanted),
+        "_python.prefix": sys.prefix,
+        "_python.executable": sys.executable,
+    }
+
+
+def _locked_set(bench: Bench) -> dict[str, Any]:
+    found = {name: dist.version for name, dist in first_found(_inventory(bench)).items()}
+    shown = set(bench.expected.direct) | ({"torch"} & set(bench.expected.packages))
+    return {
+        "_packages.installed": found,
+        "packages.count": len(found),
+        "packages.digest": digest(found),
+        **{f"package.{name}": found.get(name) for name in sorted(shown)},
+    }
+
+
+def _in_the_way(bench: Bench) -> dict[str, Any]:
+    dists = _inventory(bench)
+    winners = first_found(dists)
+    locked, allowed = bench.expected.packages, bench.expected.extras_allowed
+    prefix = os.path.realpath(sys.prefix)
+    places: dict[str, set[str]] = {}
+    for dist in dists:
+        places.setdefault(dist.name, set()).add(dist.metadata)
+    return {
+        "packages.shadowed": _shadowed(_foreign_entries(bench), [entry for entry in sys.path if os.path.isdir(entry)])[:_MOST_NAMED],
+        "packages.unlocked": sorted(f"{name} {dist.version}" for name, dist in winners.items() if name not in locked and name not in allowed)[:_MOST_NAMED],
+        "packages.duplicates": sorted(name for name, folders in places.items() if len(folders) > 1)[:_MOST_NAMED],
+        "packages.elsewhere": sorted(name for name, dist in winners.items() if name in locked and _is_away(dist, prefix))[:_MOST_NAMED],
+    }
+
+
+def _is_away(dist: Installed, prefix: str) -> bool:
+    return dist.editable or not _is_below(os.path.realpath(dist.entry), prefix)
+
+
+def _foreign_entries(bench: Bench) -> list[str]:
+    listed = [os.path.abspath(entry) for entry in bench.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    user = site.getusersitepackages()
+    entries = {os.path.abspath(entry) for entry in sys.path}
+    return [entry for entry in [*listed, user] if entry in entries]
+
+
+def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
+    """Modules that Python takes from a foreign entry although the environment or the standard library has one of that name."""
+    own = frozenset().union(*(module_names(entry) for entry in entries if os.path.abspath(entry) not in foreign)) | sys.stdlib_module_names
+    found = []
+    for entry in foreign:
+        for name in sorted(module_names(entry) & own):
+            spec = PathFinder.find_spec(name)
+            origin = spec.origin if spec else None
+            if origin and _is_below(os.path.abspath(origin), entry) and not _in_standard_library(origin):
+                found.append(f"{name} from {origin}")
+    return found
+
+
+def _in_standard_library(origin: str) -> bool:
+    return any(os.path.dirname(origin) == sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib"))
+
+
+def _requirements_met(bench: Bench) -> dict[str, Any]:
+    winners = first_found(_inventory(bench))
+    environment = marker_environment()
+    unmet, unread = [], []
+    for dist, requirement, problem in _active_requirements(winners, environment):
+        if problem or requirement is None:
+            unread.append(f"{dist.name}: {problem}")
+            continue
+        found = winners.get(requirement.name)
+        if found is None:
+            unmet.append(f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}, which is not installed")
+            continue
+        try:
+            if not allows(requirement.specifier, found.version):
+                unmet.append(f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}, installed is {found.version}")
+        except Unreadable as error:
+            unread.append(f"{dist.name}: {error}")
+    return {"packages.unmet": sorted(set(unmet))[:_MOST_NAMED], "packages.unread": sorted(set(unread))[:_MOST_NAMED]}
+
+
+def _active_requirements(winners: dict[str, Installed], environment: dict[str, str]) -> list[tuple[Installed, Requirement | None, str]]:
+    """All requirements in force, with those of the extras that other requirements ask for."""
+    pending = [(dist, "") for dist in winners.values()]
+    asked = {(dist.name, "") for dist, _ in pending}
+    active: list[tuple[Installed, Requirement | None, str]] = []
+    while pending:
+        dist, extra = pending.pop()
+        for line in dist.requires:
+            try:
+                requirement = read_requirement(line)
+                holds = marker_holds(requirement.marker, environment, extra) and (not extra or not marker_holds(requirement.marker, environment))
+            except Unreadable as error:
+                active.append((dist, None, str(error)))
+                continue
+            if holds:
+                active.append((dist, requirement, ""))
+                target = winners.get(requirement.name)
+                fresh = [(target, name) for name in requirement.extras if target is not None and (target.name, name) not in asked]
+                pending += [(dist, name) for dist, name in fresh if dist is not None]
+                asked |= {(requirement.name, name) for _, name in fresh}
+    return active
+
+
+def _inventory(bench: Bench) -> tuple[Installed, ...]:
+    dists: tuple[Installed, ...] | None = bench.memo.get("inventory")
+    if dists is None:
+        dists = bench.memo["inventory"] = installed(entry for entry in sys.path if entry and os.path.isdir(entry))
+    return dists
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+OBSERVERS: dict[str, Observer] = {"P01": _interpreter, "P02": _locked_set, "P03": _in_the_way, "P04": _requirements_met}

@@ -1,0 +1,215 @@
+"""Looks at the host: system, CPU, memory, disk, limits, declared paths, variables and secrets."""
+
+from __future__ import annotations
+
+import locale
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from . import Bench, Observer
+from .cgroups import cpu_quota, memory_limit
+from .variables import HARMFUL_VARIABLES, SHOWN_VALUES
+
+_ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_tile", "asimd", "sve", "bf16", "i8mm")
+_SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
+_MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}
+
+
+def _system(bench: Bench) -> dict[str, Any]:
+    release = _os_release(bench.root)
+    machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
+    return {
+        "os.id": release.get("ID", sys.platform),
+        "os.version": release.get("VERSION_ID", platform.release()).split(".")[0],
+        "host.platform": f"{_SYSTEMS.get(sys.platform, sys.platform)}-{machine}",
+        "host.kernel": platform.release(),
+    }
+
+
+def _os_release(root: Path) -> dict[str, str]:
+    for place in ("etc/os-release", "usr/lib/os-release"):
+        lines = _text(root / place).splitlines()
+        if lines:
+            return {key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines)}
+    return {}
+
+
+def _libc(_bench: Bench) -> dict[str, Any]:
+    try:
+        text = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError, OSError):
+        text = ""
+    return {"host.glibc": text.split()[-1] if text.startswith("glibc") else None}
+
+
+def _cpu(bench: Bench) -> dict[str, Any]:
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota(bench.root)
+    fields = _cpuinfo(bench.root)
+    flags = (fields.get("flags") or fields.get("Features") or "").split()
+    return {
+        "host.cpu_affinity": affinity,
+        "host.cpu_quota": quota,
+        "host.cpus": affinity if quota is None else min(float(affinity), quota),
+        "host.cpu_model": fields.get("model name") or platform.processor() or None,
+        "host.cpu_flags": " ".join(flag for flag in _ISA_FLAGS if flag in flags),
+    }
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
+    first = _text(root / "proc/cpuinfo").split("\n\n")[0]
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+
+
+def _memory(bench: Bench) -> dict[str, Any]:
+    total = None
+    for line in _text(bench.root / "proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            total = int(line.split()[1]) * 1024
+    if total is None:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(bench.root)}
+
+
+def _disk(bench: Bench) -> dict[str, Any]:
+    cache = bench.environ.get("HF_HOME") or os.path.join(bench.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface")
+    places = {"environment": bench.expected.python_prefix, "tmp": tempfile.gettempdir(), "hf_cache": cache}
+    places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
+    return {f"disk.{name}.free_bytes": _free_bytes(Path(path)) for name, path in places.items()}
+
+
+def _free_bytes(path: Path) -> int | None:
+    for folder in (path, *path.parents):
+        try:
+            return shutil.disk_usage(folder).free
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+    return None
+
+
+def _shared_memory(bench: Bench) -> dict[str, Any]:
+    folder = bench.root / "dev/shm"
+    if not sys.platform.startswith("linux"):
+        return {"host.shm_bytes": None, "_shm.applies": False}
+    try:
+        usage = os.statvfs(folder)
+    except FileNotFoundError:
+        return {"host.shm_bytes": 0, "_shm.applies": True}
+    return {"host.shm_bytes": usage.f_blocks * usage.f_frsize, "_shm.applies": True}
+
+
+def _open_files(_bench: Bench) -> dict[str, Any]:
+    try:
+        import resource
+    except ImportError:
+        return {"host.nofile": None}
+    return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
+
+
+def _person(_bench: Bench) -> dict[str, Any]:
+    home = os.path.expanduser("~")
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return {
+        "locale.encoding": locale.getpreferredencoding(False).lower(),
+        "user.home_writable": os.path.isdir(home) and os.access(home, os.W_OK),
+        "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
+        "user.umask": f"{umask:04o}",
+    }
+
+
+def _declared_paths(bench: Bench) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in bench.expected.paths.items():
+        path = Path(text)
+        found[f"path.{name}.state"] = _path_state(path, bench.expected.nonce)
+        found[f"path.{name}.link"] = os.path.realpath(path) != os.path.normpath(path)
+        found[f"path.{name}.filesystem"] = _filesystem(bench.root, path)
+    return found
+
+
+def _path_state(path: Path, nonce: str) -> str:
+    if not path.exists():
+        return "absent"
+    if not path.is_dir():
+        return "not a folder"
+    first = path / f".provision-probe-{nonce[:12]}-{os.getpid()}"
+    second = first.with_name(first.name + "-renamed")
+    try:
+        with open(first, "xb") as out:
+            out.write(b"provision\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.rename(first, second)
+        second.unlink()
+    except OSError as error:
+        _remove(first, second)
+        return f"not writable: {error.strerror}"
+    return "writable"
+
+
+def _remove(*files: Path) -> None:
+    for file in files:
+        try:
+            file.unlink()
+        except OSError:
+            continue
+
+
+def _filesystem(root: Path, path: Path) -> str | None:
+    real, best, kind = os.path.realpath(path), "", None
+    for line in _text(root / "proc/self/mountinfo").splitlines():
+        fields = line.split()
+        mount = fields[4].replace("\\040", " ")
+        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best) and "-" in fields:
+            best, kind = mount, fields[fields.index("-") + 1]
+    return kind
+
+
+def _harmful_variables(bench: Bench) -> dict[str, Any]:
+    found = {}
+    for name in HARMFUL_VARIABLES:
+        value = bench.environ.get(name)
+        if value is not None and name not in bench.expected.env:
+            found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
+    return found
+
+
+def _declared_variables(bench: Bench) -> dict[str, Any]:
+    secret = frozenset(bench.expected.secrets)
+    return {f"declared_env.{name}": "set" if name in secret else bench.environ.get(name) for name in bench.expected.env}
+
+
+def _declared_secrets(bench: Bench) -> dict[str, Any]:
+    return {f"secret.{name}": "set" if bench.environ.get(name) else "unset" for name in bench.expected.secrets}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+OBSERVERS: dict[str, Observer] = {
+    "H01": _system,
+    "H02": _libc,
+    "H04": _cpu,
+    "H05": _memory,
+    "H06": _disk,
+    "H07": _shared_memory,
+    "H08": _open_files,
+    "H10": _person,
+    "W01": _declared_paths,
+    "E01": _harmful_variables,
+    "E02": _declared_variables,
+    "Y01": _declared_secrets,
+}

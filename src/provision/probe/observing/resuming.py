@@ -1,0 +1,21 @@
+"""Continues the straight run's checkpoint in this fresh process."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..proofs.recipe import Recipe, checkpoint_folder
+from . import Bench, Observer
+from .training import STRAIGHT, build_run
+
+
+def _resumes(bench: Bench) -> dict[str, Any]:
+    recipe = Recipe.of(bench.expected)
+    built = build_run(bench, "resumed", recipe)
+    began = time.perf_counter()
+    outcome = built.train(resume_from=checkpoint_folder(bench.scratch / STRAIGHT, recipe))
+    return {"resume.weights_sha": outcome.weights_sha, "resume.steps": outcome.steps, "resume.run_s": time.perf_counter() - began}
+
+
+OBSERVERS: dict[str, Observer] = {"R05": _resumes}

@@ -1,0 +1,100 @@
+"""Trains the tiny model twice and looks at losses, weights, types, options and the checkpoint."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..proofs.recipe import Built, Outcome, Recipe, checkpoint_folder, scratch_folder, settle_environment
+from ..values import Proof
+from . import Bench, Observer
+
+_ENDS = 5
+STRAIGHT = "straight"
+
+
+def build_run(bench: Bench, name: str, recipe: Recipe) -> Built:
+    """A run of the declared framework, ready to train in its own folder below the scratch folder."""
+    settle_environment(os.environ, bench.expected, bench.scratch)
+    build: Callable[[Recipe, Path, dict[str, Any]], Built] = _proof_module(bench).Build
+    return build(recipe, scratch_folder(bench.scratch, name), bench.expected.training.arguments)
+
+
+def _imports_and_arguments(bench: Bench) -> dict[str, Any]:
+    recipe = bench.memo["recipe"] = Recipe.of(bench.expected)
+    built = bench.memo["built"] = build_run(bench, STRAIGHT, recipe)
+    return {**built.notes, "train.device": recipe.device}
+
+
+def _learns(bench: Bench) -> dict[str, Any]:
+    began = time.perf_counter()
+    outcome: Outcome = bench.memo["built"].train()
+    bench.memo["outcome"] = outcome
+    return {
+        "train.loss_first": _mean(outcome.losses[:_ENDS]),
+        "train.loss_last": _mean(outcome.losses[-_ENDS:]),
+        "train.steps": outcome.steps,
+        "train.weights_sha": outcome.weights_sha,
+        "train.run_s": time.perf_counter() - began,
+    }
+
+
+def _precision(bench: Bench) -> dict[str, Any]:
+    return {"train.dtype": bench.memo["outcome"].dtype}
+
+
+def _checkpoint(bench: Bench) -> dict[str, Any]:
+    folder = checkpoint_folder(bench.scratch / STRAIGHT, bench.memo["recipe"])
+    wanted: tuple[str, ...] = _proof_module(bench).CHECKPOINT_FILES
+    missing = [name for name in wanted if not (folder / name).is_file()]
+    broken = [f"{name}: {problem}" for name in wanted if name not in missing and (problem := reload_problem(folder / name))]
+    return {"train.checkpoint_missing": missing, "train.checkpoint_broken": broken}
+
+
+def reload_problem(file: Path) -> str:
+    """Why a checkpoint file cannot be read back; empty when it can."""
+    try:
+        if file.suffix == ".safetensors":
+            import_module("safetensors.torch").load_file(file)
+        elif file.suffix == ".json":
+            import json
+
+            json.loads(file.read_text(encoding="utf-8"))
+        else:
+            import torch
+
+            # The files were written a moment ago by this process; training_args.bin holds a pickled dataclass.
+            torch.load(file, map_location="cpu", weights_only=False)
+    except Exception as error:  # noqa: BLE001 - each format has its own error types
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _options(bench: Bench) -> dict[str, Any]:
+    return {"train.options": {name: list(pair) for name, pair in bench.memo["built"].options.items()}}
+
+
+def _repeats(bench: Bench) -> dict[str, Any]:
+    return {"train.repeat_sha": build_run(bench, "repeat", bench.memo["recipe"]).train().weights_sha}
+
+
+def _proof_module(bench: Bench) -> Any:
+    return import_module("..proofs.trainer" if bench.expected.proof is Proof.HF_TRAINER else "..proofs.loop", __package__)
+
+
+def _mean(values: tuple[float, ...]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+OBSERVERS: dict[str, Observer] = {
+    "R01": _imports_and_arguments,
+    "R02": _learns,
+    "R03": _precision,
+    "R04": _repeats,
+    "R06": _checkpoint,
+    "R07": _options,
+}

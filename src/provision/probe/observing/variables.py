@@ -1,0 +1,30 @@
+"""Environment variables that slow training down or change its results, each with the reason."""
+
+HARMFUL_VARIABLES: dict[str, str] = {
+    # The first ten are those that NVIDIA DCGM's software plugin refuses (dcgm 4.6, nvvs/plugin_src/software).
+    "NSIGHT_CUDA_DEBUGGER": "attaches the Nsight debugger to every CUDA program",
+    "CUDA_INJECTION32_PATH": "loads a tracing library into every CUDA program",
+    "CUDA_INJECTION64_PATH": "loads a tracing library into every CUDA program",
+    "CUDA_AUTO_BOOST": "changes the GPU's clocks for this process",
+    "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "writes GPU core dumps",
+    "CUDA_COREDUMP_FILE": "writes GPU core dumps",
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION": "a GPU error halts the program and waits for a debugger",
+    "CUDA_PROFILE": "turns CUDA profiling on",
+    "COMPUTE_PROFILE": "turns CUDA profiling on",
+    "OPENCL_PROFILE": "turns OpenCL profiling on",
+    "CUDA_LAUNCH_BLOCKING": "waits after every GPU kernel; training becomes much slower (CUDA programming guide, environment variables)",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA environment variables)",
+    "NVIDIA_TF32_OVERRIDE": "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA environment variables)",
+    "NCCL_P2P_DISABLE": "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)",
+    "LD_PRELOAD": "loads a library into every program before its own",
+    "LD_LIBRARY_PATH": "libraries of the host can replace those that the wheels bring",
+    "MKL_CBWR": "fixes MKL's instruction set, so results change",
+    "ATEN_CPU_CAPABILITY": "fixes PyTorch's CPU instruction set, so results change",
+    "PYTHONPATH": "modules outside the environment come first",
+    "PYTHONHOME": "Python takes its standard library from elsewhere",
+    "PYTHONOPTIMIZE": "assert statements are removed",
+}
+
+SHOWN_VALUES = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR", "ATEN_CPU_CAPABILITY"})
+"""Those whose value a person needs to see; of the others only that they are set is reported."""

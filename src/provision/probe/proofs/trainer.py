@@ -1,0 +1,129 @@
+"""The proof through Hugging Face's Trainer: a random 90 000 parameter Llama, built offline."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from .recipe import VOCABULARY, Outcome, Recipe, Sequences, weights_hash
+
+CHECKPOINT_FILES = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json", "training_args.bin")
+NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed", "fsdp", "fsdp_config", "accelerator_config", "resume_from_checkpoint"})
+"""Declared arguments that would reach outside the scratch folder or need a launcher; their names are checked, their values are not applied."""
+
+
+class Build:
+    """Builds model, arguments and Trainer. Raises whatever transformers raises; unknown declared names are noted, not raised."""
+
+    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any]) -> None:
+        import torch
+        from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments, set_seed
+
+        torch.set_num_threads(1)
+        if recipe.device != "cpu":
+            torch.use_deterministic_algorithms(True, warn_only=True)
+        fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
+        wanted = _own_arguments(recipe, folder, fields)
+        self.recipe = recipe
+        self.notes: dict[str, Any] = {
+            "train.unknown_arguments": sorted(set(arguments) - fields),
+            "train.not_exercised": sorted(set(arguments) & NOT_EXERCISED),
+            "train.refused_arguments": None,
+        }
+        # Before our own arguments: building a TrainingArguments resets accelerate's state, which the Trainer then needs.
+        declared = self._declared_arguments(arguments, wanted, fields)
+        own = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
+        set_seed(recipe.seed)
+        self.model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=VOCABULARY,
+                hidden_size=64,
+                intermediate_size=128,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=4,
+                max_position_embeddings=64,
+                attention_dropout=recipe.dropout,
+                tie_word_embeddings=False,
+                use_cache=False,
+            )
+        )
+        dataset: Any = Sequences()
+        self.trainer = Trainer(model=self.model, args=own, train_dataset=dataset)
+        self.trainer.create_optimizer()
+        self.options = _options(recipe, self.trainer) | declared
+
+    def train(self, resume_from: Path | None = None) -> Outcome:
+        """Train to the last step, from the start or from a checkpoint."""
+        types: list[str] = []
+        layer = self.model.model.layers[0].self_attn.q_proj
+        hook = layer.register_forward_hook(lambda _module, _inputs, output: types.append(str(output.dtype).replace("torch.", "")))
+        try:
+            self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
+        finally:
+            hook.remove()
+        losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
+        return Outcome(losses, weights_hash(self.model.state_dict()), types[-1] if types else "", self.trainer.state.global_step)
+
+    def _declared_arguments(self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]) -> dict[str, tuple[Any, Any]]:
+        from transformers import TrainingArguments
+
+        applied = {name: value for name, value in arguments.items() if name in fields and name not in NOT_EXERCISED}
+        if not applied:
+            return {}
+        safe: dict[str, Any] = {name: wanted[name] for name in ("output_dir", "report_to", "use_cpu", "disable_tqdm") if name in fields}
+        try:
+            built = TrainingArguments(**(safe | applied))
+        except Exception as error:  # noqa: BLE001 - whatever the declared values make transformers raise is the answer
+            self.notes["train.refused_arguments"] = f"{type(error).__name__}: {error}"
+            return {}
+        numbers = {field.name for field in dataclasses.fields(TrainingArguments) if type(field.default) in (int, float)}
+        return {f"arguments.{name}": (value, _in_effect(getattr(built, name), name in numbers)) for name, value in applied.items()}
+
+
+def _own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+    # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
+    checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
+    precision = {"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(recipe.precision, {})
+    return {
+        "output_dir": str(folder),
+        "max_steps": recipe.steps,
+        "save_strategy": "steps",
+        "save_steps": recipe.save_at,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "per_device_train_batch_size": recipe.batch,
+        "learning_rate": recipe.learning_rate,
+        "optim": recipe.optimizer,
+        "seed": recipe.seed,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": recipe.device == "cpu",
+        "dataloader_num_workers": recipe.workers,
+        "dataloader_pin_memory": recipe.device == "cuda",
+        checkpointing: recipe.gradient_checkpointing,
+        **precision,
+    }
+
+
+def _options(recipe: Recipe, trainer: Any) -> dict[str, tuple[Any, Any]]:
+    arguments = trainer.args
+    checkpointing = getattr(arguments, "activation_checkpointing", None)
+    if checkpointing is None:
+        checkpointing = arguments.gradient_checkpointing
+    return {
+        "optimizer": (recipe.optimizer, _plain(arguments.optim)),
+        "dataloader_workers": (recipe.workers, trainer.get_train_dataloader().num_workers),
+        "gradient_checkpointing": (recipe.gradient_checkpointing, bool(checkpointing)),
+    }
+
+
+def _in_effect(value: Any, is_number: bool) -> Any:
+    # YAML 1.1 reads 1e-4 as a text; transformers keeps it and fails much later, in the optimizer.
+    return f"the text {value!r}, not a number" if is_number and isinstance(value, str) else _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    value = getattr(value, "value", value)
+    return value if isinstance(value, (bool, int, float, str, list, dict)) or value is None else str(value)

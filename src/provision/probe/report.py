@@ -1,0 +1,142 @@
+"""The report of a verification: readings, judged checks, stages, verdict and digests, as one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from .canonical import digest
+from .catalogue import readings
+from .expectations import Expectations
+from .judging.packages import differences
+from .package import own_digest
+from .redact import Redactor
+from .supervise import StageRun
+from .values import Asked, Judgement, Proof, Reading, ReadingClass, Result, Seen, Status
+
+SCHEMA = "provision.report/1"
+_MOST_DIFFERENCES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One check with its judgement and the seconds that observing it took."""
+
+    asked: Asked
+    judgement: Judgement
+    seconds: float
+
+
+def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, runs: Sequence[StageRun], redactor: Redactor, partial: bool) -> dict[str, Any]:
+    """Assemble the document. `partial` says that only some checks were asked for, which is never `verified`."""
+    found = readings(seen)
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "tool": {**_named(expected.tool, "name", "version"), "probe_sha256": own_digest()},
+        "subject": {
+            "target": expected.target.get("name"),
+            "kind": expected.target.get("kind"),
+            "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "nonce": expected.nonce,
+            "proof": expected.proof.value,
+            "simulated": [],
+        },
+        "spec": _named(expected.spec, "name", "digest"),
+        "lock": _named(expected.lock, "digest", "environment_digest"),
+        "tier": expected.tier.value,
+        "readings": [_reading(one, redactor) for one in found],
+        "checks": [_check(one, redactor) for one in judged],
+        "stages": [run.document() for run in runs],
+        "packages": _packages(expected, seen),
+        "verdict": _verdict(expected, judged, partial, redactor),
+    }
+    document["digests"] = {"identity": identity_digest(found), "report": digest(document)}
+    return document
+
+
+def identity_digest(found: Sequence[Reading]) -> str:
+    """One digest over the identity readings: equal for two runs of one environment."""
+    return digest({one.key: one.value for one in found if one.kind is ReadingClass.IDENTITY})
+
+
+def result_of(judged: Sequence[Judged], partial: bool) -> Result:
+    """A required failure fails; a required check that is unknown, or a partial run, is unverified; otherwise verified."""
+    required = [one.judgement.status for one in judged if one.asked.required]
+    if Status.FAIL in required:
+        return Result.FAILED
+    if Status.UNKNOWN in required or partial:
+        return Result.UNVERIFIED
+    return Result.VERIFIED
+
+
+def _verdict(expected: Expectations, judged: Sequence[Judged], partial: bool, redactor: Redactor) -> dict[str, Any]:
+    result = result_of(judged, partial)
+    telling = Status.FAIL if result is Result.FAILED else Status.UNKNOWN
+    first = next((one for one in judged if one.asked.required and one.judgement.status is telling), None)
+    counts = {status.value: sum(one.judgement.status is status for one in judged) for status in Status}
+    sentence = redactor.text(_sentence(result, expected, judged, first, partial))
+    return {"result": result.value, "counts": counts, "first_cause": first.asked.id if first else None, "sentence": sentence}
+
+
+def _sentence(result: Result, expected: Expectations, judged: Sequence[Judged], first: Judged | None, partial: bool) -> str:
+    proof = _PROOFS[expected.proof]
+    count = sum(one.judgement.status is Status.PASS for one in judged)
+    if result is Result.VERIFIED:
+        return f"This is the declared environment: {count} checks pass; {proof}."
+    if result is Result.FAILED and first is not None:
+        more = sum(one.asked.required and one.judgement.status is Status.FAIL for one in judged) - 1
+        others = f" (and {more} more)" if more else ""
+        return f"This is not the declared environment: {first.asked.id}: {first.judgement.message}{others}. Proof asked for: {expected.proof.value}."
+    if first is not None:
+        return f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. Proof asked for: {expected.proof.value}."
+    return (
+        f"Only {len(judged)} checks were asked for, {count} pass; the rest was not looked at. Proof of a whole run: {expected.proof.value}." if partial else ""
+    )
+
+
+_PROOFS = {
+    Proof.HF_TRAINER: "a Trainer run learned, repeated and resumed exactly (proof: hf-trainer)",
+    Proof.TORCH: "a plain torch run learned, repeated and resumed exactly (proof: torch)",
+    Proof.IMPORTS: "packages import, no training was run (proof: imports)",
+}
+
+EXIT_CODES = {Result.VERIFIED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
+
+
+def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:
+    judgement, check = one.judgement, one.asked.check
+    return {
+        "id": one.asked.id,
+        "group": check.group,
+        "title": one.asked.title,
+        "status": judgement.status.value,
+        "required": one.asked.required,
+        "expected": redactor.tree(judgement.expected),
+        "observed": redactor.tree(judgement.observed),
+        "threshold": judgement.threshold.document() if judgement.threshold else None,
+        "message": redactor.text(judgement.message),
+        "cause": redactor.tree(judgement.cause),
+        "fix": redactor.tree(judgement.fix),
+        "causes": list(check.causes),
+        "seconds": round(one.seconds, 3),
+    }
+
+
+def _reading(one: Reading, redactor: Redactor) -> dict[str, Any]:
+    # Identity readings are versions and names of products: a host called "debian" must not change os.id.
+    value = one.value if one.kind is ReadingClass.IDENTITY else redactor.tree(one.value)
+    return Reading(one.key, value, one.kind).document()
+
+
+def _packages(expected: Expectations, seen: Seen) -> dict[str, Any]:
+    found = seen.get("_packages.installed")
+    if found is None:
+        return {"locked": len(expected.packages), "matching": None, "differences": []}
+    wrong = differences(expected, found)
+    return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": wrong[:_MOST_DIFFERENCES]}
+
+
+def _named(block: dict[str, str], *names: str) -> dict[str, str | None]:
+    return {name: block.get(name) for name in names}

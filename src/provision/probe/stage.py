@@ -1,0 +1,115 @@
+"""The inside of a stage: observes its checks in order and writes down each as soon as it is known, so a crash loses nothing."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .canonical import canonical, write_whole
+from .catalogue import applies, asked
+from .expectations import Expectations
+from .observing import Bench, observers_of
+from .redact import Redactor
+from .values import Asked
+
+_LONGEST_TEXT = 1500
+
+
+@dataclass(slots=True)
+class Fragment:
+    """What one stage found so far. `running` names the check under observation, `raised` what observing raised."""
+
+    seen: dict[str, Any] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    running: str | None = None
+    raised: dict[str, dict[str, str]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    cpu_s: float = 0.0
+    maxrss_mb: float = 0.0
+    ended: bool = False
+
+    def save(self, path: Path) -> None:
+        """Write the fragment, whole or not at all."""
+        write_whole(path, canonical({name: getattr(self, name) for name in self.__slots__}))
+
+    @classmethod
+    def load(cls, path: Path) -> Fragment:
+        """What a stage wrote; empty when it died before it wrote anything."""
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return cls()
+
+
+def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()) -> Fragment:
+    """Observe the checks of one stage (those in `only`, else all) in this process, saving the fragment before and after each."""
+    faulthandler.enable()
+    began, _ = _usage()
+    redactor = Redactor.of(os.environ, expected.secrets)
+    fragment = Fragment()
+    fragment.save(fragment_path)
+    bench = Bench(expected=expected, scratch=scratch)
+    for one in asked(expected):
+        if one.check.stage == name and (not only or one.id in only) and applies(one.check, expected):
+            if any(before in fragment.raised for before in one.check.after):
+                continue
+            _observe(one, bench, fragment, fragment_path, redactor)
+    ended, fragment.maxrss_mb = _usage()
+    fragment.cpu_s, fragment.ended = ended - began, True
+    fragment.save(fragment_path)
+    return fragment
+
+
+def send_output_to(log: Path) -> None:
+    """Make everything this process and its children print from now on go to a file, what native code writes included."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.close(handle)
+
+
+def _observe(one: Asked, bench: Bench, fragment: Fragment, path: Path, redactor: Redactor) -> None:
+    fragment.running = one.id
+    fragment.save(path)
+    bench.subject = one.subject
+    began = time.perf_counter()
+    try:
+        fragment.seen.update(observers_of(one.check.stage)[one.check.id](bench))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - an extension may raise a BaseException (pyo3 panics do), a package may call sys.exit on import
+        fragment.raised[one.id] = _told(error, redactor)
+    fragment.seconds[one.id] = time.perf_counter() - began
+    fragment.done.append(one.id)
+    fragment.running = None
+    fragment.save(path)
+
+
+def _usage() -> tuple[float, float]:
+    """CPU seconds so far with those of ended children, and peak memory in MB; zeros where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0, 0.0
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, own.ru_maxrss / unit
+
+
+def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    text = redactor.text(str(error))
+    if error.__cause__ is not None and str(error.__cause__) not in str(error):
+        text += f" (from {type(error.__cause__).__name__}: {redactor.text(str(error.__cause__))})"
+    return {"type": type(error).__name__, "text": text[:_LONGEST_TEXT].strip(), "place": redactor.text(place)}

@@ -1,0 +1,151 @@
+"""The words the probe speaks in: statuses, tiers, checks, readings and judgements, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+Seen = Mapping[str, Any]
+"""What the observers noted, key to JSON value; the only thing a judge knows of the machine."""
+
+
+class Status(str, Enum):
+    """How one check ended. `unknown` is not `pass`: it could not be observed."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    WARN = "warn"
+    SKIP = "skip"
+    UNKNOWN = "unknown"
+
+
+class Result(str, Enum):
+    """How the whole verification ended."""
+
+    VERIFIED = "verified"
+    FAILED = "failed"
+    UNVERIFIED = "unverified"
+    ERROR = "error"
+
+
+class Tier(str, Enum):
+    """How much a verification may cost; a tier runs its own checks and those of the cheaper tiers."""
+
+    INVENTORY = "inventory"
+    QUICK = "quick"
+    DEEP = "deep"
+    BURN = "burn"
+
+
+class ReadingClass(str, Enum):
+    """What a difference in a reading means when two reports are compared."""
+
+    IDENTITY = "identity"
+    IDENTITY_WEAK = "identity-weak"
+    EXACT = "exact"
+    MEASUREMENT = "measurement"
+    CONTEXT = "context"
+    NOISE = "noise"
+
+
+class Proof(str, Enum):
+    """Which training run stands behind the R checks."""
+
+    HF_TRAINER = "hf-trainer"
+    TORCH = "torch"
+    IMPORTS = "imports"
+
+
+class Need(str, Enum):
+    """What has to be part of the declared environment for a check to apply."""
+
+    TORCH = "torch"
+    GPU = "gpu"
+    TRAINING = "training"
+    TRAINER = "trainer"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A bound and where it comes from."""
+
+    value: float
+    unit: str
+    source: str
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in the report."""
+        return {"value": self.value, "unit": self.unit, "source": self.source}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing a verification asserts.
+
+    `required_by` is "always", "" (never: a failure is a warning) or the route of the expectation that makes it required.
+    `after` names checks whose observation has to have worked first. `causes` are reading keys, most telling first; a key
+    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every direct package.
+    """
+
+    id: str
+    group: str
+    title: str
+    stage: str
+    causes: tuple[str, ...]
+    tier: Tier = Tier.QUICK
+    needs: tuple[Need, ...] = ()
+    after: tuple[str, ...] = ()
+    required_by: str = "always"
+    threshold: Threshold | None = None
+    each_direct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A check as asked in one verification: `id` carries the package name where the check is repeated for each direct package."""
+
+    check: Check
+    id: str
+    title: str
+    subject: str | None
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge says of one check; `expected` and `observed` are JSON values a person can read."""
+
+    status: Status
+    message: str
+    expected: Any = None
+    observed: Any = None
+    cause: str | None = None
+    fix: str | None = None
+    threshold: Threshold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One observed value; its unit is part of the key (`_bytes`, `_s`)."""
+
+    key: str
+    value: Any
+    kind: ReadingClass
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in the report."""
+        return {"key": self.key, "value": self.value, "class": self.kind.value}
+
+
+class ProbeError(Exception):
+    """The question could not be asked: bad input or no place to write. The text is one line for a person; exit code 2."""
+
+
+class Interrupted(Exception):
+    """A signal asked the probe to stop."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by signal {signum}")
+        self.signum = signum

@@ -1,0 +1,56 @@
+"""What the lock and the spec promise of a device, as the probe reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import provision
+from provision.lock import Environment, Lock, digest_of
+from provision.spec import Spec, bytes_of, seconds_of
+
+SCHEMA = "provision.expectations/1"
+
+
+def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environment, prefix: Path) -> dict[str, Any]:
+    """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in bytes. The caller adds a nonce."""
+    place = spec.targets[target]
+    requires = spec.requires
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "provision", "version": provision.__version__},
+        "spec": {"name": spec.name, "digest": digest_of(dict(lock.asked))},
+        "lock": {"digest": lock.digest, "environment_digest": environment.digest},
+        "target": {"name": target, "kind": place.kind, "manager": getattr(place, "manager", None)},
+        "tier": spec.verify.tier,
+        "timeout_s": seconds_of(spec.verify.timeout),
+        "python": {"version": lock.python, "prefix": str(prefix)},
+        "platform": environment.platform,
+        "flavour": environment.flavour,
+        "glibc_min": environment.glibc,
+        "packages": [{"name": package.name, "version": package.version} for package in lock.held_by(environment)],
+        "direct": sorted({package.key for package in spec.packages} & lock.versions(environment).keys()),
+        "gpu": {"type": None if spec.gpu.none else spec.gpu.type, "count": 0 if spec.gpu.none else spec.gpu.count},
+        "requires": {
+            **{f"{name}_bytes": bytes_of(size) if (size := getattr(requires, name)) else None for name in ("ram", "disk", "shm", "vram")},
+            "driver": requires.driver,
+            "compute_capability": requires.compute_capability,
+        },
+        "paths": dict(spec.paths),
+        "env": dict(spec.env),
+        "secrets": sorted(spec.secrets),
+        "training": {
+            "framework": spec.framework(),
+            "precision": str(spec.training.precision),
+            "dataloader_workers": spec.training.dataloader_workers,
+            "gradient_checkpointing": spec.training.gradient_checkpointing,
+            "optimizer": spec.training.optimizer,
+            "arguments": dict(spec.training.arguments),
+        },
+    }
+
+
+def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:
+    """Return the digest that a stored verdict is valid for: the same promises, judged by the same probe (its sha256)."""
+    return digest_of({"expectations": {key: value for key, value in expectations.items() if key != "nonce"}, "probe": probe})

@@ -1,0 +1,56 @@
+"""The probe's report as it came back: foreign text until its form, its nonce and its digest have been checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provision.errors import WorldError
+
+SCHEMA = "provision.report/1"
+LIMIT = 8 * 2**20
+EXIT_CODES = {"verified": 0, "failed": 1, "unverified": 3, "error": 2}
+_PARTS = {"subject": dict, "verdict": dict, "checks": list, "readings": list, "stages": list, "digests": dict, "spec": dict, "lock": dict}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A verification's outcome: the verdict word, its sentence, the identity digest, and the whole document."""
+
+    verdict: str
+    sentence: str
+    identity: str
+    document: Mapping[str, Any]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that the verdict stands for."""
+        return EXIT_CODES[self.verdict]
+
+
+def read_report(content: bytes, *, nonce: str | None = None) -> Report:
+    """Return the report that `content` holds.
+
+    Raises WorldError when it is damaged, of another schema, or does not answer the question that carried `nonce` (None: any question).
+    """
+    again = "run `provision verify` again"
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise WorldError("the report is damaged", why=f"it is not JSON: {error}", hint=again) from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        raise WorldError(
+            "this is no report of provision", why=f"its schema is {schema!r}, expected {SCHEMA}", hint="name a report.json written by a verification"
+        )
+    wrong = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
+    if wrong or document["verdict"].get("result") not in EXIT_CODES:
+        raise WorldError(
+            "the report is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint="run `provision verify` again"
+        )
+    if nonce is not None and document["subject"].get("nonce") != nonce:
+        raise WorldError("the report answers another run", why="its nonce is not the one that was sent", hint=again)
+    verdict = document["verdict"]
+    return Report(verdict["result"], str(verdict.get("sentence", "")), str(document["digests"].get("identity", "")), document)

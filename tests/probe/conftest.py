@@ -1,0 +1,109 @@
+"""The probe as it is shipped, and expectations to ask it about."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "provision" / "probe"
+_MAIN = "import sys\nfrom provision_probe.cli import main\nsys.exit(main())\n"
+
+
+def build_probe(target: Path) -> Path:
+    """The probe as a zip, reproducible: sorted names, one time stamp."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
+        members = {"__main__.py": _MAIN.encode()}
+        members |= {f"provision_probe/{file.relative_to(PACKAGE).as_posix()}": file.read_bytes() for file in PACKAGE.rglob("*.py")}
+        for name in sorted(members):
+            out.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), members[name], zipfile.ZIP_DEFLATED)
+    return target
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """An expectations document for an environment without torch; dotted keys with `__` replace nested values."""
+    base: dict[str, Any] = {
+        "schema": "provision.expectations/1",
+        "tool": {"name": "provision", "version": "0.1.0"},
+        "spec": {"name": "quickstart", "digest": "sha256:spec"},
+        "lock": {"digest": "sha256:lock", "environment_digest": "sha256:env"},
+        "target": {"name": "here", "kind": "local", "manager": "uv"},
+        "tier": "quick",
+        "timeout_s": 600,
+        "nonce": "0123456789abcdef",
+        "python": {"version": "3.11", "prefix": "/env"},
+        "platform": "linux-x86_64",
+        "flavour": None,
+        "glibc_min": None,
+        "packages": [],
+        "direct": [],
+        "gpu": {"type": None, "count": 0},
+        "requires": dict.fromkeys(("ram_bytes", "disk_bytes", "shm_bytes", "vram_bytes", "driver", "compute_capability")),
+        "paths": {},
+        "env": {},
+        "secrets": [],
+        "training": {
+            "framework": "hf-trainer",
+            "precision": "fp32",
+            "dataloader_workers": 0,
+            "gradient_checkpointing": False,
+            "optimizer": "adamw_torch",
+            "arguments": {},
+        },
+    }
+    for key, value in changes.items():
+        *route, last = key.split("__")
+        block = base
+        for part in route:
+            block = block[part]
+        block[last] = value
+    return base
+
+
+@pytest.fixture(scope="session", name="document")
+def _document() -> Callable[..., dict[str, Any]]:
+    return document
+
+
+@pytest.fixture(scope="session")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_probe(tmp_path_factory.mktemp("probe") / "probe.pyz")
+
+
+@pytest.fixture
+def write_expectations(tmp_path: Path) -> Callable[..., Path]:
+    def write(**changes: Any) -> Path:
+        path = tmp_path / "expectations.json"
+        path.write_text(json.dumps(document(**changes)), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def pythons() -> list[str]:
+    """Interpreters that the probe promises to run on; says which ones are not here."""
+    listed = [path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path]
+    found = listed or [path for minor in range(10, 15) if (path := shutil.which(f"python3.{minor}"))]
+    working = [path for path in found if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0]
+    for path in sorted(set(found) - set(working)):
+        print(f"skipped: {path} does not run")
+    if not working:
+        pytest.skip("no further Python was found; name them in PROVISION_TEST_PYTHONS")
+    return working
+
+
+@pytest.fixture(scope="session")
+def hf_python() -> str:
+    """The interpreter of an environment with torch, transformers, accelerate and safetensors."""
+    path = os.environ.get("PROVISION_TEST_HF_PYTHON")
+    if not path:
+        pytest.skip("PROVISION_TEST_HF_PYTHON names no interpreter of a Hugging Face environment")
+    return path

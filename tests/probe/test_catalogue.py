@@ -1,0 +1,80 @@
+"""The registry is whole: every check has an observer, a judge and causes that are really published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from provision.probe.catalogue import CHECKS, READINGS, STAGES, asked, class_of, processes, readings
+from provision.probe.expectations import parse_expectations
+from provision.probe.judging import JUDGES
+from provision.probe.observing import observers_of
+from provision.probe.values import ReadingClass
+
+
+def test_every_check_has_one_observer_in_its_stage() -> None:
+    for stage in STAGES:
+        assert set(observers_of(stage.name)) == {check.id for check in CHECKS if check.stage == stage.name}
+
+
+def test_every_check_has_one_judge() -> None:
+    assert set(JUDGES) == {check.id for check in CHECKS}
+    assert len({check.id for check in CHECKS}) == len(CHECKS)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_causes_are_published_readings(check: Any) -> None:
+    assert check.causes
+    for key in check.causes:
+        sample = key.replace(".*", ".anything.free_bytes")
+        assert class_of(sample) is not None, key
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_a_check_comes_after_checks_of_its_stage_or_of_another_process(check: Any) -> None:
+    stages = {stage.name: stage for stage in STAGES}
+    by_id = {one.id: one for one in CHECKS}
+    place = [one.id for one in CHECKS]
+    for before in check.after:
+        assert place.index(before) < place.index(check.id)
+        other = by_id[before]
+        assert other.stage == check.stage or stages[other.stage].process != stages[check.stage].process
+
+
+def test_every_threshold_names_its_source() -> None:
+    for check in CHECKS:
+        assert check.threshold is None or len(check.threshold.source) > 10
+
+
+def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() -> None:
+    assert class_of("train.run_s") is ReadingClass.NOISE
+    assert class_of("train.options") is ReadingClass.CONTEXT
+    assert class_of("disk.path.data.free_bytes") is ReadingClass.NOISE
+    assert class_of("_packages.installed") is None
+    assert class_of("never.heard") is None
+    assert [one.key for one in readings({"os.id": "debian", "_secret": 1, "never.heard": 2})] == ["os.id"]
+    assert len({key for key, _ in READINGS}) == len(READINGS)
+
+
+def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callable[..., dict[str, Any]]) -> None:
+    without = parse_expectations(document())
+    with_gpu = parse_expectations(document(gpu={"type": "L4", "count": 1}))
+    assert [[stage.name for stage in group] for group in processes(without)] == [["host", "packages"], ["torch", "loaders", "training", "imports"], ["resume"]]
+    assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
+        ["host", "packages"],
+        ["torch"],
+        ["loaders"],
+        ["training"],
+        ["imports"],
+        ["resume"],
+    ]
+
+
+def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:
+    expected = parse_expectations(document(direct=["numpy", "torch"]))
+    assert [one.id for one in asked(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
+    assert [one.id for one in asked(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
+    assert [one.id for one in asked(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]
+    assert {one.check.id for one in asked(expected)} == {check.id for check in CHECKS}

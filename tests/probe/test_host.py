@@ -1,0 +1,112 @@
+"""Reading a host from a made-up root folder: control groups of both versions, mounts, and paths that cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.probe.expectations import parse_expectations
+from provision.probe.observing import Bench
+from provision.probe.observing.cgroups import cpu_quota, memory_limit
+from provision.probe.observing.machine import OBSERVERS
+
+GIB = 1024**3
+
+
+def put(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "memory", "cpus"),
+    [
+        ({}, None, None),
+        ({"proc__self__cgroup": "0::/\n"}, None, None),
+        ({"proc__self__cgroup": "0::/\n", "sys__fs__cgroup__memory.max": "max\n", "sys__fs__cgroup__cpu.max": "max 100000\n"}, None, None),
+        ({"proc__self__cgroup": "0::/\n", "sys__fs__cgroup__memory.max": f"{4 * GIB}\n", "sys__fs__cgroup__cpu.max": "150000 100000\n"}, 4 * GIB, 1.5),
+        # The tightest of all levels counts, not the innermost.
+        ({"proc__self__cgroup": "0::/a/b\n", "sys__fs__cgroup__a__b__memory.max": f"{8 * GIB}", "sys__fs__cgroup__a__memory.max": f"{2 * GIB}"}, 2 * GIB, None),
+        # Inside a container the group is named as the host sees it, and the limits stand at the mount.
+        ({"proc__self__cgroup": "0::/docker/abc\n", "sys__fs__cgroup__memory.max": f"{GIB}"}, GIB, None),
+        (
+            {
+                "proc__self__cgroup": "5:memory:/job\n4:cpu,cpuacct:/job\n0::/\n",
+                "sys__fs__cgroup__memory__job__memory.limit_in_bytes": f"{3 * GIB}",
+                "sys__fs__cgroup__memory__memory.limit_in_bytes": "9223372036854771712",
+                "sys__fs__cgroup__cpu,cpuacct__job__cpu.cfs_quota_us": "200000",
+                "sys__fs__cgroup__cpu,cpuacct__job__cpu.cfs_period_us": "100000",
+            },
+            3 * GIB,
+            2.0,
+        ),
+        ({"proc__self__cgroup": "4:cpu:/\n", "sys__fs__cgroup__cpu__cpu.cfs_quota_us": "-1", "sys__fs__cgroup__cpu__cpu.cfs_period_us": "100000"}, None, None),
+    ],
+)
+def test_limits_of_control_groups(tmp_path: Path, files: dict[str, str], memory: int | None, cpus: float | None) -> None:
+    root = put(tmp_path, **files)
+    assert memory_limit(root) == memory
+    assert cpu_quota(root) == cpus
+
+
+def test_a_host_is_read_from_its_files(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    root = put(
+        tmp_path,
+        etc__os_release="",
+        proc__meminfo="MemTotal:       1048576 kB\nMemFree: 1 kB\n",
+        proc__cpuinfo="processor: 0\nmodel name\t: Made up CPU\nflags\t\t: fpu avx2 fma\n\nprocessor: 1\n",
+    )
+    (root / "etc" / "os-release").write_text('ID=debian\nVERSION_ID="12.4"\n', encoding="utf-8")
+    bench = Bench(parse_expectations(document()), tmp_path, root=root)
+    system, memory, cpu = (OBSERVERS[name](bench) for name in ("H01", "H05", "H04"))
+    assert (system["os.id"], system["os.version"]) == ("debian", "12")
+    assert memory == {"host.ram_bytes": GIB, "host.cgroup_ram_bytes": None}
+    assert (cpu["host.cpu_model"], cpu["host.cpu_flags"], cpu["host.cpu_quota"]) == ("Made up CPU", "avx2 fma", None)
+
+
+def test_missing_shared_memory_is_none_at_all(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    bench = Bench(parse_expectations(document()), tmp_path, root=tmp_path)
+    assert OBSERVERS["H07"](bench)["host.shm_bytes"] in (0, None)
+
+
+def test_declared_paths_are_tried_and_left_clean(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    mounts = f"22 1 0:20 / / rw - ext4 /dev/a rw\n23 22 0:21 / {tmp_path.resolve()}/good rw - nfs4 server:/x rw\n"
+    root = put(tmp_path / "root", proc__self__mountinfo=mounts)
+    paths = {
+        "good": str(tmp_path / "good"),
+        "file": str(tmp_path / "file"),
+        "absent": str(tmp_path / "absent"),
+        "link": str(tmp_path / "link"),
+        "kernel": "/proc",
+    }
+    seen = OBSERVERS["W01"](Bench(parse_expectations(document(paths=paths)), tmp_path, root=root))
+    assert [seen[f"path.{name}.state"] for name in ("good", "file", "absent", "link")] == ["writable", "not a folder", "absent", "writable"]
+    assert seen["path.kernel.state"].startswith("not writable")
+    assert (seen["path.good.filesystem"], seen["path.file.filesystem"]) == ("nfs4", "ext4")
+    assert (seen["path.good.link"], seen["path.link.link"]) == (False, True)
+    assert list((tmp_path / "good").iterdir()) == []
+
+
+def test_variables_are_named_and_only_telling_values_shown(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    environ = {"LD_PRELOAD": "/x.so", "CUDA_LAUNCH_BLOCKING": "1", "PYTHONOPTIMIZE": "1", "TOKEN": "secret-value", "EMPTY": "", "MODE": "a"}
+    expected = parse_expectations(document(env={"MODE": "b", "PYTHONOPTIMIZE": "1", "ABSENT": "1"}, secrets=["TOKEN", "EMPTY"]))
+    bench = Bench(expected, tmp_path, environ=environ)
+    assert OBSERVERS["E01"](bench) == {"env.LD_PRELOAD": "/x.so", "env.CUDA_LAUNCH_BLOCKING": "set"}
+    assert OBSERVERS["E02"](bench) == {"declared_env.MODE": "a", "declared_env.PYTHONOPTIMIZE": "1", "declared_env.ABSENT": None}
+    assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": "set", "secret.EMPTY": "unset"}
+
+
+def test_free_space_is_read_at_the_nearest_folder_that_exists(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    expected = parse_expectations(document(paths={"later": str(tmp_path / "not" / "yet")}))
+    seen = OBSERVERS["H06"](Bench(expected, tmp_path, environ={"HF_HOME": str(tmp_path)}))
+    assert seen["disk.path.later.free_bytes"] > 0
+    assert seen["disk.hf_cache.free_bytes"] > 0

@@ -1,0 +1,249 @@
+"""Every check can pass and can fail, told from readings alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from provision.probe.catalogue import CHECKS, asked
+from provision.probe.expectations import Expectations, parse_expectations
+from provision.probe.judging import Account, judge
+from provision.probe.judging.torchbuild import covers
+from provision.probe.observing.loaders import EXPECTED_SUM
+from provision.probe.values import Judgement, Status
+
+GIB = 1024**3
+TORCH = [{"name": "torch", "version": "2.13.0+cpu"}]
+HF = [*TORCH, {"name": "transformers", "version": "5.23.0"}]
+GPU: dict[str, Any] = {"packages": TORCH, "gpu": {"type": "L4", "count": 1}}
+NO_GPU_SEEN = {"gpu.available": False, "gpu.count": 0}
+GOOD_PRODUCTS = {"numerics.device": "cpu", "numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.bf16_error": 1.7e-3, "numerics.bf16_outside": 0}
+SYSTEM = {"os.id": "debian", "os.version": "12"}
+CLEAN = {"packages.shadowed": [], "packages.elsewhere": [], "packages.duplicates": [], "packages.unlocked": []}
+OURS = {"python.minor": "3.11", "python.version": "3.11.7", "python.prefix_matches": True, "_python.prefix": "/env", "_python.executable": "/env/bin/python"}
+LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40}
+RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40}
+BUILT: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None}
+FREE = {"disk.environment.free_bytes": 90 * GIB, "disk.tmp.free_bytes": 90 * GIB, "disk.hf_cache.free_bytes": 90 * GIB}
+
+
+@dataclass(frozen=True)
+class Row:
+    id: str
+    status: str
+    seen: dict[str, Any]
+    changes: dict[str, Any] = field(default_factory=dict)
+    says: str = ""
+
+
+ROWS = [
+    Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),
+    Row("H01", "fail", {**SYSTEM, "host.platform": "linux-aarch64"}, says="the lock is for linux-x86_64"),
+    Row("H02", "pass", {"host.glibc": "2.36"}, {"glibc_min": "2.28"}),
+    Row("H02", "fail", {"host.glibc": "2.27"}, {"glibc_min": "2.28"}, "2.27 < 2.28"),
+    Row("H02", "fail", {"host.glibc": None}, {"glibc_min": "2.28"}, "none was found"),
+    Row("H02", "skip", {"host.glibc": "2.27"}),
+    Row("H04", "pass", {"host.cpus": 4}, {"training__dataloader_workers": 4}),
+    Row("H04", "warn", {"host.cpus": 2, "host.cpu_quota": 2.0}, {"training__dataloader_workers": 8}, "8 DataLoader workers"),
+    Row("H05", "pass", {"host.ram_bytes": 16 * GIB - GIB // 2, "host.cgroup_ram_bytes": None}, {"requires__ram_bytes": 16 * GIB}),
+    Row("H05", "fail", {"host.ram_bytes": 13 * GIB, "host.cgroup_ram_bytes": None}, {"requires__ram_bytes": 16 * GIB}, "the machine has 13 GiB"),
+    Row("H05", "fail", {"host.ram_bytes": 64 * GIB, "host.cgroup_ram_bytes": 12 * GIB}, {"requires__ram_bytes": 16 * GIB}, "the container may use 12 GiB"),
+    Row("H05", "skip", {"host.ram_bytes": GIB, "host.cgroup_ram_bytes": None}),
+    Row("H06", "pass", {**FREE}, {"requires__disk_bytes": 50 * GIB}),
+    Row("H06", "fail", {**FREE, "disk.environment.free_bytes": 9 * GIB}, {"requires__disk_bytes": 50 * GIB}, "environment 9 GiB"),
+    Row("H06", "fail", {**FREE, "disk.path.data.free_bytes": 9 * GIB}, {"requires__disk_bytes": 50 * GIB, "paths": {"data": "/d"}}, "path.data 9 GiB"),
+    Row("H06", "warn", {**FREE, "disk.tmp.free_bytes": 9 * GIB}, {"requires__disk_bytes": 50 * GIB}, "tmp 9 GiB"),
+    Row("H06", "unknown", {**FREE, "disk.environment.free_bytes": None}, {"requires__disk_bytes": 50 * GIB}),
+    Row("H06", "skip", {**FREE}),
+    Row("H07", "pass", {"host.shm_bytes": 2 * GIB, "_shm.applies": True}, {"requires__shm_bytes": GIB}),
+    Row("H07", "fail", {"host.shm_bytes": 64 * 1024**2, "_shm.applies": True}, {"requires__shm_bytes": GIB}, "/dev/shm has 64 MiB"),
+    Row("H07", "warn", {"host.shm_bytes": 64 * 1024**2, "_shm.applies": True}, {"training__dataloader_workers": 2}, "advised"),
+    Row("H07", "skip", {"host.shm_bytes": 0, "_shm.applies": True}),
+    Row("H07", "skip", {"host.shm_bytes": None, "_shm.applies": False}, {"requires__shm_bytes": GIB}),
+    Row("H08", "pass", {"host.nofile": 65536}, {"training__dataloader_workers": 2}),
+    Row("H08", "pass", {"host.nofile": -1}, {"training__dataloader_workers": 2}),
+    Row("H08", "warn", {"host.nofile": 1024}, {"training__dataloader_workers": 2}, "1024 open files"),
+    Row("H08", "skip", {"host.nofile": 256}),
+    Row("H10", "pass", {"locale.encoding": "utf-8", "user.home_writable": True}),
+    Row("H10", "warn", {"locale.encoding": "ansi_x3.4-1968", "user.home_writable": True}, says="ansi"),
+    Row("H10", "warn", {"locale.encoding": "UTF_8".lower(), "user.home_writable": False}, says="home folder"),
+    Row("W01", "pass", {"path.data.state": "writable"}, {"paths": {"data": "/d"}}),
+    Row("W01", "fail", {"path.data.state": "absent"}, {"paths": {"data": "/d"}}, "data (/d) is absent"),
+    Row("W01", "fail", {"path.data.state": "not writable: Read-only file system"}, {"paths": {"data": "/d"}}, "Read-only"),
+    Row("E01", "pass", {"os.id": "debian"}),
+    Row("E01", "warn", {"env.CUDA_LAUNCH_BLOCKING": "set"}, says="CUDA_LAUNCH_BLOCKING"),
+    Row("E02", "pass", {"declared_env.A": "1"}, {"env": {"A": "1"}}),
+    Row("E02", "fail", {"declared_env.A": "2"}, {"env": {"A": "1"}}, "A is '2', declared '1'"),
+    Row("E02", "fail", {"declared_env.A": None}, {"env": {"A": "1"}}, "A is not set"),
+    Row("Y01", "pass", {"secret.T": "set"}, {"secrets": ["T"]}),
+    Row("Y01", "fail", {"secret.T": "unset"}, {"secrets": ["T"]}, "not set: T"),
+    Row("P01", "pass", OURS),
+    Row("P01", "fail", {**OURS, "python.minor": "3.12", "python.version": "3.12.1"}, says="the lock is for 3.11"),
+    Row("P01", "fail", {**OURS, "python.prefix_matches": False}, says="not the environment's Python"),
+    Row("P02", "pass", {"_packages.installed": {"torch": "2.13.0+cpu"}}, {"packages": TORCH}),
+    Row("P02", "fail", {"_packages.installed": {"torch": "2.13.0+cu130"}}, {"packages": TORCH}, "torch 2.13.0+cu130, lock says 2.13.0+cpu"),
+    Row("P02", "fail", {"_packages.installed": {}}, {"packages": TORCH}, "torch is not installed"),
+    Row("P03", "pass", CLEAN),
+    Row("P03", "fail", {**CLEAN, "packages.shadowed": ["numpy from /x/numpy.py"]}, says="numpy from /x"),
+    Row("P03", "fail", {**CLEAN, "packages.elsewhere": ["numpy"]}, says="not in the environment: numpy"),
+    Row("P03", "warn", {**CLEAN, "packages.duplicates": ["numpy"]}, says="more than once"),
+    Row("P03", "warn", {**CLEAN, "packages.unlocked": ["six 1.17"]}, says="six 1.17"),
+    Row("P04", "pass", {"packages.unmet": [], "packages.unread": []}),
+    Row("P04", "fail", {"packages.unmet": ["a 1 needs b>=2, installed is 1"], "packages.unread": []}, says="needs b>=2"),
+    Row("P04", "unknown", {"packages.unmet": [], "packages.unread": ["a: not a requirement"]}),
+    Row("P06", "pass", {"_imported.torch": ["torch"]}, {"direct": ["torch"]}),
+    Row("P06", "skip", {"_imported.torch": []}, {"direct": ["torch"]}),
+    Row("T01", "pass", {"torch.version": "2.13.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}),
+    Row("T01", "pass", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {"packages": [{"name": "torch", "version": "2.13.0"}], "flavour": "cu130"}),
+    Row("T01", "fail", {"torch.version": "2.12.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}, "lock says 2.13.0+cpu"),
+    Row("T01", "fail", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {"packages": [{"name": "torch", "version": "2.13.0"}], "flavour": "cpu"}, "built for cu130"),
+    Row("T02", "pass", {"gpu.available": True, "gpu.count": 1}, GPU),
+    Row("T02", "fail", {"gpu.available": True, "gpu.count": 2}, GPU, "2 device(s), 1 declared"),
+    Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": "12.8"}, GPU, "torch sees no GPU"),
+    Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": None}, GPU, "built for CPU"),
+    Row("T02", "skip", {}, {"packages": TORCH}, "no GPU is declared"),
+    Row("T03", "pass", {"gpu.compute_capability": "8.9", "torch.arch_list": "sm_80 sm_86 sm_90"}, GPU),
+    Row("T03", "fail", {"gpu.compute_capability": "7.0", "torch.arch_list": "sm_75 sm_80 sm_90"}, GPU, "no code for compute capability 7.0"),
+    Row("T03", "unknown", {"gpu.compute_capability": None, "torch.arch_list": None}, GPU),
+    Row("D02", "pass", {"driver.version": "580.159.03"}, {**GPU, "requires__driver": ">=580"}),
+    Row("D02", "fail", {"driver.version": "535.261"}, {**GPU, "requires__driver": ">=580"}, "535.261"),
+    Row("D02", "unknown", {"driver.version": None}, {**GPU, "requires__driver": ">=580"}),
+    Row("D02", "skip", {"driver.version": "535.261"}, GPU),
+    Row("D03", "pass", {"gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9"}, GPU),
+    Row("D03", "pass", {"gpu.name": "NVIDIA A100-SXM4-80GB", "gpu.compute_capability": "8.0"}, {**GPU, "gpu": {"type": "A100-80GB", "count": 1}}),
+    Row("D03", "fail", {"gpu.name": "NVIDIA A100-SXM4-40GB", "gpu.compute_capability": "8.0"}, {**GPU, "gpu": {"type": "A100-80GB", "count": 1}}, "A100-80GB declared"),
+    Row("D03", "fail", {"gpu.name": "NVIDIA L40S", "gpu.compute_capability": "8.9"}, GPU, "the GPU is NVIDIA L40S"),
+    Row("D03", "fail", {"gpu.name": "Tesla T4", "gpu.compute_capability": "7.5"}, {**GPU, "gpu": {"type": "T4", "count": 1}, "requires__compute_capability": ">=8.0"}, "7.5 does not fit"),
+    Row("D03", "unknown", {"gpu.name": None, "gpu.compute_capability": None}, GPU),
+    Row("D04", "pass", {"gpu.vram_bytes": int(22.5 * GIB)}, {**GPU, "requires__vram_bytes": 24 * GIB}),
+    Row("D04", "fail", {"gpu.vram_bytes": 15 * GIB}, {**GPU, "requires__vram_bytes": 24 * GIB}, "the GPU has 15 GiB"),
+    Row("D04", "unknown", {"gpu.vram_bytes": None}, {**GPU, "requires__vram_bytes": 24 * GIB}),
+    Row("N01", "pass", GOOD_PRODUCTS, {"packages": TORCH}),
+    Row("N01", "fail", {**GOOD_PRODUCTS, "numerics.fp32_error": 2.9e-4}, {"packages": TORCH}, "fp32 products are wrong"),
+    Row("N01", "fail", {**GOOD_PRODUCTS, "numerics.bf16_error": 5e-3}, {"packages": TORCH}, "bf16 products are wrong"),
+    Row("N01", "fail", {**GOOD_PRODUCTS, "numerics.bf16_outside": 1}, {"packages": TORCH}, "1 elements outside"),
+    Row("N01", "fail", {**GOOD_PRODUCTS, "numerics.fp32_error": "nan"}, {"packages": TORCH}),
+    Row("N01", "pass", {**GOOD_PRODUCTS, "numerics.device": "cuda", "numerics.fp32_error": 2.9e-4, "numerics.fp32_outside": 9}, {**GPU, "training__precision": "tf32"}),
+    Row("N02", "pass", {"numerics.fp32_signature": 3e-7}, {"packages": TORCH}),
+    Row("N02", "fail", {"numerics.fp32_signature": 2.9e-4}, {"packages": TORCH}, "not computed in fp32"),
+    Row("N02", "skip", {"numerics.fp32_signature": 2.9e-4}, {"packages": TORCH, "training__precision": "tf32"}),
+    Row("N06", "pass", {"numerics.repeats": True}, {"packages": TORCH}),
+    Row("N06", "fail", {"numerics.repeats": False}, {"packages": TORCH}, "different bits"),
+    Row("L01", "pass", {"loaders.fork_sum": EXPECTED_SUM}, {"packages": TORCH, "training__dataloader_workers": 2}),
+    Row("L01", "fail", {"loaders.fork_sum": EXPECTED_SUM - 1}, {"packages": TORCH, "training__dataloader_workers": 2}, "wrong numbers"),
+    Row("L01", "skip", {"loaders.fork_sum": None}, {"packages": TORCH}),
+    Row("L02", "pass", {"loaders.spawn_sum": EXPECTED_SUM}, {"packages": TORCH, "training__dataloader_workers": 2}),
+    Row("L02", "fail", {"loaders.spawn_sum": 0}, {"packages": TORCH, "training__dataloader_workers": 2}),
+    Row("L02", "warn", {"loaders.spawn_sum": 0}, {"packages": TORCH}),
+    Row("R01", "pass", BUILT, {"packages": HF}),
+    Row("R01", "fail", {**BUILT, "train.unknown_arguments": ["no_cuda"]}, {"packages": HF, "training__arguments": {"no_cuda": True}}, "no_cuda"),
+    Row("R01", "fail", {**BUILT, "train.refused_arguments": "ValueError: cosin"}, {"packages": HF, "training__arguments": {"lr_scheduler_type": "cosin"}}, "cosin"),
+    Row("R02", "pass", LEARNED, {"packages": HF}),
+    Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
+    Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),
+    Row("R02", "fail", {**LEARNED, "train.steps": 20}, {"packages": HF}),
+    Row("R02", "unknown", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF, "training__optimizer": "lomo"}),
+    Row("R03", "pass", {"train.dtype": "bfloat16"}, {"packages": HF, "training__precision": "bf16"}),
+    Row("R03", "fail", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp16"}, "fp16 is not in effect"),
+    Row("R03", "fail", {"train.dtype": "float32", "train.device": "cpu"}, {"packages": HF, "training__precision": "tf32"}, "tf32 is not in effect"),
+    Row("R03", "fail", {"train.dtype": ""}, {"packages": HF}),
+    Row("R03", "unknown", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp8"}),
+    Row("R04", "pass", {"train.weights_sha": "aa", "train.repeat_sha": "aa"}, {"packages": HF}),
+    Row("R04", "fail", {"train.weights_sha": "aa", "train.repeat_sha": "ab"}, {"packages": HF}, "other weights"),
+    Row("R05", "pass", RESUMED, {"packages": HF}, "hf-trainer"),
+    Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "other weights"),
+    Row("R05", "fail", {**RESUMED, "resume.steps": 20}, {"packages": HF}),
+    Row("R06", "pass", {"train.checkpoint_missing": [], "train.checkpoint_broken": []}, {"packages": HF}),
+    Row("R06", "fail", {"train.checkpoint_missing": ["optimizer.pt"], "train.checkpoint_broken": []}, {"packages": HF}, "optimizer.pt is missing"),
+    Row("R06", "fail", {"train.checkpoint_missing": [], "train.checkpoint_broken": ["model.safetensors: SafetensorError"]}, {"packages": HF}, "SafetensorError"),
+    Row("R07", "pass", {"train.options": {"optimizer": ["adamw_torch", "adamw_torch"], "arguments.lr": ["1e-4", 0.0001]}}, {"packages": HF}),
+    Row("R07", "fail", {"train.options": {"gradient_checkpointing": [True, False]}}, {"packages": HF}, "gradient_checkpointing is False, declared True"),
+    Row("R07", "fail", {"train.options": {"arguments.warmup_steps": [10, 0]}}, {"packages": HF}, "warmup_steps"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.id}-{row.status}")
+def test_judging(row: Row, document: Callable[..., dict[str, Any]]) -> None:
+    judgement = judge_one(row.id, parse_expectations(document(**row.changes)), row.seen)
+    assert judgement.status.value == row.status
+    assert row.says in judgement.message
+    if judgement.status in (Status.FAIL, Status.WARN):
+        assert judgement.cause
+        assert judgement.fix
+
+
+def test_every_check_is_shown_passing_and_failing() -> None:
+    good = {row.id for row in ROWS if row.status == "pass"}
+    wrong = {row.id for row in ROWS if row.status == "fail" or (row.status == "warn" and row.id in NEVER_REQUIRED)}
+    # P06 fails by raising, which test_an_import_that_raises_fails shows.
+    assert good == {check.id for check in CHECKS}
+    assert wrong | {"P06"} == {check.id for check in CHECKS}
+
+
+NEVER_REQUIRED = {check.id for check in CHECKS if not check.required_by}
+
+
+def test_an_import_that_raises_fails_with_its_own_words(document: Callable[..., dict[str, Any]]) -> None:
+    expected = parse_expectations(document(direct=["torch"]))
+    error = {"type": "ImportError", "text": "libcudnn.so.9: cannot open shared object file", "place": "torch.py:1 in <module>"}
+    judgement = judge_one("P06", expected, {}, Account(frozenset({"P06:torch"}), {"P06:torch": error}))
+    assert judgement.status is Status.FAIL
+    assert "libcudnn.so.9" in judgement.message
+    assert judgement.cause
+    assert "shared library" in judgement.cause
+
+
+def test_missing_accelerate_carries_the_original_text_and_the_way_out(document: Callable[..., dict[str, Any]]) -> None:
+    expected = parse_expectations(document(packages=HF))
+    error = {"type": "ImportError", "text": "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`", "place": "training_args.py:9 in __post_init__"}
+    judgement = judge_one("R01", expected, {}, Account(frozenset({"R01"}), {"R01": error}))
+    assert judgement.status is Status.FAIL
+    assert "requires `accelerate>=1.1.0`" in judgement.message
+    assert judgement.fix
+    assert "transformers[torch]" in judgement.fix
+
+
+def test_a_death_is_a_failure_of_the_check_under_way_and_the_next_is_unknown(document: Callable[..., dict[str, Any]]) -> None:
+    expected = parse_expectations(document(packages=HF))
+    account = Account(frozenset({"R01"}), {}, {"R02": "ended by SIGKILL"}, {"R03": "not observed: the stage ended by SIGKILL"})
+    died = judge_one("R02", expected, {}, account)
+    assert died.status is Status.FAIL
+    assert died.cause
+    assert "memory" in died.cause
+    assert judge_one("R03", expected, {}, account).status is Status.UNKNOWN
+
+
+def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(document: Callable[..., dict[str, Any]]) -> None:
+    error = {"type": "PermissionError", "text": "denied", "place": "machine.py:1 in _memory"}
+    judgement = judge_one("H05", parse_expectations(document(requires__ram_bytes=GIB)), {}, Account(frozenset({"H05"}), {"H05": error}))
+    assert judgement.status is Status.UNKNOWN
+
+
+def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(document: Callable[..., dict[str, Any]]) -> None:
+    error = {"type": "ImportError", "text": "x", "place": ""}
+    judgement = judge_one("R05", parse_expectations(document(packages=HF)), {}, Account(frozenset({"R01"}), {"R01": error}))
+    assert judgement.status is Status.UNKNOWN
+    assert "R01" in judgement.message
+
+
+@pytest.mark.parametrize(
+    ("built", "capability", "covered"),
+    [
+        ("sm_75 sm_80 sm_86 sm_90", "8.9", True),
+        ("sm_75 sm_80 sm_86 sm_90", "7.0", False),
+        ("sm_75 sm_80 sm_86 sm_90", "10.0", False),
+        ("sm_80 compute_80", "12.0", True),
+        ("sm_86", "8.0", False),
+        ("sm_100 sm_120", "12.0", True),
+    ],
+)
+def test_architectures_cover_capabilities(built: str, capability: str, covered: bool) -> None:
+    assert covers(built, capability) is covered
+
+
+def judge_one(id_: str, expected: Expectations, seen: dict[str, Any], account: Account | None = None) -> Judgement:
+    one = next(one for one in asked(expected) if one.check.id == id_)
+    return judge(one, expected, seen, account or Account(frozenset({one.id})))

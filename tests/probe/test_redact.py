@@ -1,0 +1,76 @@
+"""What must not be published is not; what is harmless stays readable."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from provision.probe.redact import HIDDEN, Redactor
+
+MULTILINE = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["token {0} here", "{0}", "https://u:{0}@host/x", "KEY={0};"],
+)
+def test_the_value_of_a_secret_goes_wherever_it_stands(text: str) -> None:
+    secret = "p4ss/w0rd+x"
+    redacted = Redactor([secret]).text(text.format(secret))
+    assert secret not in redacted
+    assert HIDDEN in redacted
+
+
+def test_spellings_of_a_secret_go_too() -> None:
+    secret = 'a"b\n c/d'
+    redactor = Redactor([secret])
+    for text in (repr(secret), "a%22b%0A%20c%2Fd"):
+        assert HIDDEN in redactor.text(text), text
+
+
+def test_each_long_line_of_a_secret_goes() -> None:
+    redacted = Redactor([MULTILINE]).text("line: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC and BKcwggSjAgEAAoIBAQC7")
+    assert "MIIE" not in redacted
+    assert "BKcw" not in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hf_" + "Ab1" * 11,
+        "AIza" + "Sy0_-" * 7,
+        "ghp_" + "a1B2" * 9,
+        "github_pat_" + "a1B2_" * 9,
+        "sk-" + "a1B2" * 9,
+        "ya29." + "a1B2" * 9,
+        "wandb: api_key " + "0a1b" * 10,
+        'WANDB_API_KEY="' + "0a1b" * 10 + '"',
+        MULTILINE,
+        "https://user:hunter22@pypi.example/simple",
+        "someone.else@example.org",
+    ],
+)
+def test_known_shapes_go_without_being_declared(text: str) -> None:
+    redacted = Redactor().text(f"before {text} after")
+    for part in ("Ab1Ab1", "Sy0_", "a1B2", "0a1b", "MIIE", "hunter22", "someone"):
+        assert part not in redacted
+    assert redacted.startswith("before")
+    assert redacted.endswith("after")
+
+
+@pytest.mark.parametrize(
+    "text", ["torch 2.13.0+cpu", "a" * 40, "sha256:" + "0f" * 32, "huggingface_hub", "hf_transfer", "key error", "/home", "monkey business"]
+)
+def test_harmless_text_stays(text: str) -> None:
+    assert Redactor(["ab", ""], "/", "root", "localhost").text(text) == text
+
+
+def test_home_user_and_host_go() -> None:
+    redactor = Redactor((), "/home/zelda", "zelda", "castle-42")
+    assert redactor.text("/home/zelda/x /home/zelda2 castle-42:8888 zelda: on castle-421") == "~/x /home/zelda2 <host>:8888 <user>: on castle-421"
+
+
+def test_a_tree_is_redacted_in_keys_and_values() -> None:
+    tree = {"secret-value": ["secret-value", {"x": ("a", "secret-value", 1, None, True)}]}
+    assert "secret-value" not in json.dumps(Redactor(["secret-value"]).tree(tree))

@@ -1,0 +1,90 @@
+"""The rules of the verdict, the digests, and the canonical spelling."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.probe.canonical import canonical, digest, write_whole
+from provision.probe.catalogue import CHECKS
+from provision.probe.redact import Redactor
+from provision.probe.report import EXIT_CODES, Judged, identity_digest, make_report, result_of
+from provision.probe.expectations import parse_expectations
+from provision.probe.values import Asked, Judgement, Reading, ReadingClass, Result, Status
+
+
+def judged(*pairs: tuple[str, bool]) -> list[Judged]:
+    return [
+        Judged(Asked(check, check.id, check.title, None, required), Judgement(Status(status), "said"), 0.1)
+        for check, (status, required) in zip(CHECKS, pairs, strict=False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "partial", "result"),
+    [
+        ([("pass", True), ("warn", True), ("skip", True)], False, Result.VERIFIED),
+        ([("pass", True), ("unknown", False), ("warn", False)], False, Result.VERIFIED),
+        ([("pass", True), ("unknown", True)], False, Result.UNVERIFIED),
+        ([("unknown", True), ("fail", True)], False, Result.FAILED),
+        ([("pass", True)], True, Result.UNVERIFIED),
+        ([("fail", True)], True, Result.FAILED),
+    ],
+)
+def test_results(pairs: list[tuple[str, bool]], partial: bool, result: Result) -> None:
+    assert result_of(judged(*pairs), partial) is result
+
+
+def test_every_result_has_an_exit_code_of_its_own() -> None:
+    assert EXIT_CODES == {Result.VERIFIED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
+
+
+def test_the_first_required_failure_is_the_cause(document: Callable[..., dict[str, Any]]) -> None:
+    checks = judged(("fail", False), ("unknown", True), ("fail", True), ("fail", True))
+    report = make_report(parse_expectations(document()), checks, {}, [], Redactor(), partial=False)
+    assert report["verdict"]["first_cause"] == CHECKS[2].id
+    assert "(and 1 more)" in report["verdict"]["sentence"]
+    assert report["verdict"]["counts"] == {"pass": 0, "fail": 3, "warn": 0, "skip": 0, "unknown": 1}
+
+
+def test_a_secret_does_not_break_the_structure_of_a_report(document: Callable[..., dict[str, Any]]) -> None:
+    report = make_report(
+        parse_expectations(document()), judged(("pass", True)), {"os.id": "pass", "host.kernel": "pass"}, [], Redactor(["pass", "host"]), partial=False
+    )
+    assert report["checks"][0]["status"] == "pass"
+    assert report["checks"][0]["group"] == "host"
+    assert [reading["value"] for reading in report["readings"]] == ["<redacted>", "pass"]
+
+
+def test_identity_covers_identity_readings_only() -> None:
+    base = [Reading("os.id", "debian", ReadingClass.IDENTITY), Reading("host.kernel", "6.1", ReadingClass.CONTEXT)]
+    other_kernel = [base[0], Reading("host.kernel", "6.2", ReadingClass.CONTEXT)]
+    other_system = [Reading("os.id", "ubuntu", ReadingClass.IDENTITY), base[1]]
+    assert identity_digest(base) == identity_digest(other_kernel)
+    assert identity_digest(base) != identity_digest(other_system)
+
+
+def test_the_canonical_spelling() -> None:
+    assert canonical({"b": 1.23456789e-7, "a": [True, None, "é", 3]}) == '{"a":[true,null,"é",3],"b":1.23457e-07}'
+    assert canonical([math.nan, math.inf]) == '["nan","inf"]'
+    assert json.loads(canonical({1: (2, Path("/x"))})) == {"1": [2, "/x"]}
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+    assert digest("\udcff").startswith("sha256:")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "report.json"
+    write_whole(target, "one")
+    write_whole(target, "two")
+    assert target.read_text(encoding="utf-8") == "two"
+    blocked = tmp_path / "folder"
+    (blocked / "inside").mkdir(parents=True)
+    with pytest.raises(OSError, match="folder"):
+        write_whole(blocked, "three")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "report.json"]

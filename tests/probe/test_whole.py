@@ -1,0 +1,394 @@
+"""The shipped probe in small real environments: what it says of good ones, broken ones, and of packages that crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.probe.canonical import canonical, digest
+
+KILLED = "import os, signal\nos.kill(os.getpid(), signal.{name})\n"
+SECRET = "s3cr3t-v4lue/with+signs"
+
+
+@dataclass
+class Environment:
+    """A virtual environment with made-up packages, and the expectations that describe it."""
+
+    root: Path
+    probe: Path
+    document: Callable[..., dict[str, Any]]
+    packages: dict[str, str]
+
+    @property
+    def python(self) -> str:
+        return str(self.root / "bin" / "python")
+
+    def add(self, name: str, code: str = "", version: str = "1.0", requires: str = "") -> Environment:
+        site = next(self.root.glob("lib/python*/site-packages"))
+        write_package(site, name, code, version, requires)
+        self.packages[name] = version
+        return self
+
+    def verify(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> tuple[int, dict[str, Any], str]:
+        process = self.start(*arguments, environ=environ, **changes)
+        said, _ = process.communicate(timeout=120)
+        report = self.root / "report.json"
+        return process.returncode, json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}, said
+
+    def start(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> subprocess.Popen[str]:
+        expectations = self.root / "expectations.json"
+        promised = {
+            "python": {"version": f"{sys.version_info.major}.{sys.version_info.minor}", "prefix": str(self.root)},
+            "packages": [{"name": name, "version": version} for name, version in self.packages.items()],
+            "direct": list(self.packages),
+            **changes,
+        }
+        expectations.write_text(json.dumps(self.document(**promised)), encoding="utf-8")
+        command = [self.python, str(self.probe), "verify", "--expectations", str(expectations), "--out", str(self.root / "report.json"), *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**clean_environ(), **(environ or {})})
+
+
+def clean_environ() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def write_package(site: Path, name: str, code: str, version: str, requires: str = "") -> None:
+    (site / name).mkdir(parents=True)
+    (site / name / "__init__.py").write_text(code, encoding="utf-8")
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir()
+    needs = f"Requires-Dist: {requires}\n" if requires else ""
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}\nRequires-Dist: not-a-header\n", encoding="utf-8")
+    (info / "RECORD").write_text(f"{name}/__init__.py,,\n{info.name}/METADATA,,\n", encoding="utf-8")
+
+
+@pytest.fixture
+def environment(tmp_path: Path, probe: Path, document: Callable[..., dict[str, Any]]) -> Environment:
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    return Environment(root, probe, document, {})
+
+
+def checks(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {check["id"]: check for check in report["checks"]}
+
+
+def test_a_good_environment_is_verified_and_says_what_was_not_proved(environment: Environment) -> None:
+    code, report, said = environment.add("alpha").add("beta", requires="alpha>=1").verify()
+    assert (code, report["verdict"]["result"]) == (0, "verified")
+    assert report["verdict"]["counts"]["fail"] == report["verdict"]["counts"]["unknown"] == 0
+    assert report["subject"]["proof"] == "imports"
+    assert "no training was run (proof: imports)" in report["verdict"]["sentence"]
+    assert report["packages"] == {"locked": 2, "matching": 2, "differences": []}
+    assert [stage["name"] for stage in report["stages"]] == ["host", "packages", "imports"]
+    assert all(stage["exit"] == 0 and not stage["timed_out"] for stage in report["stages"])
+    assert checks(report)["T01"]["status"] == "skip"
+    assert said.splitlines()[-1].startswith("verified: ")
+
+
+def test_the_report_is_canonical_small_and_carries_its_own_digest(environment: Environment) -> None:
+    environment.add("alpha").verify()
+    text = (environment.root / "report.json").read_text(encoding="utf-8")
+    report = json.loads(text)
+    assert text == canonical(report) + "\n"
+    assert len(text) < 20_000
+    claimed = report.pop("digests")
+    assert claimed["report"] == digest(report)
+    identity = {one["key"]: one["value"] for one in report["readings"] if one["class"] == "identity"}
+    assert claimed["identity"] == digest(identity)
+    assert set(report) == {"schema", "tool", "subject", "spec", "lock", "tier", "readings", "checks", "stages", "packages", "verdict"}
+    assert len(report["tool"]["probe_sha256"]) == 64
+
+
+def test_identity_is_stable_and_moves_with_a_package(environment: Environment) -> None:
+    _, first, _ = environment.add("alpha").verify()
+    _, second, _ = environment.verify(nonce="another-nonce", environ={"CUDA_LAUNCH_BLOCKING": "1", "LANG": "C"})
+    _, third, _ = environment.add("beta").verify()
+    assert first["digests"]["identity"] == second["digests"]["identity"]
+    assert first["digests"]["report"] != second["digests"]["report"]
+    assert first["digests"]["identity"] != third["digests"]["identity"]
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        (KILLED.format(name="SIGSEGV"), "SIGSEGV"),
+        (KILLED.format(name="SIGKILL"), "SIGKILL"),
+        (KILLED.format(name="SIGBUS"), "SIGBUS"),
+        ("import ctypes\nctypes.string_at(0)\n", "SIGSEGV"),
+        ("import os\nos._exit(0)\n", "exit code 0"),
+        ("import sys\nsys.exit('no licence')\n", "SystemExit: no licence"),
+        ("raise OSError('libfoo.so.1: cannot open shared object file')\n", "libfoo.so.1"),
+    ],
+)
+def test_a_package_that_dies_on_import_is_named(environment: Environment, code: str, cause: str) -> None:
+    exit_code, report, _ = environment.add("alpha").add("beta", code).add("gamma").verify()
+    found = checks(report)
+    assert exit_code == 1
+    assert found["P06:alpha"]["status"] == "pass"
+    assert found["P06:beta"]["status"] == "fail"
+    assert cause in found["P06:beta"]["message"]
+    assert report["verdict"]["first_cause"] == "P06:beta"
+    # After an exception the next package is still looked at; after a death it cannot be, and that is not a pass.
+    assert found["P06:gamma"]["status"] == ("pass" if code.startswith(("raise", "import sys")) else "unknown")
+
+
+def test_a_package_that_hangs_runs_into_the_time_limit_with_its_children(environment: Environment, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    code = f"import subprocess, time\nchild = subprocess.Popen(['sleep', '300'])\nopen({str(pid_file)!r}, 'w').write(str(child.pid))\nprint('before the hang', flush=True)\ntime.sleep(300)\n"
+    began = time.monotonic()
+    exit_code, report, _ = environment.add("beta", code).verify(timeout_s=4)
+    assert time.monotonic() - began < 30
+    assert exit_code == 1
+    assert "did not end within" in checks(report)["P06:beta"]["message"]
+    stage = report["stages"][-1]
+    assert (stage["timed_out"], stage["signal"]) == (True, "SIGKILL")
+    assert "before the hang" in stage["tail"]
+    assert not alive(int(pid_file.read_text()))
+
+
+def test_after_a_death_the_next_stages_run_in_a_new_process(environment: Environment) -> None:
+    exit_code, report, _ = environment.add("torch", KILLED.format(name="SIGSEGV")).verify()
+    found = checks(report)
+    assert exit_code == 1
+    assert {stage["name"]: stage["signal"] for stage in report["stages"] if stage["signal"]} == dict.fromkeys(
+        ("torch", "loaders", "training", "imports"), "SIGSEGV"
+    )
+    assert [found[name]["status"] for name in ("T01", "N01", "L01", "R01", "R02", "R05")] == ["fail", "unknown", "warn", "fail", "unknown", "unknown"]
+    assert report["verdict"]["first_cause"] == "P06:torch"
+
+
+def test_one_stage_by_itself_writes_its_fragment(environment: Environment, tmp_path: Path) -> None:
+    environment.add("alpha").verify()
+    fragment = tmp_path / "fragment.json"
+    command = [environment.python, str(environment.probe), "stage", "packages", "--expectations", str(environment.root / "expectations.json")]
+    done = subprocess.run([*command, "--out", str(fragment), "--scratch", str(tmp_path)], env=clean_environ(), check=False)
+    assert done.returncode == 0
+    found = json.loads(fragment.read_text(encoding="utf-8"))
+    assert found["done"] == ["P01", "P02", "P03", "P04"]
+    assert found["seen"]["package.alpha"] == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "failing", "says"),
+    [
+        ({"packages": [{"name": "alpha", "version": "1.0+cu130"}]}, "P02", "alpha 1.0, lock says 1.0+cu130"),
+        ({"packages": [{"name": "alpha", "version": "1.0"}, {"name": "gone", "version": "2"}]}, "P02", "gone is not installed"),
+        ({"python": {"version": "3.9", "prefix": "/elsewhere"}}, "P01", "the lock is for 3.9"),
+        ({"python": {"version": f"3.{sys.version_info.minor}", "prefix": "/elsewhere"}}, "P01", "not the environment's Python"),
+        ({"paths": {"data": "/proc"}}, "W01", "data (/proc) is not writable"),
+        ({"paths": {"data": "/no/such/folder"}}, "W01", "is absent"),
+        ({"env": {"MODE": "train"}}, "E02", "MODE is not set"),
+        ({"secrets": ["NEVER_SET_TOKEN"]}, "Y01", "NEVER_SET_TOKEN"),
+        ({"platform": "macos-arm64"}, "H01", "the lock is for macos-arm64"),
+        ({"glibc_min": "9.99"}, "H02", "9.99"),
+    ],
+)
+def test_an_environment_that_is_not_the_declared_one_fails(environment: Environment, changes: dict[str, Any], failing: str, says: str) -> None:
+    exit_code, report, said = environment.add("alpha").verify(**changes)
+    assert exit_code == 1
+    assert checks(report)[failing]["status"] == "fail"
+    assert says in checks(report)[failing]["message"]
+    assert report["verdict"]["result"] == "failed"
+    assert f"{failing}: " in said.splitlines()[-1]
+
+
+def test_unmet_requirements_of_packages_fail(environment: Environment) -> None:
+    environment.add("alpha", requires="beta[fast]>=2; python_version >= '3.8'").add("beta", requires="gone; extra == 'fast'", version="1.5")
+    exit_code, report, _ = environment.verify()
+    message = checks(report)["P04"]["message"]
+    assert exit_code == 1
+    assert "alpha 1.0 needs beta>=2, installed is 1.5" in message
+    assert "beta 1.5 needs gone, which is not installed" in message
+
+
+def test_a_requirement_that_cannot_be_read_is_unverified_and_never_green(environment: Environment) -> None:
+    exit_code, report, _ = environment.add("alpha", requires="beta; colour == 'red'").verify()
+    assert exit_code == 3
+    assert (report["verdict"]["result"], report["verdict"]["first_cause"]) == ("unverified", "P04")
+
+
+def test_a_module_before_the_environment_on_the_path_fails(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "shadow").mkdir()
+    (tmp_path / "shadow" / "alpha.py").write_text("", encoding="utf-8")
+    (tmp_path / "shadow" / "unrelated.py").write_text("", encoding="utf-8")
+    exit_code, report, _ = environment.add("alpha").verify(environ={"PYTHONPATH": str(tmp_path / "shadow")})
+    check = checks(report)["P03"]
+    assert exit_code == 1
+    assert check["status"] == "fail"
+    assert "alpha from" in check["message"]
+    assert "unrelated" not in check["message"]
+    assert checks(report)["E01"]["status"] == "warn"
+
+
+def test_a_standard_library_module_that_is_replaced_fails(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "shadow").mkdir()
+    (tmp_path / "shadow" / "wave.py").write_text("", encoding="utf-8")
+    _, report, _ = environment.add("alpha").verify(environ={"PYTHONPATH": str(tmp_path / "shadow")})
+    assert "wave from" in checks(report)["P03"]["message"]
+
+
+def test_a_locked_package_that_comes_from_elsewhere_fails(environment: Environment, tmp_path: Path) -> None:
+    write_package(tmp_path / "other", "alpha", "", "1.0")
+    environment.packages["alpha"] = "1.0"
+    exit_code, report, _ = environment.verify(environ={"PYTHONPATH": str(tmp_path / "other")})
+    assert exit_code == 1
+    assert "not in the environment: alpha" in checks(report)["P03"]["message"]
+
+
+def test_what_is_not_locked_is_a_warning_unless_the_manager_brings_it(environment: Environment) -> None:
+    environment.add("alpha").add("pip", version="26.0")
+    locked = [{"name": "alpha", "version": "1.0"}]
+    code, report, _ = environment.verify(packages=locked, direct=["alpha"])
+    assert (code, checks(report)["P03"]["status"]) == (0, "warn")
+    code, report, _ = environment.verify(packages=locked, direct=["alpha"], extras_allowed=["pip"])
+    assert (code, checks(report)["P03"]["status"]) == (0, "pass")
+
+
+def test_nothing_private_reaches_the_report_or_the_terminal(environment: Environment, tmp_path: Path) -> None:
+    home = tmp_path / "home-of-someone"
+    home.mkdir()
+    token = "hf_" + "A1b2C3d4" * 4
+    leaks = [
+        SECRET,
+        token,
+        "ghp_" + "x" * 36,
+        "AIza" + "y" * 35,
+        "wandb_key=" + "0a" * 20,
+        f"{home}/models",
+        socket.gethostname(),
+        "zelda.fitz",
+        "zelda@example.org",
+    ]
+    code = f"import os, signal\nprint({leaks!r}, flush=True)\nprint({SECRET!r} * 400, flush=True)\nraise RuntimeError(' '.join({leaks!r}))\n"
+    crash = f"import os, signal\nprint({leaks!r}, flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)\n"
+    environ = {"HOME": str(home), "MY_TOKEN": SECRET, "LOGNAME": "zelda.fitz", "LD_LIBRARY_PATH": f"{home}/lib:/{SECRET}"}
+    _, _, said = (
+        environment.add("alpha", code)
+        .add("beta", crash)
+        .verify("--events", environ=environ, secrets=["MY_TOKEN"], paths={"home": str(home)}, env={"MY_TOKEN": SECRET})
+    )
+    text = (environment.root / "report.json").read_text(encoding="utf-8") + said
+    private = [SECRET, token, "ghp_xxxx", "AIzayyyy", "0a0a0a", str(home), "zelda"]
+    if len(socket.gethostname()) > 2 and socket.gethostname() != "localhost":
+        private.append(socket.gethostname())
+    assert [word for word in private if word in text] == []
+    assert '"secret.MY_TOKEN","value":"set"' in text.replace(" ", "")
+    assert "<redacted>" in text
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_kills_the_stage_and_leaves_no_report(environment: Environment, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    pid_file = tmp_path / "pid"
+    environment.add(
+        "alpha",
+        f"import os, time\nopen({str(pid_file)!r} + '.tmp', 'w').write(str(os.getpid()))\nos.rename({str(pid_file)!r} + '.tmp', {str(pid_file)!r})\ntime.sleep(300)\n",
+    )
+    process = environment.start()
+    wait_for(pid_file.exists)
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert not alive(int(pid_file.read_text()))
+    assert not list(environment.root.glob("*report*"))
+
+
+def test_events_are_one_object_a_line(environment: Environment) -> None:
+    _, _, said = environment.add("alpha").verify("--events")
+    events = [json.loads(line) for line in said.splitlines()]
+    assert [(event["stage"], event["status"]) for event in events[:4]] == [
+        ("host", "started"),
+        ("host", "finished"),
+        ("packages", "started"),
+        ("packages", "finished"),
+    ]
+    assert set(events[1]) == {"event", "stage", "title", "status", "seconds", "failed"}
+    assert events[-1]["event"] == "verdict"
+
+
+def test_asking_for_one_check_is_never_verified(environment: Environment) -> None:
+    code, report, said = environment.add("alpha").add("beta").verify("--only", "P06:alpha")
+    assert (code, report["verdict"]["result"]) == (3, "unverified")
+    assert [check["id"] for check in report["checks"]] == ["P06:alpha"]
+    assert "Only 1 checks" in said
+
+
+def test_bad_questions_are_one_line_and_exit_2(environment: Environment, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    good = tmp_path / "good.json"
+    good.write_text(json.dumps(document()), encoding="utf-8")
+    files = {
+        "absent.json": None,
+        "garbled.json": b"{\xff\xfe",
+        "list.json": b"[]",
+        "schema.json": json.dumps(document(schema="other/9")).encode(),
+        "missing.json": json.dumps({"schema": "provision.expectations/1"}).encode(),
+        "type.json": json.dumps(document(timeout_s="long")).encode(),
+        "precision.json": json.dumps(document(training__precision="fp7")).encode(),
+        "package.json": json.dumps(document(packages=["torch"])).encode(),
+        "nan.json": json.dumps(document(timeout_s=float("nan"))).encode(),
+        "deep.json": b"[" * 100_000,
+    }
+    questions = []
+    for name, content in files.items():
+        path = tmp_path / name
+        if content is not None:
+            path.write_bytes(content)
+        questions.append((str(path), str(tmp_path / "report.json"), ()))
+    questions += [
+        (str(good), "/proc/report.json", ()),
+        (str(good), "/no/such/report.json", ()),
+        (str(good), str(tmp_path), ()),
+        (str(good), str(tmp_path / "r"), ("--only", "Z99")),
+    ]
+    for expectations, out, more in questions:
+        command = [environment.python, str(environment.probe), "verify", "--expectations", expectations, "--out", out, *more]
+        done = subprocess.run(command, capture_output=True, text=True, env=clean_environ(), check=False)
+        assert done.returncode == 2, expectations
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert done.stderr.startswith("probe: ")
+        assert not done.stdout
+    assert not (tmp_path / "report.json").exists()
+
+
+@pytest.mark.parametrize("stage", ["host", "packages"])
+def test_stdlib_stages_run_alone_on_every_promised_python(
+    pythons: list[str], probe: Path, tmp_path: Path, write_expectations: Callable[..., Path], stage: str
+) -> None:
+    expectations = write_expectations(paths={"data": str(tmp_path)}, env={"A": "1"}, secrets=["T"])
+    for python in pythons:
+        fragment = tmp_path / "fragment.json"
+        command = [python, "-I", "-S", str(probe), "stage", stage, "--expectations", str(expectations), "--out", str(fragment), "--scratch", str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{python}: {done.stderr}"
+        found = json.loads(fragment.read_text(encoding="utf-8"))
+        assert found["raised"] == {}, python
+        assert found["ended"] is True
+
+
+def alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return "State:\tZ" not in status
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never happened")
