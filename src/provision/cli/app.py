@@ -1,0 +1,239 @@
+"""The command line: its words and help. Everything heavier than click is imported by the command that needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from provision import __version__
+
+_SECTIONS = {
+    "start": ("init",),
+    "check": ("lint", "schema"),
+    "make": ("lock", "plan", "apply", "run", "destroy"),
+    "look": ("status", "verify", "report"),
+    "shell": ("completion",),
+}
+_DEFAULT = "provision.yaml"
+
+
+class Grouped(click.Group):
+    """A group whose help lists commands by what they are for."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, section by section."""
+        for title, names in _SECTIONS.items():
+            with formatter.section(title.capitalize()):
+                commands = [(name, self.get_command(ctx, name)) for name in names]
+                formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands if command is not None])
+
+
+@click.group(cls=Grouped, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="provision")
+def app() -> None:
+    r"""Make machine learning environments from one spec, and prove on the device that they work.
+
+    \b
+    provision init             write a first spec, provision.yaml
+    provision apply --yes      check it, lock it, make it, verify it
+    """
+
+
+def _examples(*lines: str) -> str:
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+_spec = click.argument("spec", type=click.Path(path_type=Path), required=False)
+_target = click.option("--target", "-t", "targets", multiple=True, metavar="NAME", help="Target of the spec; may be given several times.")
+_everything = click.option("--all", "everything", is_flag=True, help="All targets of the spec.")
+_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+_format = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
+_offline = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
+_wait = click.option("--lock-timeout", "wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait for another provision at work here.")
+_verbose = click.option("--verbose", "-v", is_flag=True, help="Show every check.")
+
+
+@app.command(epilog=_examples("provision init", "provision init specs/mine.yaml"))
+@click.argument("path", type=click.Path(path_type=Path), default=Path(_DEFAULT))
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def init(path: Path, force: bool) -> int:
+    """Write a commented first spec."""
+    from provision.cli import making
+
+    return making.init(path, force=force)
+
+
+@app.command(epilog=_examples("provision lint specs/*.yaml", "provision lint --fix provision.yaml", "provision lint --output-format json provision.yaml"))
+@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--fix", is_flag=True, help="Apply the safe fixes.")
+@click.option("--diff", is_flag=True, help="Show the safe fixes as a diff; change nothing.")
+@click.option("--output-format", "form", type=click.Choice(["text", "concise", "json"]), default="text", help="How findings are written.")
+def lint(specs: tuple[Path, ...], fix: bool, diff: bool, form: str) -> int:
+    """Say what is wrong with specs: offline, without credentials."""
+    from provision.cli import checking
+
+    return checking.lint(specs or (_spec_or_default(None),), fix=fix or diff, dry=diff, form=form)
+
+
+@app.command(epilog=_examples("provision schema > spec.schema.json"))
+def schema() -> int:
+    """Print the JSON Schema (draft 7) of the spec language, for editors."""
+    from provision.cli import checking
+
+    return checking.schema()
+
+
+@app.command(epilog=_examples("provision lock", "provision lock --check", "provision lock --upgrade specs/quickstart.yaml"))
+@_spec
+@click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not.")
+@click.option("--upgrade", is_flag=True, help="Choose every version anew.")
+@_offline
+@_format
+def lock(spec: Path | None, check: bool, upgrade: bool, offline: bool, form: str) -> int:
+    """Choose one set of versions, with a hash for every file."""
+    from provision.cli import making
+
+    path = _spec_or_default(spec)
+    return making.lock_check(path, form) if check else making.lock(path, upgrade=upgrade, offline=offline, form=form)
+
+
+@app.command(epilog=_examples("provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"))
+@_spec
+@_target
+@click.option("--out", type=click.Path(path_type=Path), help="Save the plan; `apply --plan` refuses it when something moved since.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors.")
+@click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
+@_offline
+@_format
+def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Show what apply would do, and why. Changes nothing."""
+    from provision.cli import making
+
+    return making.plan(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision apply", "provision apply specs/quickstart.yaml --yes", "provision apply --locked --yes   # in CI"))
+@_spec
+@_target
+@_everything
+@click.option("--plan", "saved_plan", type=click.Path(path_type=Path), help="Carry out a saved plan, and only that.")
+@click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
+@click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
+@_wait
+@_offline
+@_yes
+@_verbose
+@_format
+def apply(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Make what the spec says, and prove it on the device."""
+    from provision.cli import making
+
+    return making.apply(_spec_or_default(spec), targets, **options)
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog=_examples("provision run -- python train.py", "provision run specs/quickstart.yaml -- python -c 'import torch'"),
+)
+@click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SPEC] [--target NAME] -- PROGRAM [ARGUMENT]...")
+def run(words: tuple[str, ...], target: str | None) -> int:
+    """Run a program in the environment, with its variables, paths and secrets."""
+    from provision.cli import making
+
+    path, named, argv = _split(words)
+    return making.run(_spec_or_default(path), target or named, argv)
+
+
+@app.command(epilog=_examples("provision destroy", "provision destroy specs/quickstart.yaml --yes"))
+@_spec
+@_target
+@_everything
+@_wait
+@_yes
+@_format
+def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Remove exactly what apply made."""
+    from provision.cli import making
+
+    return making.destroy(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision status", "provision status --output-format json"))
+@_spec
+@_format
+def status(spec: Path | None, form: str) -> int:
+    """Say what exists, whether it is current, and its last verdict."""
+    from provision.cli import looking
+
+    return looking.status(_spec_or_default(spec), form)
+
+
+@app.command(epilog=_examples("provision verify", "provision verify --only P02 --only R05"))
+@_spec
+@_target
+@_everything
+@click.option("--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times.")
+@_wait
+@_verbose
+@_format
+def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Run the verification again in an environment that exists."""
+    from provision.cli import looking
+
+    return looking.verify(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision report", "provision report -v", "provision report path/to/report.json --html report.html"))
+@_spec
+@_target
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
+@_verbose
+@_format
+def report(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Show the last verification's report, or a report.json."""
+    from provision.cli import looking
+
+    return looking.report(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples('eval "$(provision completion bash)"', "provision completion fish > ~/.config/fish/completions/provision.fish"))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print the completion script of a shell."""
+    from provision.cli.door import complete
+
+    click.echo(complete(shell))
+    return 0
+
+
+def _spec_or_default(path: Path | None) -> Path:
+    if path is None and not Path(_DEFAULT).exists():
+        raise click.UsageError(f"no spec is named, and there is no {_DEFAULT} here; name one, or write a first one with `provision init`")
+    return path or Path(_DEFAULT)
+
+
+def _split(words: tuple[str, ...]) -> tuple[Path | None, str | None, tuple[str, ...]]:
+    """Split `[SPEC] [--target NAME] -- PROGRAM ...`; click has taken a `--` that stands first."""
+    if "--" not in words:
+        spec = words[:1] if words and words[0].endswith((".yaml", ".yml")) else ()
+        return (Path(spec[0]) if spec else None), None, _program(words[len(spec) :])
+    place = words.index("--")
+    before, argv = list(words[:place]), words[place + 1 :]
+    target = None
+    for option in ("--target", "-t"):
+        if option in before:
+            at = before.index(option)
+            target = before[at + 1] if at + 1 < len(before) else None
+            del before[at : at + 2]
+    if len(before) > 1:
+        raise click.UsageError(f"one spec before --, not {len(before)}: {' '.join(before)}")
+    return (Path(before[0]) if before else None), target, _program(argv)
+
+
+def _program(argv: tuple[str, ...]) -> tuple[str, ...]:
+    if not argv:
+        raise click.UsageError("no program is named; write it after --, as in: provision run -- python train.py")
+    return argv

@@ -1,0 +1,111 @@
+"""status, verify and report: what exists, and what its verification found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from provision.cli import terminal
+from provision.commands.loading import load
+from provision.commands.planning import choose
+from provision.errors import Refused
+from provision.verification import Report, read_report
+from provision.verification.report import LIMIT
+from provision.world import Machine
+
+
+def status(path: Path, form: str) -> int:
+    """Show how the spec's targets stand; exit 0 when all is current and verified."""
+    from provision.commands.status import status as look
+    from provision.stores import LocalStore
+
+    world = Machine()
+    loaded = load(path, world)
+    found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
+    if form == "json":
+        targets = [dataclasses.asdict(standing) for standing in found.targets]
+        terminal.show(json.dumps({"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets}, indent=1))
+        return found.exit_code
+    if found.moved is None:
+        terminal.show(f"lock         none yet: provision lock {path}")
+    else:
+        terminal.show("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
+    for t in found.targets:
+        terminal.show(f"{t.target:<12} {t.kind}, {t.condition}{f', {os.path.relpath(t.path)}' if t.condition != 'absent' else ''}")
+        terminal.show(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else 'not verified'}")
+    return found.exit_code
+
+
+def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tuple[str, ...], wait: float, verbose: bool, form: str) -> int:
+    """Verify the chosen targets again; the exit code is that of the worst verdict."""
+    from provision.commands.verify import verify as prove
+
+    world = Machine()
+    loaded = load(path, world)
+    names = choose(loaded, targets, everything=everything)
+    with terminal.progress() as (tell, _):
+        done = prove(loaded, names, world, tell, only=only, lock_wait_s=wait)
+    if form == "json":
+        terminal.show(json.dumps({"version": 1, "results": [summary(v.report, v.json_path) for v in done]}, indent=1))
+    else:
+        for verified in done:
+            show_report(report_document(verified.report), verified.json_path, verbose=verbose)
+    codes = {verified.exit_code for verified in done}
+    return next((code for code in (1, 2, 3) if code in codes), 0)
+
+
+def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: bool, form: str) -> int:
+    """Show a stored report, or the report.json at `path`."""
+    world = Machine()
+    for found, report_path in _reports(path, targets, world):
+        if page is not None:
+            from provision.effects import WriteFile
+            from provision.views import html
+
+            world.perform(WriteFile(page, html.report(report_document(found), str(found.document["spec"].get("name", "report"))), 0o600), terminal.note)
+            terminal.note(f"wrote {page}")
+        elif form == "json":
+            terminal.show(json.dumps(report_document(found), indent=1, sort_keys=True))
+        else:
+            show_report(report_document(found), report_path, verbose=verbose)
+    return 0
+
+
+def show_report(document: dict[str, Any], path: Path, *, verbose: bool) -> None:
+    """Show a report's terminal form."""
+    from provision.views import outcome
+
+    terminal.show(outcome.report(document, terminal.colored(), terminal.width(), verbose, os.path.relpath(path)))
+
+
+def report_document(found: Report) -> dict[str, Any]:
+    """Return the report's document as views take it."""
+    return dict(found.document)
+
+
+def summary(found: Report, path: Path) -> dict[str, Any]:
+    """Return what a program wants to know of a report."""
+    return {
+        "verdict": found.verdict,
+        "sentence": found.sentence,
+        "identity": found.identity,
+        "report": str(path),
+        "counts": found.document["verdict"].get("counts"),
+    }
+
+
+def _reports(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
+    if path.suffix == ".json":
+        return [(read_report(world.read(path, LIMIT)), path)]
+    loaded = load(path, world)
+    found = []
+    for name in choose(loaded, targets, everything=True):
+        stored = loaded.folder / "reports" / f"{loaded.stem}-{name}" / "report.json"
+        if not world.exists(stored):
+            hint = f"make one with `provision apply {path}`"
+            raise Refused(f"there is no report of target {name}", why=f"looked for {stored}", hint=hint)
+        found.append((read_report(world.read(stored, LIMIT)), stored))
+    return found

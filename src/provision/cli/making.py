@@ -1,0 +1,175 @@
+"""init, lock, plan, apply, run and destroy: what changes something, asked about before and shown after."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from provision.cli import terminal
+from provision.cli.looking import report_document, show_report, summary
+from provision.commands.apply import Applied, Wishes
+from provision.commands.apply import apply as make
+from provision.commands.destroy import destroy as remove
+from provision.commands.init import init as begin
+from provision.commands.loading import Loaded, load
+from provision.commands.lock import Locked, check_lock, settle, write_lock
+from provision.commands.plan import plan as propose
+from provision.commands.planning import choose
+from provision.commands.run import run as start
+from provision.diagnostics import Diagnostic
+from provision.errors import Refused
+from provision.plan import Action, Plan
+from provision.views import plan as plan_view
+from provision.views import text
+from provision.world import Machine
+
+
+def init(path: Path, *, force: bool) -> int:
+    """Write the starter spec and its schema for editors, and say what comes next."""
+    begin(path, Machine(), terminal.note, force=force)
+    terminal.show(f"wrote {path}\nnext: provision lint {path}, then provision apply {path}")
+    return 0
+
+
+def lock(path: Path, *, upgrade: bool, offline: bool, form: str) -> int:
+    """Make or renew the lock beside the spec."""
+    world = Machine(offline=offline)
+    loaded = load(path, world)
+    with terminal.progress() as (tell, _):
+        locked = settle(loaded, world, tell, upgrade=upgrade)
+        if locked.fresh:
+            write_lock(loaded, locked.lock, world, tell)
+    _warn(loaded, (*loaded.diagnostics, *locked.warnings))
+    if form == "json":
+        environments = {e.key: {"flavour": e.flavour, "digest": e.digest, "packages": len(locked.lock.held_by(e))} for e in locked.lock.environments}
+        document = {"version": 1, "lock": str(loaded.lock_path), "changed": locked.fresh, "because": locked.because, "digest": locked.lock.digest}
+        terminal.show(json.dumps({**document, "environments": environments}, indent=1))
+        return 0
+    held = ", ".join(f"{e.key}: {len(locked.lock.held_by(e))} packages ({e.because})" for e in locked.lock.environments)
+    terminal.show(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}: {held}")
+    unconfirmed = [package.name for package in locked.lock.packages if package.unconfirmed]
+    if unconfirmed:
+        terminal.note(f"warning: not confirmed by an index or another source, taken from this machine's files: {', '.join(unconfirmed)}")
+    return 0
+
+
+def lock_check(path: Path, form: str) -> int:
+    """Say whether the lock still holds; exit 1 when it does not."""
+    world = Machine()
+    loaded = load(path, world)
+    moved = check_lock(loaded, world)
+    if form == "json":
+        terminal.show(json.dumps({"version": 1, "lock": str(loaded.lock_path), "holds": not moved, "moved": list(moved)}, indent=1))
+    elif moved:
+        terminal.show("\n".join([f"{loaded.lock_path} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
+    else:
+        terminal.show(f"{loaded.lock_path} holds")
+    return 1 if moved else 0
+
+
+def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exitcode: bool, frozen: bool, offline: bool, form: str) -> int:
+    """Show the plan, and save it when asked to."""
+    world = Machine(offline=offline)
+    try:
+        loaded = load(path, world)
+        with terminal.progress() as (tell, _):
+            planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
+    except Exception as error:
+        if detailed_exitcode and hasattr(error, "exit_code"):
+            terminal.show_error(error)  # type: ignore[arg-type]
+            return 1
+        raise
+    _warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
+    line = _lock_line(loaded, planned.locked)
+    if out is not None:
+        if planned.locked.fresh:
+            raise Refused("a plan can be saved only when the lock holds", why=planned.locked.because, hint=f"run `provision lock {path}` first")
+        terminal.note(f"saved {out}; carry it out with `provision apply {path} --plan {out}`")
+        _save(out, planned.proposal.plan, world)
+    proposed = planned.proposal.plan
+    terminal.show(json.dumps(plan_view.document(proposed, line), indent=1) if form == "json" else plan_view.text(proposed, line, terminal.colored()))
+    return 2 if detailed_exitcode and planned.changes else 0
+
+
+def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
+    """Make and verify the chosen targets; the exit code is that of the worst verdict."""
+    world = Machine(offline=options["offline"])
+    loaded = load(path, world)
+    names = choose(loaded, targets, everything=options["everything"])
+    wishes = Wishes(options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"])
+    as_text = options["form"] == "text"
+
+    def agree(proposed: Plan, locked: Locked) -> None:
+        _warn(loaded, (*loaded.diagnostics, *locked.warnings))
+        line = _lock_line(loaded, locked)
+        if not proposed.changes and not line:
+            return
+        if as_text:
+            terminal.note(plan_view.text(proposed, line, color=False).rstrip("\n"))
+        terminal.agree("Make it so?", yes=options["yes"], doing="apply")
+
+    with terminal.progress(ask=agree) as (tell, asked):
+        applied = make(loaded, names, wishes, world, asked, tell)
+    if as_text:
+        _show_applied(path, applied, verbose=options["verbose"])
+    else:
+        documents = [{**summary(r.report, r.json_path), "target": r.place.target, "changed": r.changed, "fresh": r.fresh} for r in applied.results]
+        terminal.show(json.dumps({"version": 1, "results": documents}, indent=1))
+    return applied.exit_code
+
+
+def run(path: Path, target: str | None, argv: tuple[str, ...]) -> int:
+    """Run a program in the environment; the exit code is the program's."""
+    world = Machine()
+    loaded = load(path, world)
+    (name,) = choose(loaded, (target,) if target else (), everything=False)
+    return start(loaded, name, argv, world, terminal.note)
+
+
+def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: float, yes: bool, form: str) -> int:
+    """Remove what was made, after showing it."""
+
+    def agree(actions: tuple[Action, ...]) -> None:
+        if form == "text":
+            terminal.note(plan_view.actions(actions, color=False).rstrip("\n"))
+        terminal.agree("Remove it?", yes=yes, doing="destroy")
+
+    done = remove(path, targets, Machine(), agree, terminal.note, everything=everything, lock_wait_s=wait)
+    if form == "json":
+        terminal.show(json.dumps({"version": 1, "removed": [action.title for action in done.actions]}, indent=1))
+    else:
+        terminal.show(f"removed: {len(done.actions)}" if done.actions else "nothing to remove: nothing of this spec was made here")
+    return 0
+
+
+def _warn(loaded: Loaded, diagnostics: tuple[Diagnostic, ...]) -> None:
+    if diagnostics:
+        terminal.note(text.findings(diagnostics, loaded.source, color=False, width=terminal.width()).rstrip("\n"))
+
+
+def _lock_line(loaded: Loaded, locked: Locked) -> str:
+    return f"{loaded.lock_path}: {len(locked.lock.packages)} packages locked ({locked.because})" if locked.fresh else ""
+
+
+def _save(out: Path, proposed: Plan, world: Machine) -> None:
+    from provision.effects import WriteFile
+
+    world.perform(WriteFile(out, json.dumps(proposed.seal(), indent=1) + "\n", 0o600), terminal.note)
+
+
+def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
+    for result in applied.results:
+        show_report(report_document(result.report), result.json_path, verbose=verbose)
+        if not result.fresh:
+            when = result.report.document["subject"].get("created_utc", "")
+            terminal.show(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
+        stable = os.path.relpath(result.seat.stable)
+        terminal.show(f"\nenvironment  {stable}")
+        terminal.show(f"activate     source {stable}/bin/activate")
+        option = f" --target {result.place.target}" if len(applied.results) > 1 else ""
+        terminal.show(f"run          provision run {path}{option} -- python train.py")
+        if result.kernel:
+            terminal.show(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
+        terminal.show(f"page         {os.path.relpath(result.html_path)}")

@@ -1,0 +1,122 @@
+"""What a person sees while waiting and at the end: progress, questions, frames, and errors with their way out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from shutil import get_terminal_size
+
+from provision.effects import Tell
+from provision.errors import ProvisionError, Refused
+from provision.safe import redact, safe
+from provision.views.ink import Ink, Pen
+
+
+def colored(stream: object = None) -> bool:
+    """Tell whether colours fit: a terminal, and neither NO_COLOR nor TERM=dumb says otherwise (FORCE_COLOR says so in any case)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    target = stream or sys.stdout
+    return bool(getattr(target, "isatty", bool)()) and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int:
+    """Return the terminal's width in cells, 100 where there is none."""
+    return get_terminal_size((100, 25)).columns
+
+
+def show(text: str) -> None:
+    """Write a result to standard output."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def note(text: str) -> None:
+    """Write something said beside the result to standard error."""
+    sys.stderr.write(safe(text) + "\n")
+
+
+def show_error(error: ProvisionError) -> None:
+    """Write an error to standard error: findings as frames, anything else as what, why and the way out."""
+    from provision.commands.loading import Findings
+
+    if isinstance(error, Findings):
+        from provision.views import text
+
+        sys.stderr.write(text.findings(error.diagnostics, error.source, colored(sys.stderr), width()))
+        note(error.what)
+        return
+    pen = Pen(colored(sys.stderr))
+    sys.stderr.write(f"{pen('error', Ink.ERROR)}: {safe(redact(error.what))}\n")
+    for label, words in (("why", error.why), ("help", error.hint)):
+        for number, line in enumerate(safe(redact(words)).splitlines() if words else ()):
+            sys.stderr.write(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}\n")
+
+
+def agree(question: str, *, yes: bool, doing: str) -> None:
+    """Return when the answer is yes; raises Refused when it is no, or when there is nobody to ask and --yes was not given."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Refused(f"{doing} changes things, and there is no terminal to ask on", hint="say --yes to go ahead")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused("declined: nothing was changed")
+
+
+@contextmanager
+def progress(ask: Callable[..., None] | None = None) -> Iterator[tuple[Tell, Callable[..., None]]]:
+    """Give a `tell` that shows each step (a spinner and its time on a terminal, plain lines elsewhere), and `ask` with the spinner out of its way."""
+    ask = ask or _nothing
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield _plain, ask
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(stderr=True, highlight=False)
+    began: list[tuple[str, float]] = []
+
+    def close() -> None:
+        if began:
+            text, start = began.pop()
+            console.print(f"[green]done[/] {escape(text)} [dim]{time.monotonic() - start:.1f} s[/]", soft_wrap=True)
+
+    with console.status("reading the spec") as spinner:
+
+        def tell(text: str) -> None:
+            close()
+            began.append((safe(text), time.monotonic()))
+            spinner.update(escape(safe(text)))
+
+        def asked(*words: object) -> None:
+            close()
+            spinner.stop()
+            ask(*words)
+            spinner.start()
+
+        yield tell, asked
+        close()
+
+
+def write_crash(error: Exception) -> str:
+    """Write what is needed to find our bug to a file and return its path; known secret shapes are left out."""
+    with tempfile.NamedTemporaryFile("w", prefix="provision-bug-", suffix=".txt", delete=False) as file:
+        file.write(redact("".join(traceback.format_exception(error))))
+        return file.name
+
+
+def _plain(text: str) -> None:
+    sys.stderr.write(safe(text) + "\n")
+    sys.stderr.flush()
+
+
+def _nothing(*_: object) -> None:
+    return None

@@ -1,0 +1,96 @@
+"""From a path to a spec that may be acted on, or to all that is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision import rules, source
+from provision.diagnostics import Diagnostic, Severity
+from provision.effects import Reader
+from provision.errors import Failed, UsageError
+from provision.facts import Facts
+from provision.facts import load as load_facts
+from provision.lock import Lock
+from provision.rules import Case, Resolved
+from provision.source import Source
+from provision.spec import Spec
+
+
+class Findings(Failed):
+    """The spec has findings that stop what was asked: exit 1, shown as frames."""
+
+    def __init__(self, found: Source, diagnostics: tuple[Diagnostic, ...], what: str) -> None:
+        super().__init__(what)
+        self.source = found
+        self.diagnostics = diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One document of a spec file with everything that is said about it; `spec` is None when it cannot be understood."""
+
+    source: Source
+    spec: Spec | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A spec without errors, its text, and the facts it was judged by."""
+
+    path: Path
+    source: Source
+    spec: Spec
+    facts: Facts
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def stem(self) -> str:
+        """The file's stem, which names lock, environments and reports."""
+        return self.path.stem
+
+    @property
+    def folder(self) -> Path:
+        """The absolute folder of our own files, beside the spec."""
+        return self.path.resolve().parent / ".provision"
+
+    @property
+    def lock_path(self) -> Path:
+        """The lock beside the spec."""
+        return self.path.with_suffix(".lock")
+
+
+def judge(path: Path, reader: Reader, facts: Facts) -> tuple[Judged, ...]:
+    """Read every document of a file and return what is said about each; raises SourceError when the file cannot be read."""
+    return tuple(_judged(document, facts) for document in source.read(path, reader))
+
+
+def load(path: Path, reader: Reader) -> Loaded:
+    """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError when there is none to speak of."""
+    facts = load_facts()
+    documents = judge(path, reader, facts)
+    if len(documents) != 1:
+        raise UsageError(f"{path} holds {len(documents)} specs", why="this command takes one", hint="put each into a file of its own")
+    judged = documents[0]
+    if judged.spec is None or any(d.severity is Severity.ERROR for d in judged.diagnostics):
+        raise Findings(judged.source, judged.diagnostics, "the spec has errors")
+    return Loaded(path, judged.source, judged.spec, facts, judged.diagnostics)
+
+
+def judge_resolved(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:
+    """Ask the rules again, of each set of versions that the lock holds; a finding told twice is kept once."""
+    found: dict[tuple[str, str], Diagnostic] = {}
+    for environment in lock.environments:
+        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
+        for diagnostic in rules.judge(Case(loaded.spec, loaded.source, loaded.facts, resolved)):
+            found.setdefault((diagnostic.id, diagnostic.message), diagnostic)
+    return tuple(found.values())
+
+
+def _judged(document: Source, facts: Facts) -> Judged:
+    spec, problems = source.validate(document)
+    found = (*document.diagnostics, *problems)
+    if spec is None:
+        return Judged(document, None, found)
+    return Judged(document, spec, (*found, *rules.judge(Case(spec, document, facts))))

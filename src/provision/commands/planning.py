@@ -1,0 +1,116 @@
+"""What apply would do: places, their actions, and whether verification follows; made the same way by plan and by apply."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.commands.loading import Loaded
+from provision.diagnostics import Place as SpecPlace
+from provision.effects import Reader
+from provision.errors import Refused, UsageError, WorldError
+from provision.lock import Lock, digest_of
+from provision.plan import Action, Plan, Verb, Verification
+from provision.state import Ledger, State
+from provision.targets import TARGETS, Place, Refusal, Target
+from provision.verification import digest_of_expectations, expectations_of, parcel
+
+_LIMIT = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A plan with what is needed to carry it out: places by target name, and what each will be held to."""
+
+    plan: Plan
+    places: dict[str, Place]
+    expectations: dict[str, dict[str, Any]]
+
+
+def choose(loaded: Loaded, names: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
+    """Return the targets meant: those named, the single one, or all with `everything`; raises UsageError when that is not clear."""
+    known = tuple(loaded.spec.targets)
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise UsageError(f"the spec has no target {wrong[0]}", hint=f"its targets: {', '.join(known)}")
+    if names:
+        return names
+    if len(known) == 1 or everything:
+        return known
+    listed = ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
+    raise UsageError("the spec has several targets", why=listed, hint="name them with --target, or take all with --all")
+
+
+def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Target, Place]:
+    """Return a target's kind and the place it stands for; raises Refused when this version does not know the kind."""
+    spec = loaded.spec.at(name)
+    kind = spec.targets[name].kind
+    if kind not in TARGETS:
+        span = loaded.source.span(SpecPlace(("targets", name, "kind")))
+        available = ", ".join(sorted(TARGETS))
+        hint = f"kinds made by this version: {available}; pick another target with --target"
+        raise Refused(f"{span.file}:{span.start.line}:{span.start.column}: targets of kind {kind} cannot be made by this version", hint=hint)
+    return TARGETS[kind], Place(spec, name, loaded.stem, loaded.folder, lock, reader.platform())
+
+
+def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:
+    """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do."""
+    actions: list[Action] = []
+    verifications, places, promises = {}, {}, {}
+    probe = digest_of(parcel().hex())
+    for name in names:
+        kind, place = place_of(loaded, lock, name, reader)
+        have = kind.look(place, ledger, reader)
+        _refuse(loaded, kind.refusals(place, have))
+        steps = kind.plan(place, have)
+        promised = expectations_of(place.spec, name, lock, place.environment, kind.seat(place).prefix)
+        actions += steps
+        places[name], promises[name] = place, promised
+        changed = any(step.verb is not Verb.KEEP for step in steps)
+        verifications[name] = _verification(place, ledger.state, digest_of_expectations(promised, probe), changed=changed, asked=verify)
+    state = ledger.state
+    spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
+    plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
+    return Proposal(plan, places, promises)
+
+
+def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
+    """Raise Refused when a saved plan is not the plan that would be made now, naming what moved."""
+    try:
+        saved = json.loads(reader.read(path, _LIMIT))
+    except ValueError:
+        raise WorldError(f"{path} is no saved plan", hint="make it with `provision plan SPEC --out FILE`") from None
+    now = plan.seal()
+    moved = [key for key in now if not isinstance(saved, dict) or saved.get(key) != now[key]]
+    if moved:
+        raise Refused(
+            f"the saved plan {path} is stale",
+            why=f"since it was made these moved: {', '.join(moved)}",
+            hint="make and review it again with --out",
+        )
+
+
+def _verification(place: Place, state: State, promised: str, *, changed: bool, asked: bool) -> Verification:
+    tier = place.spec.verify.tier
+    stored = state.resource(place.address, "verification")
+    if asked:
+        return Verification(True, tier, "asked for with --verify")
+    if changed:
+        return Verification(True, tier, "the environment changes")
+    if stored is None:
+        return Verification(True, tier, "it was not verified yet")
+    if stored.get("expectations") != promised:
+        return Verification(True, tier, "what is promised of it changed since it was verified")
+    return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and nothing changed since")
+
+
+def _refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:
+    if not refusals:
+        return
+    lines = []
+    for refusal in refusals:
+        span = loaded.source.span(SpecPlace(refusal.route))
+        lines.append(f"{span.file}:{span.start.line}:{span.start.column}: {refusal.why}" + (f" ({refusal.hint})" if refusal.hint else ""))
+    raise Refused("the spec asks for what this target does not do here", why="\n".join(lines))

@@ -1,0 +1,35 @@
+"""Run the user's own program in a made environment, with its variables, paths and secrets."""
+
+from __future__ import annotations
+
+from provision.commands.loading import Loaded
+from provision.commands.lock import read_lock
+from provision.commands.planning import place_of
+from provision.commands.verify import activation
+from provision.effects import Tell, World
+from provision.errors import LockError, Refused
+from provision.lock import differences
+from provision.state import Ledger
+from provision.stores import LocalStore
+
+
+def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: Tell) -> int:
+    """Run `argv` in the target's environment and return its exit code.
+
+    Raises LockError without a lock, Refused when the environment is not there or not whole, or when a secret's variable is not set. When the spec has moved
+    since the lock was made, it says so and runs in what was made.
+    """
+    lock = read_lock(loaded, world)
+    if lock is None:
+        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {loaded.path}`")
+    if moved := differences(loaded.spec, lock):
+        tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {loaded.path}` brings it up to date")
+    kind, place = place_of(loaded, lock, target, world)
+    store = LocalStore(loaded.folder, world)
+    have = kind.look(place, Ledger(store.load()), world)
+    if not have.whole:
+        hint = f"make it with `provision apply {loaded.path}`"
+        raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=hint)
+    seat = kind.seat(place)
+    caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
+    return world.run(argv, {**caller, **kind.variables(place, caller), **activation(seat.prefix, caller)})

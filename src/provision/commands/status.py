@@ -1,0 +1,68 @@
+"""Say what exists for a spec, whether it is current, and what its last verification found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from provision.commands.loading import Loaded
+from provision.commands.lock import read_lock
+from provision.commands.planning import place_of
+from provision.effects import Reader
+from provision.lock import Lock, differences
+from provision.state import Ledger
+from provision.targets import TARGETS
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one target stands: absent, half-made, changed by hand, outdated or current, where it is, and its verdict, if it has one."""
+
+    target: str
+    kind: str
+    condition: str
+    path: str
+    verdict: str
+    verified_at: str
+    report: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a spec stands: what moved since the lock (None: there is no lock), and every target."""
+
+    moved: tuple[str, ...] | None
+    targets: tuple[Standing, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 when the lock holds and every target is current and verified, else 1."""
+        fine = self.moved == () and all(t.condition == "current" and t.verdict == "verified" for t in self.targets)
+        return 0 if fine else 1
+
+
+def status(loaded: Loaded, ledger: Ledger, reader: Reader) -> Status:
+    """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the lock is damaged."""
+    lock = read_lock(loaded, reader)
+    moved = differences(loaded.spec, lock) if lock is not None else None
+    return Status(moved, tuple(_standing(loaded, lock, name, ledger, reader) for name in loaded.spec.targets))
+
+
+def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> Standing:
+    kind = loaded.spec.targets[name].kind
+    address = f"{loaded.stem}/{name}"
+    record = ledger.state.resource(address, "verification") or {}
+    condition, path = "absent", ""
+    if lock is not None and kind in TARGETS and lock.environment(name, reader.platform()):
+        target, place = place_of(loaded, lock, name, reader)
+        condition, path = _condition(target.look(place, ledger, reader), ledger.state.resource(address, "environment")), str(target.seat(place).stable)
+    report = str(loaded.folder / str(record["report"])) if record else ""
+    return Standing(name, kind, condition, path, str(record.get("verdict", "")), str(record.get("at", "")), report)
+
+
+def _condition(have: Any, recorded: Any) -> str:
+    if have.whole:
+        return "changed by hand" if have.drift else "current"
+    if have.exists or have.interrupted:
+        return "half-made"
+    return "outdated" if recorded else "absent"

@@ -1,0 +1,121 @@
+"""Run the probe in a made environment, bring its report home, and record the verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.commands.loading import Loaded
+from provision.commands.lock import read_lock
+from provision.commands.planning import place_of
+from provision.effects import MakeFolder, RunProbe, Tell, World, WriteFile
+from provision.errors import LockError, WorldError
+from provision.lock import digest_of
+from provision.state import State
+from provision.stores import LocalStore
+from provision.targets import TARGETS, Place
+from provision.verification import Report, digest_of_expectations, expectations_of, parcel, read_report
+from provision.verification.report import LIMIT
+from provision.views import html
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A report with the files that hold it, and the state that records it."""
+
+    report: Report
+    json_path: Path
+    html_path: Path
+    state: State
+    partial: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """The verdict's exit code; of a partial run: 1 when a check that was asked for failed, 3 when it could not be observed, else 0."""
+        if not self.partial:
+            return self.report.exit_code
+        found = {check.get("status") for check in self.report.document["checks"]}
+        return 1 if "fail" in found else 3 if "unknown" in found else 0
+
+
+def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, only: tuple[str, ...] = (), lock_wait_s: float = 0) -> tuple[Verified, ...]:
+    """Verify environments that exist; raises LockError without a lock, WorldError without an environment."""
+    lock = read_lock(loaded, world)
+    if lock is None:
+        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {loaded.path}`")
+    store = LocalStore(loaded.folder, world)
+    done: list[Verified] = []
+    with store.exclusive(lock_wait_s, tell):
+        state = store.load()
+        for name in names:
+            _, place = place_of(loaded, lock, name, world)
+            done.append(verify_place(place, state, store, world, tell, only=only))
+            state = done[-1].state
+    return tuple(done)
+
+
+def verify_place(place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, only: tuple[str, ...] = ()) -> Verified:
+    """Verify one place; raises WorldError when there is no environment or the probe itself fails. With `only`, nothing is recorded as its verdict."""
+    kind = TARGETS[place.spec.targets[place.target].kind]
+    seat = kind.seat(place)
+    if not world.exists(seat.python):
+        raise WorldError(f"there is no environment for {place.address}", why=f"{seat.prefix} does not exist", hint="make it with `provision apply`")
+    promised = expectations_of(place.spec, place.target, place.lock, place.environment, seat.prefix)
+    archive = parcel()
+    nonce = world.token()
+    folder = place.folder / "reports" / f"{place.stem}-{place.target}"
+    world.perform(MakeFolder(folder, 0o700), tell)
+    world.perform(WriteFile(folder / "probe.pyz", archive, 0o600), tell)
+    world.perform(WriteFile(folder / "expectations.json", json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True), 0o600), tell)
+    report_path = folder / ("report-only.json" if only else "report.json")
+    caller = world.environment()
+    variables = tuple({**kind.variables(place, caller, partial=True), **activation(seat.prefix, caller)}.items())
+    timeout_s = promised["timeout_s"]
+    world.perform(RunProbe(seat.python, folder / "probe.pyz", folder / "expectations.json", report_path, timeout_s, variables, only), _telling(tell))
+    report = read_report(world.read(report_path, LIMIT), nonce=nonce)
+    html_path = report_path.with_suffix(".html")
+    world.perform(WriteFile(html_path, html.report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
+    if only:
+        return Verified(report, report_path, html_path, state, partial=True)
+    record = _record(report, report_path, html_path, place, digest_of_expectations(promised, digest_of(archive.hex())), world.now())
+    after = state.recording(place.address, "verification", record)
+    store.save(after, expecting=state.serial)
+    return Verified(report, report_path, html_path, after)
+
+
+def activation(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that activate an environment: its programs first on the PATH."""
+    return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}"}
+
+
+def _telling(tell: Tell) -> Tell:
+    """Turn the probe's events into sentences; other lines of it are shown as they are."""
+
+    def told(line: str) -> None:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            tell(line)
+            return
+        if isinstance(event, dict) and event.get("event") == "stage" and event.get("status") == "started":
+            tell(f"verifying: {event.get('title', event.get('stage'))}")
+
+    return told
+
+
+def _record(report: Report, json_path: Path, html_path: Path, place: Place, promised: str, now: str) -> dict[str, Any]:
+    relative = json_path.parent.relative_to(place.folder).as_posix()
+    return {
+        "title": f"verification of {place.target}: {report.verdict}",
+        "verdict": report.verdict,
+        "sentence": report.sentence,
+        "identity": report.identity,
+        "expectations": promised,
+        "report": json_path.relative_to(place.folder).as_posix(),
+        "html": html_path.relative_to(place.folder).as_posix(),
+        "at": now,
+        "paths": [relative],
+    }

@@ -1,0 +1,49 @@
+"""Fixtures shared by all tests: a bench with its own index, and one real Hugging Face environment for the whole session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Bench, make_index, make_wheel
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """An empty project with an index of three small packages: alpha 1.0 and 2.0, beta (needs alpha<2), gamma (needs alpha>=2)."""
+    wheels = tmp_path / "wheels"
+    made = (
+        make_wheel(wheels, "alpha", "1.0"),
+        make_wheel(wheels, "alpha", "2.0"),
+        make_wheel(wheels, "beta", "1.0", requires=("alpha<2",)),
+        make_wheel(wheels, "gamma", "1.0", requires=("alpha>=2",)),
+    )
+    folder = tmp_path / "project"
+    (folder / "home").mkdir(parents=True)
+    return Bench(folder, make_index(tmp_path / "index", made))
+
+
+@pytest.fixture(scope="session")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of specs/quickstart.yaml, applied for real with the machine's own package sources; the folder that holds it."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    for name in ("quickstart.yaml", "quickstart.lock"):
+        shutil.copy(ROOT / "specs" / name, folder / name)
+    done = subprocess.run([sys.executable, "-m", "provision", "apply", "quickstart.yaml", "--yes"], cwd=folder, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder / "first-run.txt").write_text(done.stdout + done.stderr)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hf_python(quickstart: Path) -> Path:
+    """The interpreter of an environment with torch, transformers, accelerate and datasets: PROVISION_TEST_HF_PYTHON, or the quickstart's."""
+    given = os.environ.get("PROVISION_TEST_HF_PYTHON")
+    return Path(given) if given else quickstart / ".provision/envs/quickstart-here/bin/python"

@@ -1,0 +1,141 @@
+"""A package index of small wheels on disk or on loopback, and the command line run as a person runs it."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
+TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
+
+
+def make_wheel(folder: Path, name: str, version: str, *, requires: tuple[str, ...] = (), tag: str = "py3-none-any", code: str = "", size: int = 0) -> Path:
+    """Write a wheel with one module; `size` adds a data file of that many incompressible bytes."""
+    module = name.replace("-", "_")
+    stem = f"{module}-{version}"
+    metadata = "\n".join(["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {line}" for line in requires), ""])
+    files = {
+        f"{module}/__init__.py": (code or f"__version__ = {version!r}\n").encode(),
+        f"{stem}.dist-info/METADATA": metadata.encode(),
+        f"{stem}.dist-info/WHEEL": f"Wheel-Version: 1.0\nGenerator: rig\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
+    }
+    if size:
+        files[f"{module}/data.bin"] = os.urandom(size)
+    record = [f"{path},sha256={_record_hash(content)},{len(content)}" for path, content in files.items()] + [f"{stem}.dist-info/RECORD,,"]
+    files[f"{stem}.dist-info/RECORD"] = "\n".join(record).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{stem}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for inner, content in files.items():
+            archive.writestr(zipfile.ZipInfo(inner, (1980, 1, 1, 0, 0, 0)), content)
+    return path
+
+
+def make_index(folder: Path, wheels: tuple[Path, ...]) -> str:
+    """Lay out a PEP 503 index of the wheels and return its file:// address."""
+    by_name: dict[str, list[Path]] = {}
+    for wheel in wheels:
+        by_name.setdefault(wheel.name.split("-")[0].replace("_", "-").lower(), []).append(wheel)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, files in by_name.items():
+        (folder / name).mkdir(exist_ok=True)
+        for file in files:
+            if not (folder / name / file.name).exists():
+                shutil.copy(file, folder / name / file.name)
+        links = [f'<a href="{quote(f.name)}#sha256={hashlib.sha256(f.read_bytes()).hexdigest()}">{f.name}</a>' for f in files]
+        (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
+    return folder.as_uri()
+
+
+@contextmanager
+def served(folder: Path, before: Callable[[str], None] | None = None) -> Iterator[str]:
+    """Serve a folder on loopback and give its address; `before` is called with each path, and may wait."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if before is not None:
+                before(self.path)
+            super().do_GET()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@dataclass
+class Bench:
+    """A folder to work in, with a home and a uv cache of its own, in which the real command is run."""
+
+    folder: Path
+    index: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        """The caller's variables: nothing of the machine's pip or uv configuration, the rig's index as the default one."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV"))}
+        own = {"HOME": str(self.folder / "home"), "UV_CACHE_DIR": str(self.folder / "uv-cache"), "PIP_CONFIG_FILE": os.devnull, "COLUMNS": "100"}
+        own |= {"PROVISION_INDEX_PYPI": self.index, "UV_PYTHON_DOWNLOADS": "never", "UV_HTTP_RETRIES": "0", "NO_COLOR": "1"}
+        return {**kept, **own, **self.extra, **changes}
+
+    def spec(self, text: str, name: str = "spec.yaml") -> Path:
+        """Write a spec and return its path."""
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def run(self, *words: str, timeout: float = 120, **changes: str) -> subprocess.CompletedProcess[str]:
+        """Run `provision WORDS` without a terminal and return how it ended."""
+        return subprocess.run(self.argv(*words), cwd=self.folder, env=self.environment(**changes), capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+
+    def start(self, *words: str, **changes: str) -> subprocess.Popen[str]:
+        """Start `provision WORDS` in a session of its own and return the process."""
+        return subprocess.Popen(
+            self.argv(*words),
+            cwd=self.folder,
+            env=self.environment(**changes),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def argv(self, *words: str) -> list[str]:
+        """The command line."""
+        return [sys.executable, "-m", "provision", *words]
+
+    @property
+    def own(self) -> Path:
+        """The folder that provision keeps beside the spec."""
+        return self.folder / ".provision"
+
+
+def small_spec(*packages: str, extra: str = "") -> str:
+    """A spec without torch, whose verification only imports: for tests of everything but training."""
+    listed = "".join(f"  - {package}\n" for package in packages)
+    return f'gpu: none\npython: "{MINOR}"\npackages:\n{listed}training: {{framework: none}}\n{extra}'
+
+
+def _record_hash(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
