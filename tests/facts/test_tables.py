@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +49,11 @@ def test_a_changed_table_makes_the_compiled_facts_stale(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels.yaml"
     wheels.write_text(wheels.read_text().replace("6746dbcb", "00000000"))
     assert _script().compiled(tmp_path) != COMPILED.read_text(encoding="utf-8")
+
+
+def test_the_script_tells_whether_they_are_fresh() -> None:
+    done = subprocess.run([sys.executable, "support/compile_facts.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "facts are up to date\n")
 
 
 def test_a_table_without_evidence_is_refused(tmp_path: Path) -> None:

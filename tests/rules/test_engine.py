@@ -123,6 +123,7 @@ def test_names_that_say_secret(ask: Ask, name_and_value: tuple[str, str]) -> Non
         ("HF_TOKEN", "short"),
         ("HF_TOKEN", "${HF_TOKEN}"),
         ("API_KEY", "changeme-please"),
+        ("API_KEY", "placeholder-1"),
         ("SECRET", "/run/secrets/x"),
         ("SORT_KEY", "created-at"),
         ("TOKENIZERS", "parallelism"),

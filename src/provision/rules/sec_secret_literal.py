@@ -3,7 +3,7 @@
 ## What it does
 
 Looks through `env`, `training.arguments` and the addresses of indexes for values in the shape of a known token or private key, and for values whose name
-says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, placeholders, paths, numbers and booleans are let be.
+says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
 The value is never shown.
 
 ## Why
@@ -31,7 +31,7 @@ _KEYS = frozenset({"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "
 """What stands before KEY where the key is a secret; other keys (PARTITION_KEY) are only taken for one when they look random."""
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}")
 _HARMLESS = re.compile(
-    r"[\d.,+-]*|[./~$<{%\[].*|[A-Za-z]:\\.*|\*+|x+|.*(change-?me|your[-_ ]|example|placeholder|redacted).*",
+    r"[\d.,+-]*|[./~$<{%\[].*|[A-Za-z]:\\.*|\*+|x+|.*(change-?me|your[-_ ]|example|place[-_ ]?holder|redacted).*",
     re.IGNORECASE | re.DOTALL,
 )
 _SHORTEST = 8

@@ -1,0 +1,186 @@
+"""The lock as a value and a file, and resolving with the real uv over a rig's index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provision.errors import LockError
+from provision.facts import load
+from provision.lock import Environment, File, Lock, Package, asked_of, differences, dumps, loads, resolve
+from provision.lock.model import sealed
+from provision.spec import Spec
+from provision.world import Machine
+from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
+
+PLATFORMS = ["linux-x86_64", "macos-arm64"]
+
+
+def spec(*packages: object, **fields: object) -> Spec:
+    """A spec with those packages; `training` says that nothing trains."""
+    return Spec.model_validate({"gpu": "none", "python": MINOR, "packages": list(packages), "training": {"framework": "none"}, **fields})
+
+
+def locked(bench: Bench, wanted: Spec, **environment: str) -> Lock:
+    """Resolve with the real uv and the bench's index."""
+    return resolve(wanted, load(), Machine(bench.environment(**environment)), lambda _: None)
+
+
+def sample(version: str = "1.0") -> Lock:
+    package = Package("alpha", version, "pypi", ("linux-x86_64",), (), (File(f"alpha-{version}-py3-none-any.whl", "00" * 32),))
+    other = Package("beta", "2.0", "pypi", ("linux-x86_64",), ("alpha",), (File("beta-2.0-py3-none-any.whl", "11" * 32),), unconfirmed=True)
+    environment = Environment("linux-x86_64", "linux-x86_64", None, "no torch among the packages", None, "sha256:0")
+    return sealed(Lock(asked_of(spec("alpha")), MINOR, (environment,), {"here": ("linux-x86_64",)}, {}, (package, other)))
+
+
+def test_a_lock_is_read_back_as_it_was_written() -> None:
+    assert loads(dumps(sample()), "x.lock") == sample()
+
+
+def test_bumping_a_package_changes_its_line_and_the_digest_only() -> None:
+    old, new = dumps(sample("1.0")).splitlines(), dumps(sample("1.1")).splitlines()
+    changed = [line for line in new if line not in old]
+    assert len(old) == len(new)
+    assert [json.loads("{" + line.strip().rstrip(",") + "}").get("digest") is not None if '"digest"' in line else "alpha" in line for line in changed] == [True, True]
+
+
+@given(st.integers(0, 2000), st.sampled_from(["", "x", '"', "\n", "0"]))
+def test_no_edit_of_a_lock_goes_unnoticed(at: int, put: str) -> None:
+    text = dumps(sample())
+    edited = text[:at] + put + text[at + 1 :]
+    try:
+        read = loads(edited, "x.lock")
+    except LockError:
+        return
+    assert read == sample()
+
+
+def test_a_lock_holds_no_address_and_no_path_of_this_machine(bench: Bench) -> None:
+    text = dumps(locked(bench, spec("beta")))
+    assert "file:" not in text
+    assert str(bench.folder.parent) not in text
+    assert "127.0.0.1" not in text
+
+
+def test_the_same_index_gives_the_same_bytes_at_any_address(bench: Bench, tmp_path: Path) -> None:
+    wheels = tuple((tmp_path / "wheels").glob("*.whl"))
+    elsewhere = make_index(tmp_path / "mirror", wheels)
+    assert dumps(locked(bench, spec("beta"))) == dumps(locked(bench, spec("beta"), PROVISION_INDEX_PYPI=elsewhere))
+
+
+def test_one_version_for_all_platforms_and_files_for_each(bench: Bench, tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    tags = (f"{TAG}-{TAG}-manylinux_2_17_x86_64", f"{TAG}-{TAG}-manylinux_2_34_x86_64", f"{TAG}-{TAG}-musllinux_1_2_x86_64", f"{TAG}-{TAG}-macosx_11_0_arm64", "cp38-cp38-win_amd64")
+    make_index(tmp_path / "index", tuple(make_wheel(wheels, "native", "1.0", tag=tag) for tag in tags))
+    lock = locked(bench, spec("native", platforms=PLATFORMS))
+    (package,) = lock.packages
+    assert [file.name.split("-", 4)[-1] for file in package.files] == ["macosx_11_0_arm64.whl", "manylinux_2_17_x86_64.whl", "manylinux_2_34_x86_64.whl"]
+    linux, mac = lock.environments
+    assert (linux.platform, linux.glibc) == ("linux-x86_64", "2.17")
+    assert (mac.platform, mac.glibc) == ("macos-arm64", None)
+
+
+def test_a_dependency_of_one_platform_is_locked_there_only(bench: Bench, tmp_path: Path) -> None:
+    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "forked", "1.0", requires=("alpha; sys_platform == 'darwin'",)),))
+    lock = locked(bench, spec("forked", platforms=PLATFORMS))
+    held = {environment.platform: sorted(lock.versions(environment)) for environment in lock.environments}
+    assert held == {"linux-x86_64": ["forked"], "macos-arm64": ["alpha", "forked"]}
+    assert lock.environments[0].digest != lock.environments[1].digest
+
+
+def test_no_wheel_for_a_platform_is_said(bench: Bench, tmp_path: Path) -> None:
+    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "linuxonly", "1.0", tag=f"{TAG}-{TAG}-manylinux_2_17_x86_64"),))
+    with pytest.raises(LockError) as caught:
+        locked(bench, spec("linuxonly", platforms=PLATFORMS))
+    assert "linuxonly" in caught.value.why
+
+
+def test_a_python_that_is_not_here_is_locked_for_by_another(bench: Bench, tmp_path: Path) -> None:
+    wanted = spec("alpha", "native").model_copy(update={"python": "3.98"})
+    wheels = tmp_path / "wheels"
+    make_index(tmp_path / "index", (make_wheel(wheels, "native", "1.0", tag="cp398-cp398-manylinux_2_17_x86_64"),))
+
+    class Elsewhere(Machine):
+        """A machine where uv could fetch that Python."""
+
+        def interpreters(self, minor: str):  # noqa: ANN202
+            from provision.effects import Interpreters
+
+            return Interpreters(minor, None, (), fetchable=True)
+
+    lock = resolve(wanted, load(), Elsewhere(bench.environment()), lambda _: None)
+    assert {package.name: package.files[0].name for package in lock.packages}["native"] == "native-1.0-cp398-cp398-manylinux_2_17_x86_64.whl"
+
+
+def test_a_package_is_bound_to_its_index(bench: Bench, tmp_path: Path) -> None:
+    private = make_index(tmp_path / "private", (make_wheel(tmp_path / "p", "alpha", "0.5"),))
+    wanted = spec({"name": "alpha", "index": "private"}, "beta", indexes={"private": {"url": private}})
+    lock = locked(bench, wanted)
+    found = {package.name: (package.version, package.index) for package in lock.packages}
+    assert found["alpha"] == ("0.5", "private")
+    assert found["beta"] == ("1.0", "pypi")
+    assert lock.indexes == {"private": private}
+
+
+def torch_rig(tmp_path: Path, bench: Bench) -> str:
+    """On the default index torch 2.13.0 with CUDA packages, as for Linux on the public one; on the returned index torch 2.13.0+cpu."""
+    wheels, linux = tmp_path / "wheels", f"{TAG}-{TAG}-manylinux_2_28_x86_64"
+    mac = make_wheel(wheels, "torch", "2.13.0", tag=f"{TAG}-{TAG}-macosx_14_0_arm64")
+    cuda = make_wheel(wheels, "torch", "2.13.0", tag=linux, requires=("nvidia-cublas-cu12; sys_platform == 'linux'",))
+    blas = make_wheel(wheels, "nvidia-cublas-cu12", "12.8", tag="py3-none-manylinux_2_27_x86_64")
+    trainer = make_wheel(wheels, "trainer", "1.0", requires=("torch>=2",))
+    make_index(tmp_path / "index", (mac, cuda, blas, trainer))
+    return make_index(tmp_path / "cpu", (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=linux),))
+
+
+def test_cpu_torch_comes_from_its_own_index_and_brings_no_cuda(bench: Bench, tmp_path: Path) -> None:
+    cpu = torch_rig(tmp_path, bench)
+    lock = locked(bench, spec("torch==2.13.*", platforms=PLATFORMS), PROVISION_INDEX_PYTORCH_CPU=cpu)
+    torches = {package.environments: (package.version, package.index) for package in lock.packages}
+    assert torches == {("linux-x86_64-cpu",): ("2.13.0+cpu", "pytorch-cpu"), ("macos-arm64-cpu",): ("2.13.0", "pypi")}
+    assert lock.indexes == {"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}
+
+
+def test_torch_that_another_package_brings_is_held_to_the_flavour_too(bench: Bench, tmp_path: Path) -> None:
+    cpu = torch_rig(tmp_path, bench)
+    lock = locked(bench, spec("trainer"), PROVISION_INDEX_PYTORCH_CPU=cpu)
+    assert {package.name: package.version for package in lock.packages} == {"torch": "2.13.0+cpu", "trainer": "1.0"}
+
+
+def test_cuda_packages_in_a_cpu_lock_are_refused_with_their_path(bench: Bench, tmp_path: Path) -> None:
+    cpu = torch_rig(tmp_path, bench)
+    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "sneaky", "1.0", requires=("nvidia-cublas-cu12",)),))
+    with pytest.raises(LockError) as caught:
+        locked(bench, spec("torch", "sneaky"), PROVISION_INDEX_PYTORCH_CPU=cpu)
+    assert "nvidia-cublas-cu12" in caught.value.what
+    assert "nvidia-cublas-cu12 <- sneaky" in caught.value.why
+
+
+def test_a_cuda_flavour_is_locked_from_its_index(bench: Bench, tmp_path: Path) -> None:
+    wheels, linux = tmp_path / "wheels", f"{TAG}-{TAG}-manylinux_2_28_x86_64"
+    torch_rig(tmp_path, bench)
+    cu128 = make_index(tmp_path / "cu128", (make_wheel(wheels, "torch", "2.13.0+cu128", tag=linux, requires=("nvidia-cublas-cu12",)),))
+    lock = locked(bench, spec("torch", gpu="L4", cuda="12.8"), PROVISION_INDEX_PYTORCH_CU128=cu128)
+    assert {package.name: package.version for package in lock.packages} == {"torch": "2.13.0+cu128", "nvidia-cublas-cu12": "12.8"}
+    assert lock.environments[0].flavour == "cu128"
+    assert lock.environments[0].because == "cu128: the spec says cuda: 12.8"
+
+
+def test_what_decides_packages_makes_a_lock_stale_and_nothing_else(bench: Bench) -> None:
+    lock = locked(bench, spec("alpha"))
+    assert differences(spec("alpha", env={"A": "b"}, paths={"out": "/tmp/x"}, requires={"ram": "1GiB"}), lock) == ()
+    assert differences(spec("alpha", "beta>=1"), lock) == ("packages: + beta>=1",)
+    assert differences(spec("alpha==1.0"), lock) == ("packages: + alpha==1.0", "packages: - alpha")
+    assert differences(spec("alpha", exclude_newer="2026-01-01"), lock) == ("exclude_newer: None -> 2026-01-01",)
+    assert differences(spec("alpha", platforms=PLATFORMS), lock) == ("platforms: + macos-arm64",)
+    assert differences(spec("alpha", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}), lock)[0].startswith("targets.here: ")
+
+
+def test_exclude_newer_hides_later_uploads(bench: Bench) -> None:
+    # Files of this index carry no upload time, and uv then refuses them rather than guess.
+    with pytest.raises(LockError):
+        locked(bench, spec("alpha", exclude_newer="2020-01-01"))
