@@ -43,7 +43,7 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def hf_python(quickstart: Path) -> Path:
+def hf_python(request: pytest.FixtureRequest) -> str:
     """The interpreter of an environment with torch, transformers, accelerate and datasets: PROVISION_TEST_HF_PYTHON, or the quickstart's."""
     given = os.environ.get("PROVISION_TEST_HF_PYTHON")
-    return Path(given) if given else quickstart / ".provision/envs/quickstart-here/bin/python"
+    return given or str(request.getfixturevalue("quickstart") / ".provision/envs/quickstart-here/bin/python")

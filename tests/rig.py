@@ -106,7 +106,8 @@ class Bench:
 
     def run(self, *words: str, timeout: float = 120, **changes: str) -> subprocess.CompletedProcess[str]:
         """Run `provision WORDS` without a terminal and return how it ended."""
-        return subprocess.run(self.argv(*words), cwd=self.folder, env=self.environment(**changes), capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        environment = self.environment(**changes)
+        return subprocess.run(self.argv(*words), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
     def start(self, *words: str, **changes: str) -> subprocess.Popen[str]:
         """Start `provision WORDS` in a session of its own and return the process."""

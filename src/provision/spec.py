@@ -79,7 +79,7 @@ class Gpu(_Short):
     """The accelerator: `L4`, `A100-80GB:2`, `none` for CPU, `mps` for Apple silicon, or {type, count}."""
 
     type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
-    """Name of the card as in `provision facts`, `none`, or `mps`."""
+    """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple silicon."""
     count: int = Field(default=1, ge=0, le=16)
     """How many cards one machine carries."""
 

@@ -98,12 +98,3 @@ def pythons() -> list[str]:
     if not working:
         pytest.skip("no further Python was found; name them in PROVISION_TEST_PYTHONS")
     return working
-
-
-@pytest.fixture(scope="session")
-def hf_python() -> str:
-    """The interpreter of an environment with torch, transformers, accelerate and safetensors."""
-    path = os.environ.get("PROVISION_TEST_HF_PYTHON")
-    if not path:
-        pytest.skip("PROVISION_TEST_HF_PYTHON names no interpreter of a Hugging Face environment")
-    return path

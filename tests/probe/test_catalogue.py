@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from provision.probe.catalogue import CHECKS, READINGS, STAGES, asked, class_of, processes, readings
+from provision.probe.catalogue import CHECKS, STAGES, asked, processes
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import JUDGES
 from provision.probe.observing import observers_of
+from provision.probe.readings import READINGS, class_of, readings
 from provision.probe.values import ReadingClass
 
 
@@ -70,6 +71,13 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["imports"],
         ["resume"],
     ]
+
+
+def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[..., dict[str, Any]]) -> None:
+    inventory = {one.id for one in asked(parse_expectations(document(tier="inventory")))}
+    assert {"H01", "P02", "Y01"} <= inventory
+    assert not inventory & {"T01", "L01", "R05", "P06:torch"}
+    assert asked(parse_expectations(document(tier="deep"))) == asked(parse_expectations(document(tier="quick")))
 
 
 def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:

@@ -58,10 +58,10 @@ def test_limits_of_control_groups(tmp_path: Path, files: dict[str, str], memory:
 def test_a_host_is_read_from_its_files(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     root = put(
         tmp_path,
-        etc__os_release="",
         proc__meminfo="MemTotal:       1048576 kB\nMemFree: 1 kB\n",
         proc__cpuinfo="processor: 0\nmodel name\t: Made up CPU\nflags\t\t: fpu avx2 fma\n\nprocessor: 1\n",
     )
+    (root / "etc").mkdir()
     (root / "etc" / "os-release").write_text('ID=debian\nVERSION_ID="12.4"\n', encoding="utf-8")
     bench = Bench(parse_expectations(document()), tmp_path, root=root)
     system, memory, cpu = (OBSERVERS[name](bench) for name in ("H01", "H05", "H04"))

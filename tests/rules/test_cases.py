@@ -6,12 +6,12 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.rules.conftest import Ask
 
 from provision.diagnostics import Applicability, Place, Severity
 from provision.facts import Facts
 from provision.rules import Resolved, judge
 from provision.spec import Spec
+from tests.rules.conftest import Ask
 
 HEAD = 'gpu: none\npython: "3.11"\n'
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.rules.conftest import Ask
 
 from provision.diagnostics import Diagnostic, Place, Route, Severity
 from provision.facts import Facts, load
 from provision.rules import RULES, Case, Resolved, judge
 from provision.spec import Spec
+from tests.rules.conftest import Ask
 
 PLAIN = 'gpu: none\npython: "3.11"\npackages: [sklearn, numpy, numpy]\n'
 FACTS = load()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.rules.conftest import Ask
 
 from provision.diagnostics import Applicability, Severity
 from provision.rules import RULES, Example, Rule
+from tests.rules.conftest import Ask
 
 BAD = [pytest.param(rule, example, id=f"{rule.id}-{number}") for rule in RULES for number, example in enumerate(rule.bad)]
 GOOD = [pytest.param(rule, example, id=f"{rule.id}-{number}") for rule in RULES for number, example in enumerate(rule.good)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.views.builders import Draft, agree, draft, stretch
 
 from provision.diagnostics import Applicability, At, Diagnostic, Fix, Insert, Place, Position, Related, Replace, Severity, Span
 from provision.views.ink import cells
 from provision.views.text import concise, findings, fixable, footer
+from tests.views.builders import Draft, agree, draft, stretch
 
 RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 OURS = re.compile(r"\x1b\[[0-9;]*m")

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import require
-from tests.views.builders import check, failed, hostile, sample, stage, threshold, verified
 
 from provision.assets import asset
 from provision.views.html import report
+from tests.support import require
+from tests.views.builders import check, failed, hostile, sample, stage, threshold, verified
 
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 QUIET = (

@@ -6,10 +6,9 @@ import json
 import subprocess
 import sys
 
-from tests.views.builders import Draft, draft, stretch
-
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Related, Replace, Severity
 from provision.views.json import findings, joined
+from tests.views.builders import Draft, draft, stretch
 
 FILES = {"a.yaml": 'name: "漢😀"\r\npython: 3.10\n', "b.yaml": "driver: 535\n"}
 

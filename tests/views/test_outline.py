@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.views.builders import check, sample, threshold, verified
 
 from provision.views.outline import Line, Measure, outline
 from provision.views.words import amount, figure, seconds, short, words
+from tests.views.builders import check, sample, threshold, verified
 
 
 def only(**more: Any) -> Line:

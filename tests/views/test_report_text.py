@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
 
 from provision.views.ink import cells
 from provision.views.text import report
+from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
 
 PATH = ".provision/reports/here/report.json"
 OURS = re.compile(r"\x1b\[[0-9;]*m")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
         if not proposed.changes and not line:
             return
         if as_text:
-            terminal.note(plan_view.text(proposed, line, color=False).rstrip("\n"))
+            terminal.beside(plan_view.text(proposed, line, terminal.colored(sys.stderr)))
         terminal.agree("Make it so?", yes=options["yes"], doing="apply")
 
     with terminal.progress(ask=agree) as (tell, asked):
@@ -133,7 +134,7 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
 
     def agree(actions: tuple[Action, ...]) -> None:
         if form == "text":
-            terminal.note(plan_view.actions(actions, color=False).rstrip("\n"))
+            terminal.beside(plan_view.actions(actions, terminal.colored(sys.stderr)))
         terminal.agree("Remove it?", yes=yes, doing="destroy")
 
     done = remove(path, targets, Machine(), agree, terminal.note, everything=everything, lock_wait_s=wait)
@@ -146,7 +147,7 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
 
 def _warn(loaded: Loaded, diagnostics: tuple[Diagnostic, ...]) -> None:
     if diagnostics:
-        terminal.note(text.findings(diagnostics, loaded.source, color=False, width=terminal.width()).rstrip("\n"))
+        terminal.beside(text.findings(diagnostics, loaded.source, terminal.colored(sys.stderr), terminal.width()))
 
 
 def _lock_line(loaded: Loaded, locked: Locked) -> str:

@@ -42,6 +42,11 @@ def note(text: str) -> None:
     sys.stderr.write(safe(text) + "\n")
 
 
+def beside(text: str) -> None:
+    """Write a view's text, which is harmless already and may hold our colours, to standard error."""
+    sys.stderr.write(text if text.endswith("\n") else text + "\n")
+
+
 def show_error(error: ProvisionError) -> None:
     """Write an error to standard error: findings as frames, anything else as what, why and the way out."""
     from provision.commands.loading import Findings

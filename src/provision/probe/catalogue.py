@@ -1,4 +1,4 @@
-"""All stages, checks and readings of a verification, as data; a check is added here, in its stage's OBSERVERS and in JUDGES."""
+"""All stages and checks of a verification, as data; a check is added here, in its stage's OBSERVERS and in JUDGES."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .expectations import Expectations
-from .values import Asked, Check, Need, Reading, ReadingClass, Seen, Threshold, Tier
+from .values import Asked, Check, Need, Threshold, Tier
 
 GIB = 1024**3
 
@@ -175,89 +175,14 @@ CHECKS: tuple[Check, ...] = (
     ),
 )
 
-_C = ReadingClass
-READINGS: tuple[tuple[str, ReadingClass], ...] = (
-    ("os.id", _C.IDENTITY),
-    ("os.version", _C.IDENTITY),
-    ("host.glibc", _C.IDENTITY),
-    ("host.platform", _C.IDENTITY),
-    ("host.kernel", _C.CONTEXT),
-    ("host.cpus", _C.CONTEXT),
-    ("host.cpu_affinity", _C.CONTEXT),
-    ("host.cpu_quota", _C.CONTEXT),
-    ("host.cpu_model", _C.CONTEXT),
-    ("host.cpu_flags", _C.CONTEXT),
-    ("host.ram_bytes", _C.CONTEXT),
-    ("host.cgroup_ram_bytes", _C.CONTEXT),
-    ("host.shm_bytes", _C.CONTEXT),
-    ("host.nofile", _C.CONTEXT),
-    ("disk.*", _C.NOISE),
-    ("path.*", _C.CONTEXT),
-    ("locale.encoding", _C.CONTEXT),
-    ("user.home_writable", _C.CONTEXT),
-    ("user.is_root", _C.CONTEXT),
-    ("user.umask", _C.CONTEXT),
-    ("env.*", _C.CONTEXT),
-    ("declared_env.*", _C.CONTEXT),
-    ("secret.*", _C.CONTEXT),
-    ("python.minor", _C.IDENTITY),
-    ("python.version", _C.IDENTITY_WEAK),
-    ("python.implementation", _C.IDENTITY),
-    ("python.prefix_matches", _C.CONTEXT),
-    ("packages.digest", _C.IDENTITY),
-    ("packages.count", _C.CONTEXT),
-    ("packages.unlocked", _C.CONTEXT),
-    ("packages.duplicates", _C.CONTEXT),
-    ("packages.elsewhere", _C.CONTEXT),
-    ("packages.shadowed", _C.CONTEXT),
-    ("packages.unmet", _C.CONTEXT),
-    ("packages.unread", _C.CONTEXT),
-    ("package.*", _C.IDENTITY),
-    ("torch.version", _C.IDENTITY),
-    ("torch.cuda", _C.IDENTITY),
-    ("torch.git", _C.IDENTITY_WEAK),
-    ("torch.cpu_capability", _C.CONTEXT),
-    ("torch.arch_list", _C.CONTEXT),
-    ("gpu.available", _C.CONTEXT),
-    ("gpu.count", _C.IDENTITY),
-    ("gpu.name", _C.IDENTITY),
-    ("gpu.compute_capability", _C.IDENTITY),
-    ("gpu.vram_bytes", _C.CONTEXT),
-    ("driver.major", _C.IDENTITY),
-    ("driver.version", _C.IDENTITY_WEAK),
-    ("numerics.device", _C.CONTEXT),
-    ("numerics.fp32_error", _C.MEASUREMENT),
-    ("numerics.bf16_error", _C.MEASUREMENT),
-    ("numerics.*", _C.CONTEXT),
-    ("loaders.*", _C.CONTEXT),
-    ("train.loss_first", _C.MEASUREMENT),
-    ("train.loss_last", _C.MEASUREMENT),
-    ("train.weights_sha", _C.EXACT),
-    ("train.repeat_sha", _C.EXACT),
-    ("resume.weights_sha", _C.EXACT),
-    ("train.*", _C.CONTEXT),
-    ("train.run_s", _C.NOISE),
-    ("resume.run_s", _C.NOISE),
-)
-"""What is published of all that observers note, and what a difference in it means; the longest matching pattern counts, the rest stays unpublished."""
-
-
-def class_of(key: str) -> ReadingClass | None:
-    """The class of a reading, or None for what observers note for the judges alone (keys that start with "_")."""
-    fitting = [(len(pattern), kind) for pattern, kind in READINGS if key == pattern or (pattern.endswith(".*") and key.startswith(pattern[:-1]))]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting and not key.startswith("_") else None
-
-
-def readings(seen: Seen) -> list[Reading]:
-    """The published readings, sorted by key."""
-    found = ((key, class_of(key)) for key in sorted(seen))
-    return [Reading(key, seen[key], kind) for key, kind in found if kind is not None]
-
 
 def asked(expected: Expectations, only: frozenset[str] = frozenset()) -> tuple[Asked, ...]:
-    """The checks of this verification in catalogue order. `only` names ids to keep; what they come after is kept with them."""
+    """The checks of this verification's tier in catalogue order. `only` names ids to keep; what they come after is kept with them."""
     kept = _closure(only)
-    return tuple(one for check in CHECKS if not only or check.id in kept for one in _instances(check, expected) if not _left_out(one, only))
+    tiers = tuple(Tier)
+    affordable = tiers[: tiers.index(expected.tier) + 1]
+    chosen = [check for check in CHECKS if check.tier in affordable and (not only or check.id in kept)]
+    return tuple(one for check in chosen for one in _instances(check, expected) if not _left_out(one, only))
 
 
 def known_ids(expected: Expectations) -> frozenset[str]:

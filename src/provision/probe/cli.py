@@ -82,8 +82,9 @@ def _verify(asked: argparse.Namespace) -> int:
 
 
 def _stage(asked: argparse.Namespace) -> int:
-    from .stage import run_stage, send_output_to
+    from .stage import die_with_parent, run_stage, send_output_to
 
+    die_with_parent()
     if len(asked.out) != len(asked.names):
         raise ProbeError(f"{len(asked.names)} stages need as many --out, {len(asked.out)} given")
     expected = load_expectations(asked.expectations)

@@ -81,9 +81,7 @@ class Expectations:
             return "torch" in self.packages
         if need is Need.GPU:
             return self.gpu_type is not None
-        if need is Need.TRAINING:
-            return self.proof is not Proof.IMPORTS
-        return self.proof is Proof.HF_TRAINER
+        return self.proof is not Proof.IMPORTS
 
     def declares(self, route: str) -> bool:
         """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths", "glibc_min")."""

@@ -8,13 +8,13 @@ from datetime import datetime, timezone
 from typing import Any
 
 from .canonical import digest
-from .catalogue import readings
 from .expectations import Expectations
 from .judging.packages import differences
 from .package import own_digest
+from .readings import readings
 from .redact import Redactor
 from .supervise import StageRun
-from .values import Asked, Judgement, Proof, Reading, ReadingClass, Result, Seen, Status
+from .values import Asked, Judgement, Proof, Reading, ReadingClass, Result, Seen, Status, Tier
 
 SCHEMA = "provision.report/1"
 _MOST_DIFFERENCES = 100
@@ -81,7 +81,7 @@ def _verdict(expected: Expectations, judged: Sequence[Judged], partial: bool, re
 
 
 def _sentence(result: Result, expected: Expectations, judged: Sequence[Judged], first: Judged | None, partial: bool) -> str:
-    proof = _PROOFS[expected.proof]
+    proof = "nothing was imported or run (tier: inventory)" if expected.tier is Tier.INVENTORY else _PROOFS[expected.proof]
     count = sum(one.judgement.status is Status.PASS for one in judged)
     if result is Result.VERIFIED:
         return f"This is the declared environment: {count} checks pass; {proof}."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -21,6 +23,8 @@ from .redact import Redactor
 from .values import Asked
 
 _LONGEST_TEXT = 1500
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 
 
 @dataclass(slots=True)
@@ -66,6 +70,12 @@ def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: P
     fragment.cpu_s, fragment.ended = ended - began, True
     fragment.save(fragment_path)
     return fragment
+
+
+def die_with_parent() -> None:
+    """Let the kernel end this process when the probe itself is killed; only Linux has that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def send_output_to(log: Path) -> None:

@@ -64,12 +64,14 @@ class _Ending:
 class Process:
     """A process that runs several stages one after the other; `watch` is told of each stage as it starts and ends.
 
-    The process leads a group of its own, which is killed when a stage runs out of time, when the process ended, and when we are
-    interrupted. A stage has started when its fragment exists.
+    `deadline` is the moment (monotonic clock) at which the whole verification ends. The process leads a group of its own, which is
+    killed when a stage runs out of time, when the process ended, and when we are interrupted. A stage has started when its fragment
+    exists.
     """
 
-    def __init__(self, legs: Sequence[Leg], redactor: Redactor, started: Callable[[str], None], ended: Callable[[StageRun], None]) -> None:
+    def __init__(self, legs: Sequence[Leg], deadline: float, redactor: Redactor, started: Callable[[str], None], ended: Callable[[StageRun], None]) -> None:
         self._legs = legs
+        self._deadline = deadline
         self._redactor = redactor
         self._started, self._ended = started, ended
         self._runs: list[StageRun] = []
@@ -98,7 +100,7 @@ class Process:
                 return ending
             if self._next_has_begun():
                 self._leg_is_over()
-            elif time.monotonic() - self._leg_began > self._leg.timeout_s and not self._timed_out:
+            elif time.monotonic() > min(self._leg_began + self._leg.timeout_s, self._deadline) and not self._timed_out:
                 self._timed_out = True
                 _kill_group(process)
             time.sleep(_PAUSE_S)

@@ -64,7 +64,6 @@ class Need(str, Enum):
     TORCH = "torch"
     GPU = "gpu"
     TRAINING = "training"
-    TRAINER = "trainer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class _Verification:
                 self.gathered.absent.update(dict.fromkeys(late, f"not observed: the time limit of {self.expected.timeout_s:g} s was used up"))
                 return
             legs = [self._leg(stage) for stage in left]
-            process = Process(legs, self.redactor, self._say_started, self._gather)
+            process = Process(legs, self.deadline, self.redactor, self._say_started, self._gather)
             runs = process.run(self._command(left, legs), self._environment(left[0]))
             left = left[len(runs) :]
 
@@ -82,8 +82,7 @@ class _Verification:
         return [one for one in ours if not _blocked(one, ours, self.gathered)]
 
     def _leg(self, stage: Stage) -> Leg:
-        left_s = self.deadline - time.monotonic()
-        return Leg(stage.name, min(stage.timeout_s, left_s), self.scratch / f"{stage.name}.json", self.scratch / f"{stage.name}.log")
+        return Leg(stage.name, stage.timeout_s, self.scratch / f"{stage.name}.json", self.scratch / f"{stage.name}.log")
 
     def _command(self, stages: Sequence[Stage], legs: Sequence[Leg]) -> list[str]:
         command = [sys.executable, "-u", *_probe_command(), "stage", *(stage.name for stage in stages)]

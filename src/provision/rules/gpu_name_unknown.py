@@ -11,7 +11,8 @@ pen looks the same as a new card.
 
 ## How to fix
 
-Correct the name; `provision facts` lists the known ones. A card that exists but is not listed can be used: the device will show what it does.
+Correct the name; an editor that reads `provision schema` offers the known ones.
+A card that exists but is not listed can be used: the device will show what it does.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             f"the facts know no accelerator {gpu.type}" + (f"; the nearest is {meant}" if meant else ""),
             where,
             why="Its compute capability and memory are not known, so no rule can tell what runs on it.",
-            way_out=f"write {meant}, if that is meant" if meant else "check the name; `provision facts` lists the known ones",
+            way_out=f"write {meant}, if that is meant" if meant else "check the name; `provision schema` lists the known ones",
             fix=_fix(case, where, gpu, meant),
         )
 

@@ -229,8 +229,8 @@ def _unavailable(spec: Spec, target: str) -> Iterator[Refusal]:
     if spec.verify.tier in ("deep", "burn"):
         yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {later}", "use tier: quick")
     for field in ("vram", "driver", "compute_capability"):
-        if getattr(spec.requires, field) is not None:
-            yield Refusal(("requires", field), f"checking {field} on the device: {later}", "remove it")
+        if getattr(spec.requires, field) is not None and (spec.gpu.none or spec.gpu.type == "mps"):
+            yield Refusal(("requires", field), f"gpu: {spec.gpu} has no {field} that could be checked", "remove it, or name the card under `gpu`")
     defaults = type(spec.training)()
     for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
         if getattr(spec.training, field) != getattr(defaults, field):

@@ -29,7 +29,7 @@ def sources(pip: PipConfiguration, environment: Mapping[str, str], indexes: tupl
     all that is wanted of it; pip's index-url takes the place of the default index. pip's extra-index-url is not passed on: there, any index could shadow
     any package.
     """
-    folders = tuple(path for link in pip.find_links if (path := _folder(link)))
+    folders = tuple(path for link in pip.find_links if (path := _folder(link, environment)))
     wheels = tuple(wheel for folder in folders for wheel in sorted(folder.glob("*.whl")))
     named = tuple(_located(index, environment, wheels, minor) for index in indexes)
     notes = tuple(_notes(pip, named))
@@ -60,7 +60,8 @@ def _fits(wheel: Path, flavour: str, minor: str) -> bool:
     except InvalidWheelFilename:
         return False
     interpreter = "cp" + minor.replace(".", "")
-    return version.local == flavour and any(tag.interpreter in (interpreter, "py3") for tag in tags)
+    accepted = {(interpreter, interpreter), (interpreter, "abi3"), (interpreter, "none"), ("py3", "none")}  # not cp313t: that is another interpreter's
+    return version.local == flavour and any((tag.interpreter, tag.abi) in accepted for tag in tags)
 
 
 def _is_for(wheel: Path, package: str, platform: str) -> bool:
@@ -69,8 +70,10 @@ def _is_for(wheel: Path, package: str, platform: str) -> bool:
     return name == package and any(system in tag.platform and tag.platform.endswith(machines) for tag in tags)
 
 
-def _folder(link: str) -> Path | None:
-    path = Path(unquote(urlsplit(link).path)) if link.startswith("file://") else Path(link)
+def _folder(link: str, environment: Mapping[str, str]) -> Path | None:
+    path = Path(unquote(urlsplit(link).path)) if link.startswith("file:") else Path(link)
+    if link.startswith("~/"):
+        path = Path(environment.get("HOME") or Path.home()) / link[2:]
     return path if path.is_dir() else None
 
 

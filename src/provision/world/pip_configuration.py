@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_SECTIONS = ("global", "install", "download")
+_SECTIONS = ("global", "install")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,18 @@ class PipConfiguration:
     cert: str = ""
 
 
-def read_pip_configuration(environment: Mapping[str, str]) -> PipConfiguration:
-    """Read pip's configuration as pip does: global, user and site files, then PIP_CONFIG_FILE, then PIP_* variables; later ones win.
+def read_pip_configuration(environment: Mapping[str, str], prefixes: tuple[str, ...] = (sys.base_prefix, sys.prefix)) -> PipConfiguration:
+    """Read the configuration that `pip install` reads: global, user and site files (in `prefixes`), then PIP_CONFIG_FILE, then PIP_* variables.
 
-    Source: pip's documentation, "Configuration"; PIP_CONFIG_FILE=/dev/null (os.devnull) switches files off. Unreadable files count as absent, as in pip.
+    Later files win, [install] wins over [global], and variables over both. Source: pip's documentation, "Configuration", and pip's own answer, with which a
+    test compares: PIP_CONFIG_FILE=/dev/null (os.devnull) switches files off, and naming a file that exists switches the user's own off. Unreadable files
+    count as absent.
     """
-    options: dict[str, str] = {}
-    for path in _files(environment):
-        options.update(_options(path))
+    sections: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
+    for path in _files(environment, prefixes):
+        for name, options in _options(path).items():
+            sections[name] |= options
+    options = {key: value for name in _SECTIONS for key, value in sections[name].items() if value.strip()}
     for name in ("index_url", "extra_index_url", "find_links", "proxy", "cert"):
         if value := environment.get(f"PIP_{name.upper()}"):
             options[name.replace("_", "-")] = value
@@ -43,7 +47,7 @@ def read_pip_configuration(environment: Mapping[str, str]) -> PipConfiguration:
     )
 
 
-def _files(environment: Mapping[str, str]) -> tuple[Path, ...]:
+def _files(environment: Mapping[str, str], prefixes: tuple[str, ...]) -> tuple[Path, ...]:
     chosen = environment.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:
         return ()
@@ -51,16 +55,22 @@ def _files(environment: Mapping[str, str]) -> tuple[Path, ...]:
     user = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     if sys.platform == "darwin" and (home / "Library/Application Support/pip").is_dir():
         user = home / "Library/Application Support"
-    folders = [Path(folder) for folder in reversed(environment.get("XDG_CONFIG_DIRS", "/etc/xdg").split(os.pathsep)) if folder]
-    common = [folder / "pip/pip.conf" for folder in folders] + [Path("/etc/pip.conf")]
-    own = [home / ".pip/pip.conf", user / "pip/pip.conf"]
-    return (*common, *own, Path(sys.base_prefix) / "pip.conf", *([Path(chosen)] if chosen else []))
+    own = [] if chosen and Path(chosen).exists() else [home / ".pip/pip.conf", user / "pip/pip.conf"]
+    site = [Path(prefix) / "pip.conf" for prefix in prefixes]
+    return (*_global_files(environment), *own, *site, *([Path(chosen)] if chosen else []))
 
 
-def _options(path: Path) -> dict[str, str]:
+def _global_files(environment: Mapping[str, str]) -> list[Path]:
+    if sys.platform == "darwin":
+        return [Path("/Library/Application Support/pip/pip.conf")]
+    folders = (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    return [*(Path(folder) / "pip/pip.conf" for folder in folders if folder), Path("/etc/pip.conf")]
+
+
+def _options(path: Path) -> dict[str, dict[str, str]]:
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, encoding="utf-8")
     except (OSError, configparser.Error, UnicodeDecodeError):
         return {}
-    return {key.replace("_", "-"): value for section in _SECTIONS if parser.has_section(section) for key, value in parser.items(section)}
+    return {name: {key.replace("_", "-"): value for key, value in parser.items(name)} for name in _SECTIONS if parser.has_section(name)}

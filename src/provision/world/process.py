@@ -16,6 +16,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec nothing may take a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,18 @@ def stream(argv: list[str], environment: Mapping[str, str], line: Callable[[str]
 
 
 def foreground(argv: list[str], environment: Mapping[str, str]) -> int:
-    """Run a program with our terminal and return its exit code, 128 + n when signal n ended it. Ctrl-C is the program's to answer."""
+    """Run a program with our terminal and return its exit code, 128 + n when signal n ended it.
+
+    Ctrl-C is the program's to answer; when we are told to end, it is ended first.
+    """
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         child = subprocess.Popen(argv, env=dict(environment), preexec_fn=_restore_interrupt)  # noqa: PLW1509 - only signal() runs there
-        code = child.wait()
+        try:
+            code = child.wait()
+        except BaseException:
+            _end_one(child)
+            raise
     finally:
         signal.signal(signal.SIGINT, previous)
     return 128 - code if code < 0 else code
@@ -91,18 +99,28 @@ def _follow(child: subprocess.Popen[str], line: Callable[[str], None], timeout_s
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    """End a child and all of its group: a grandchild that does not heed SIGTERM would keep our pipe open, and work on."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_GRACE_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _end_one(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
     try:
         child.wait(_GRACE_S)
     except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+        child.kill()
         child.wait()
 
 
 def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _restore_interrupt() -> None:

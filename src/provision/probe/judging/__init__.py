@@ -59,7 +59,6 @@ def _why_not(one: Asked, expected: Expectations) -> str:
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
         Need.TRAINING: f"no training runs here (framework {expected.training.framework})",
-        Need.TRAINER: "transformers is not among the locked packages",
     }
     return next(reasons[need] for need in one.check.needs if not expected.meets(need))
 

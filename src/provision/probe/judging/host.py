@@ -44,7 +44,7 @@ def _libc(case: Case) -> Judgement:
 def _cpu(case: Case) -> Judgement:
     cpus, workers = case.seen["host.cpus"], case.expected.training.dataloader_workers
     if workers <= cpus:
-        return ok(f"{cpus:g} CPUs for {workers} DataLoader workers", workers, cpus)
+        return ok(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
     quota = case.seen.get("host.cpu_quota")
     return bad(
         f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",

@@ -1,0 +1,231 @@
+"""What every kind of target must keep: looking changes nothing, a second plan is empty, and no field of the spec is ignored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.effects import CreateVenv, Index, InstallPackages, Interpreter, Interpreters, MakeFolder, PointLink, RemoveTree, Sources, WriteFile
+from provision.errors import WorldError
+from provision.lock import Environment, File, Lock, Package, asked_of, unavailable
+from provision.lock.model import environment_digest, sealed
+from provision.plan import Verb
+from provision.spec import Spec
+from provision.state import Ledger, empty
+from provision.targets import TARGETS, Place
+from provision.verification import expectations_of
+
+FOLDER = Path("/project/.provision")
+PLAIN: dict[str, Any] = {"gpu": "none", "python": "3.11", "packages": ["alpha", "ipykernel", "transformers"]}
+
+
+@dataclass
+class Dictionary:
+    """A World that is a dictionary: files by path; knows one Python and no Debian package."""
+
+    files: dict[Path, str] = field(default_factory=dict)
+    links: dict[Path, str] = field(default_factory=dict)
+    python: str | None = "3.11.7"
+    calls: list[str] = field(default_factory=list)
+
+    def environment(self) -> Mapping[str, str]:
+        return {"HOME": "/home/someone", "PATH": "/usr/bin"}
+
+    def read(self, path: Path, limit: int) -> bytes:
+        found = self._at(path)
+        if found is None:
+            raise WorldError(f"cannot read {path}")
+        return found.encode()[:limit]
+
+    def exists(self, path: Path) -> bool:
+        real = self._real(path)
+        return any(name == real or real in name.parents for name in self.files)
+
+    def entries(self, path: Path) -> tuple[str, ...]:
+        real = self._real(path)
+        return tuple(sorted({name.relative_to(real).parts[0] for name in self.files if real in name.parents}))
+
+    def writable(self, path: Path) -> bool:
+        return True
+
+    def interpreters(self, minor: str) -> Interpreters:
+        own = Interpreter(self.python, Path("/usr/bin/python3.11")) if self.python else None
+        return Interpreters(minor, own, (own,) if own else (), fetchable=True)
+
+    def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
+        raise AssertionError("planning asks no index")
+
+    def platform(self) -> str:
+        return "linux-x86_64"
+
+    def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        return names
+
+    def perform(self, effect: object) -> None:
+        match effect:
+            case CreateVenv():
+                self.files[effect.path / "bin/python"] = ""
+            case InstallPackages():
+                for pin in effect.pins:
+                    self.files[effect.environment / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"] = ""
+            case WriteFile():
+                self.files[effect.path] = effect.content if isinstance(effect.content, str) else ""
+            case PointLink():
+                self.links[effect.path] = effect.target
+            case RemoveTree():
+                self.files = {name: text for name, text in self.files.items() if effect.path not in (name, *name.parents)}
+                self.links.pop(effect.path, None)
+            case MakeFolder():
+                pass
+
+    def _real(self, path: Path) -> Path:
+        for link, target in self.links.items():
+            if link in (path, *path.parents):
+                return link.parent / target / path.relative_to(link)
+        return path
+
+    def _at(self, path: Path) -> str | None:
+        return self.files.get(self._real(path))
+
+
+def place(kind: str = "local", version: str = "1.0", **fields: Any) -> Place:
+    document = {**PLAIN, "targets": {"here": {"kind": kind}}, **fields}
+    spec = Spec.model_validate(document)
+    files = {package.key: File(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
+    held = tuple(Package(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
+    environment = Environment("linux-x86_64", "linux-x86_64", None, "", None, environment_digest("3.11", "linux-x86_64", None, held))
+    lock = sealed(Lock(asked_of(spec), "3.11", (environment,), {"here": ("linux-x86_64",)}, {}, held))
+    return Place(spec.at("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
+
+
+@pytest.mark.parametrize("kind", sorted(TARGETS))
+def test_looking_and_planning_change_nothing(kind: str) -> None:
+    world = Dictionary()
+    target, there = TARGETS[kind], place(kind)
+    target.plan(there, target.look(there, Ledger(empty("l")), world))
+    assert (world.files, world.links) == ({}, {})
+
+
+@pytest.mark.parametrize("kind", sorted(TARGETS))
+def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
+    world, state = Dictionary(), empty("l")
+    target, there = TARGETS[kind], place(kind, targets={"here": {"kind": kind, "kernel": True}})
+    for action in target.plan(there, target.look(there, Ledger(state), world)):
+        assert action.verb is Verb.CREATE
+        for effect in action.effects:
+            world.perform(effect)
+        state = state.after(action)
+    again = target.plan(there, target.look(there, Ledger(state), world))
+    assert {action.verb for action in again} == {Verb.KEEP}
+    for action in target.destroy(there.address, FOLDER, Ledger(state)):
+        for effect in action.effects:
+            world.perform(effect)
+        state = state.after(action)
+    assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("kind", sorted(TARGETS))
+def test_every_action_says_why(kind: str) -> None:
+    target, there = TARGETS[kind], place(kind)
+    for world in (Dictionary(), Dictionary(python=None)):
+        assert all(action.because and action.title for action in target.plan(there, target.look(there, Ledger(empty("l")), world)))
+
+
+def test_a_missing_python_is_an_action_of_its_own() -> None:
+    target, there = TARGETS["local"], place()
+    first = target.plan(there, target.look(there, Ledger(empty("l")), Dictionary(python=None)))[0]
+    assert (first.part, first.title) == ("python", "python 3.11, by uv")
+
+
+# A value for every field of the language that differs from its default.
+OTHER: dict[str, Any] = {
+    "apiVersion": None,
+    "name": "other",
+    "extends": None,
+    "gpu": {"gpu": "L4", "cuda": "12.8"},
+    "cuda": "12.8",
+    "cuda_toolkit": "12.8",
+    "python": "3.12",
+    "packages": ["alpha==1.0", "ipykernel", "transformers"],
+    "conda_packages": ["ffmpeg"],
+    "indexes": {"private": {"url": "https://packages.example.com/simple"}},
+    "exclude_newer": "2026-11-01",
+    "platforms": ["linux-x86_64", "macos-arm64"],
+    "system_packages": ["git"],
+    "env": {"A": "b"},
+    "secrets": {"TOKEN": {"env": "TOKEN"}},
+    "paths": {"data": "/data"},
+    "requires": {"ram": "1GiB"},
+    "training": {"precision": "bf16"},
+    "cost": None,
+    "verify": {"timeout": "10m"},
+    "targets": {"here": {"kind": "local", "kernel": True}},
+}
+TRAINING: dict[str, Any] = {
+    "framework": "torch",
+    "precision": "bf16",
+    "model": {"parameters": "1B"},
+    "method": "lora",
+    "batch_size": 4,
+    "sequence_length": 8,
+    "optimizer": "sgd",
+    "gradient_checkpointing": True,
+    "torch_compile": True,
+    "strategy": "ddp",
+    "launcher": "torchrun",
+    "dataloader_workers": 2,
+    "arguments": {"warmup_steps": 3},
+}
+REQUIRES: dict[str, Any] = {"ram": "1GiB", "disk": "1GiB", "shm": "1GiB", "vram": "1GiB", "driver": ">=580", "compute_capability": ">=8.0"}
+PACKAGE: dict[str, Any] = {"version": ">=1", "extras": ["x"], "marker": "sys_platform == 'linux'", "index": "private", "build": True, "source": "conda"}
+LOCAL: dict[str, Any] = {"gpu": "L4", "cuda": "12.8", "paths": {"data": "/data"}, "requires": {"ram": "1GiB"}, "manager": "conda", "kernel": True}
+# A local machine costs nothing, so a bound on cost holds; the version of the language and extends are gone once the spec is read.
+WITHOUT_EFFECT = {"apiVersion", "extends", "cost"}
+
+
+def effect_of(document: dict[str, Any]) -> str:
+    """Everything that a local target makes of a spec: what is locked, promised, exported, planned, or refused."""
+    there = place(**document)
+    target = TARGETS["local"]
+    have = target.look(there, Ledger(empty("l")), Dictionary())
+    promised = expectations_of(there.spec, "here", there.lock, there.environment, Path("/env"))
+    actions = [(action.part, action.title, repr(action.effects)) for action in target.plan(there, have)]
+    seen = [asked_of(there.spec), promised, target.variables(there, {}, partial=True), actions, target.refusals(there, have), unavailable(there.spec)]
+    return json.dumps(seen, default=repr, sort_keys=True)
+
+
+@pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT))
+def test_no_field_of_the_spec_is_ignored(name: str) -> None:
+    assert name in OTHER, "a new field needs a value here that differs from its default"
+    change = OTHER[name] if name == "gpu" else {name: OTHER[name]}
+    assert effect_of(change) != effect_of({})
+
+
+@pytest.mark.parametrize("name", sorted(TRAINING))
+def test_no_field_of_training_is_ignored(name: str) -> None:
+    assert set(TRAINING) == set(type(Spec.model_validate(PLAIN).training).model_fields)
+    assert effect_of({"training": {name: TRAINING[name]}}) != effect_of({})
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRES))
+def test_no_field_of_requires_is_ignored(name: str) -> None:
+    assert set(REQUIRES) == set(type(Spec.model_validate(PLAIN).requires).model_fields)
+    assert effect_of({"requires": {name: REQUIRES[name]}}) != effect_of({})
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGE))
+def test_no_field_of_a_package_is_ignored(name: str) -> None:
+    assert {*PACKAGE, "name"} == set(type(Spec.model_validate(PLAIN).packages[0]).model_fields)
+    rest = ["ipykernel", "transformers"]
+    assert effect_of({"packages": [{"name": "alpha", name: PACKAGE[name]}, *rest]}) != effect_of({"packages": ["alpha", *rest]})
+
+
+@pytest.mark.parametrize("name", sorted(LOCAL))
+def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
+    assert {*LOCAL, "kind"} == set(type(Spec.model_validate(PLAIN).targets["here"]).model_fields)
+    assert effect_of({"targets": {"here": {"kind": "local", name: LOCAL[name]}}}) != effect_of({})
