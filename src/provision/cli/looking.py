@@ -101,11 +101,9 @@ def _reports(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple
     if path.suffix == ".json":
         return [(read_report(world.read(path, LIMIT)), path)]
     loaded = load(path, world)
-    found = []
-    for name in choose(loaded, targets, everything=True):
-        stored = loaded.folder / "reports" / f"{loaded.stem}-{name}" / "report.json"
-        if not world.exists(stored):
-            hint = f"make one with `provision apply {path}`"
-            raise Refused(f"there is no report of target {name}", why=f"looked for {stored}", hint=hint)
-        found.append((read_report(world.read(stored, LIMIT)), stored))
-    return found
+    stored = {name: loaded.folder / "reports" / f"{loaded.stem}-{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
+    lacking = [name for name, place in stored.items() if not world.exists(place)]
+    if lacking and (targets or len(lacking) == len(stored)):
+        hint = f"make one with `provision apply {path}`"
+        raise Refused(f"there is no report of target {lacking[0]}", why=f"looked for {stored[lacking[0]]}", hint=hint)
+    return [(read_report(world.read(place, LIMIT)), place) for name, place in stored.items() if name not in lacking]

@@ -70,12 +70,15 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
     """
     store = LocalStore(loaded.folder, world)
     locked = settle(loaded, world, tell, upgrade=wishes.upgrade, frozen=wishes.frozen)
+    shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify)
+    if wishes.saved_plan is not None:
+        check_saved(wishes.saved_plan, shown.plan, world)
+    agree(shown.plan, locked)
     with store.exclusive(wishes.lock_wait_s, tell):
         ledger = store.ledger()
         proposal = propose(loaded, locked.lock, names, ledger, world, verify=wishes.verify)
-        if wishes.saved_plan is not None:
-            check_saved(wishes.saved_plan, proposal.plan, world)
-        agree(proposal.plan, locked)
+        if proposal.plan.seal() != shown.plan.seal():
+            agree(proposal.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
             write_lock(loaded, locked.lock, world, tell)
         state = ledger.state

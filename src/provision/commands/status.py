@@ -52,7 +52,7 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
-    condition, path = "absent", ""
+    condition, path = "absent" if kind in TARGETS else "not made by this version", ""
     if lock is not None and kind in TARGETS and lock.environment(name, reader.platform()):
         target, place = place_of(loaded, lock, name, reader)
         condition, path = _condition(target.look(place, ledger, reader), ledger.state.resource(address, "environment")), str(target.seat(place).stable)

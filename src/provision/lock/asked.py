@@ -76,6 +76,8 @@ def _unavailable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield ("packages", number), "building from source is not available in this version: only wheels are installed"
         if package.source == "conda":
             yield ("packages", number), "packages from conda channels are not available in this version"
+    if "pypi" in spec.indexes:
+        yield ("indexes", "pypi"), "pypi is the name of the default index: a mirror of it is named by pip's index-url or PROVISION_INDEX_PYPI"
     if spec.conda_packages:
         yield ("conda_packages",), "conda packages are not available in this version"
     flavours = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -120,8 +120,13 @@ def _environment(key: str, platform: str, flavour: str | None, spec: Spec, packa
     held = tuple(package for package in packages if key in package.environments)
     floors = [floor for package in held if (floor := _glibc(package, spec.python, platform))]
     glibc = ".".join(str(part) for part in max(floors)) if floors else None
-    digest = environment_digest(spec.python, platform, flavour, held)
-    return Environment(key, platform, flavour, _because(spec, flavour), glibc, digest)
+    digest = environment_digest(spec.python, platform, flavour, tuple(_on(package, spec.python, platform) for package in held))
+    return Environment(key, platform, flavour, _because(spec.at(next(iter(spec.targets))), flavour), glibc, digest)
+
+
+def _on(package: Package, python: str, platform: str) -> Package:
+    """Return the package with the files of one platform only, so that another platform's do not change the digest."""
+    return replace(package, files=tuple(file for file in package.files if _runs_on(file.name, python, platform)))
 
 
 def _because(spec: Spec, flavour: str | None) -> str:
@@ -135,7 +140,11 @@ def _because(spec: Spec, flavour: str | None) -> str:
 @cache
 def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
     rows = tomllib.loads(graph)["package"]
-    return {(row["name"], row.get("version", "")): tuple(sorted({d["name"] for d in row.get("dependencies", [])})) for row in rows}
+    needs = {}
+    for row in rows:
+        extras = [needed for extra in row.get("optional-dependencies", {}).values() for needed in extra]
+        needs[row["name"], row.get("version", "")] = tuple(sorted({needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {row["name"]}))
+    return needs
 
 
 def _package(row: Mapping[str, Any], question: _Question, keys: Mapping[str, str], resolution: Resolution) -> Package:

@@ -6,11 +6,12 @@ import hashlib
 import json
 import re
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import uv
 from packaging.utils import canonicalize_name
@@ -30,6 +31,7 @@ _FOREIGN = re.compile(r"(UV_|PIP_)|(VIRTUAL_ENV|CONDA_PREFIX|PYTHONPATH|PYTHONHO
 _UNREACHABLE = re.compile(
     r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect|certificate", re.IGNORECASE
 )
+_UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
 _OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
@@ -71,8 +73,8 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
             project,
             sources,
         )
-        named = {url: name for name, url in urls.items()}
-        return Resolution((folder / "uv.lock").read_text(), (folder / "pylock.toml").read_text(), named, sources)
+        pylock = (folder / "pylock.toml").read_text()
+        return Resolution((folder / "uv.lock").read_text(), pylock, _names(pylock, urls), sources)
 
 
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
@@ -130,6 +132,19 @@ def _folder(project: Project, sources: Sources) -> Iterator[tuple[Path, dict[str
                 (folder / "wheels" / wheel.name).symlink_to(wheel.resolve())
         (folder / "pyproject.toml").write_text(_pyproject(project, urls))
         yield folder, urls
+
+
+def _names(pylock: str, urls: Mapping[str, str]) -> dict[str, str]:
+    """Return the index name for each address in the export: uv writes addresses without credentials and in a normal form, so they are compared in one."""
+    known = {_normal(url): name for name, url in urls.items()}
+    written = {row["index"] for row in tomllib.loads(pylock).get("packages", []) if "index" in row}
+    return {url: known[_normal(url)] for url in written if _normal(url) in known}
+
+
+def _normal(url: str) -> tuple[str, str, int | None, str]:
+    parts = urlsplit(url)
+    port = None if parts.port == {"http": 80, "https": 443}.get(parts.scheme) else parts.port
+    return parts.scheme, parts.hostname or "", port, unquote(parts.path).rstrip("/")
 
 
 def _by_markers(project: Project) -> Project:
@@ -199,11 +214,19 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
         )
     if _OFFLINE.search(said):
         return NetworkError("something is needed that is not in uv's cache, and the network is switched off", why=said, hint="run once with network")
+    if _UNAUTHORIZED.search(said):
+        return NetworkError("a package index refused the credentials, or asks for some", why=said, hint=_way_in(sources))
     if _UNREACHABLE.search(said):
         return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
     if verb == "lock" and code == 1 and project is not None:
         return LockError("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above")
     return WorldError(f"uv {verb} failed (exit code {code})", why=said)
+
+
+def _way_in(sources: Sources | None) -> str:
+    names = [source.name.upper().replace("-", "_") for source in sources.named] if sources else []
+    named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
+    return f"check user name and password in pip's index-url or ~/.netrc{named}"
 
 
 def _way_to_index(sources: Sources | None) -> str:
