@@ -33,8 +33,8 @@ bench: $(VENV)/.developed
 facts: $(VENV)/.developed
 	$(BIN)/python support/compile_facts.py
 
-schema: $(VENV)/.developed
-	$(BIN)/provision schema > docs/spec.schema.json
+docs: $(VENV)/.developed
+	$(BIN)/python support/render_docs.py
 
 clean:
 	rm -rf $(VENV) .cache dist

@@ -277,7 +277,7 @@ def test_a_read_only_folder_is_refused_before_anything_is_done(bench: Bench) -> 
     env = bench.environment(UV_CACHE_DIR=str(cache), HOME=str(folder.parent))
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "read-only" in done.stderr
+    assert "cannot be written to" in done.stderr
     assert not bench.own.exists()
 
 
