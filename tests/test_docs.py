@@ -1,0 +1,298 @@
+"""The documentation is true: generated pages are fresh, links lead somewhere, paths exist, and the guide's commands do what it shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from provision import spec as language
+from provision.source.shapes import target_models
+from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+GUIDE = DOCS / "guide.md"
+SHOWN_PYTHON = '"3.11"'
+SHOWN_FOLDER = "/home/me/project"
+MARKDOWN = tuple(sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))))
+MODELS = {
+    name: model
+    for name, model in vars(language).items()
+    if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == language.__name__ and not name.startswith("_")
+}
+
+
+def _render() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("render_docs", ROOT / "support" / "render_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+render_docs = _render()
+
+
+# Generated pages
+
+
+def test_generated_pages_are_fresh() -> None:
+    assert render_docs.stale(DOCS) == [], "run make docs"
+
+
+def test_a_stale_a_missing_and_a_leftover_page_are_found(tmp_path: Path) -> None:
+    for name, text in render_docs.pages().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert render_docs.stale(tmp_path) == []
+    (tmp_path / "spec.md").write_text("old", encoding="utf-8")
+    (tmp_path / "rules/PKG001.md").unlink()
+    (tmp_path / "rules/PKG999.md").write_text("gone", encoding="utf-8")
+    assert render_docs.stale(tmp_path) == ["rules/PKG001.md", "rules/PKG999.md", "spec.md"]
+
+
+def test_the_script_says_whether_pages_are_fresh() -> None:
+    done = subprocess.run([sys.executable, "support/render_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "docs are up to date\n")
+
+
+def test_the_schema_is_that_of_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "provision", "schema"], capture_output=True, check=True)
+    assert done.stdout == (DOCS / "spec.schema.json").read_bytes()
+
+
+# The language
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_part_and_every_field_is_described(name: str) -> None:
+    assert (MODELS[name].__doc__ or "").strip()
+    for key, field in MODELS[name].model_fields.items():
+        tells_the_kind = key == "kind" and len(get_args(field.annotation)) == 1
+        assert field.description or tells_the_kind, f"{name}.{key} has no description"
+
+
+def test_every_part_has_a_section_with_an_example_of_every_key() -> None:
+    examples = yaml.safe_load(render_docs.EXAMPLES)
+    assert set(render_docs.PARTS) == set(examples) == set(MODELS) - {"Spec"}
+    for name, example in examples.items():
+        assert set(example) == set(MODELS[name].model_fields), name
+    assert set(render_docs.top_values(render_docs.WHOLE)) == set(language.Spec.model_fields)
+    assert {model.__name__ for model in target_models().values()} < set(render_docs.PARTS)
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"Spec"}))
+def test_the_examples_are_valid(name: str) -> None:
+    example = yaml.safe_load(render_docs.EXAMPLES)[name]
+    whole = [{key: value} for key, value in example.items()] if name == "SecretReference" else [example]
+    for part in whole:
+        MODELS[name].model_validate(part)
+
+
+def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
+    done = bench.run("lint", str(bench.spec(render_docs.WHOLE)))
+    assert done.returncode == 0, done.stdout
+
+
+# Links and paths
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    assert _broken_links(page) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One\n[a](other.md) [b](#one) [c](#two) [d](page.md#one) [e](https://example.com)\n```\n[f](in-code.md)\n```\n", encoding="utf-8")
+    assert _broken_links(page) == ["other.md", "#two"]
+
+
+def test_paths_named_in_the_architecture_exist() -> None:
+    assert _missing_paths(DOCS / "architecture.md") == []
+
+
+def test_a_path_that_does_not_exist_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` `tests/rig.py` `docs/nowhere.md` `envs/STEM-TARGET`", encoding="utf-8"
+    )
+    assert _missing_paths(page) == ["nowhere/", "src/provision/nowhere.py", "docs/nowhere.md"]
+
+
+def test_the_code_map_names_every_room() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rooms = {f"{path.name}/" if path.is_dir() else path.name for path in (ROOT / "src/provision").iterdir() if not path.name.startswith(("_", "."))}
+    assert {room for room in rooms - {"py.typed"} if f"`{room}`" not in text} == set()
+
+
+def test_every_decision_is_listed() -> None:
+    listed = re.findall(r"\]\((\d{4}-[^)]+)\)", (DOCS / "decisions/README.md").read_text(encoding="utf-8"))
+    assert listed == sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
+
+
+def _broken_links(page: Path) -> list[str]:
+    text = _prose(page)
+    links = [link for link in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
+    return [link for link in links if not _leads_somewhere(page, *link.partition("#")[::2])]
+
+
+def _leads_somewhere(page: Path, path: str, anchor: str) -> bool:
+    other = page.parent / path if path else page
+    return other.exists() and (not anchor or anchor in _anchors(other))
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def _missing_paths(page: Path) -> list[str]:
+    """Return the code words that look like a path of the repository and lead nowhere: they end in a slash or a suffix, or name a room's file."""
+    words = re.findall(r"`([A-Za-z_.][\w./-]*)`", _prose(page))
+    paths = [word for word in words if re.search(r"/$|\.(py|toml|md|json|yaml)$", word) and not re.match(r"\.provision|reports/|envs/|/|.*(STEM|NAME)", word)]
+    made = {"state.json", "journal.json", "report.json", "report.html", "report-only.json", "provision.json", "expectations.json", "plan.json", "compiled.json"}
+    return [path for path in paths if path not in made and not any((root / path).exists() for root in (ROOT, *_roots()))]
+
+
+def _roots() -> Iterator[Path]:
+    package = ROOT / "src/provision"
+    yield package
+    yield from (package / name for name in ("commands", "stores", "source"))
+
+
+# The guide
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block of the guide: a file to write, or commands with the exit code and the output of each."""
+
+    line: int
+    file: str = ""
+    text: str = ""
+    code: int = 0
+
+    def commands(self) -> Iterator[tuple[str, list[str]]]:
+        """Give each command with the lines that the guide shows of its output."""
+        for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
+            command, *shown = part.rstrip("\n").split("\n")
+            yield command, shown
+
+
+_BLOCK = re.compile(r"^<!-- (?:file: (?P<file>\S+)|tested(?:: exit (?P<code>\d+))?) -->\n```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _steps(text: str) -> list[Step]:
+    blocks = _BLOCK.finditer(text)
+    return [Step(text.count("\n", 0, b.start()) + 1, b["file"] or "", b["text"], int(b["code"] or 0)) for b in blocks]
+
+
+@pytest.mark.slow
+def test_the_guide_shows_what_the_commands_do(guide_bench: Bench) -> None:
+    steps = _steps(GUIDE.read_text(encoding="utf-8"))
+    assert len(steps) > 30
+    wrong = [fault for step in steps for fault in _faults(step, guide_bench)]
+    assert wrong == [], "\n\n".join(wrong)
+
+
+def test_every_marked_block_of_the_guide_is_run() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    marks = re.findall(r"^<!-- (?:file|tested)\b.*-->$", text, re.MULTILINE)
+    assert len(_steps(text)) == len(marks)
+    assert all(next(step.commands())[0] for step in _steps(text) if not step.file)
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("<!-- tested -->\n```console\n$ provision lint nowhere.yaml\n```\n", "exit 2, not 0"),
+        (
+            "<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write nowhere.yaml\n```\n",
+            "not said: error: cannot write nowhere.yaml",
+        ),
+        ("<!-- tested: exit 2 -->\n```console\n$ provision lint nowhere.yaml\nerror: cannot write ...\n```\n", "not said: error: cannot write ..."),
+    ],
+)
+def test_a_guide_that_lies_is_found(guide_bench: Bench, block: str, said: str) -> None:
+    (step,) = _steps(block)
+    (fault,) = _faults(step, guide_bench)
+    assert said in fault
+
+
+@pytest.fixture
+def guide_bench(tmp_path: Path) -> Bench:
+    """A project with an index of small wheels that have the names and versions of the guide's packages."""
+    wheels, folder = tmp_path / "wheels", tmp_path / "project"
+    plain = (
+        make_wheel(wheels, "numpy", "2.3.5"),
+        make_wheel(wheels, "pyarrow", "22.0.0"),
+        make_wheel(wheels, "ipykernel", "7.1.0"),
+        make_wheel(wheels, "datasets", "5.2.0", requires=("pyarrow",)),
+        make_wheel(wheels, "accelerate", "1.15.0", requires=("torch",)),
+        make_wheel(wheels, "transformers", "5.13.0", requires=('accelerate>=1.1 ; extra == "torch"',)),
+    )
+    torch = make_wheel(wheels, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64")
+    home = folder / "home"
+    home.mkdir(parents=True)
+    own = {"PROVISION_INDEX_PYTORCH_CPU": make_index(tmp_path / "torch-index", (torch,)), "XDG_DATA_HOME": str(home), "JUPYTER_DATA_DIR": str(home)}
+    return Bench(folder, make_index(tmp_path / "index", plain), own)
+
+
+def _faults(step: Step, bench: Bench) -> Iterator[str]:
+    """Do what a block says and yield each way in which it does not come out as shown. The numbers of a machine may differ, words may not."""
+    if step.file:
+        bench.spec(_here(step.text, bench), step.file)
+        return
+    for command, shown in step.commands():
+        done = _run(command, bench)
+        said = {_plain(line, bench) for line in (done.stdout + done.stderr).splitlines()}
+        missing = [line for line in shown if line != "..." and not _said(_plain(line, bench), said)]
+        if missing or done.returncode != step.code:
+            problems = [f"exit {done.returncode}, not {step.code}"] if done.returncode != step.code else []
+            yield "\n".join([f"guide.md:{step.line}: {command}", *problems, *(f"not said: {line}" for line in missing), "--- said:", done.stdout + done.stderr])
+
+
+def _run(command: str, bench: Bench) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(_here(command, bench))
+    variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
+    program, *rest = [word for word in words if not re.match(r"[A-Z_]+=", word)]
+    if program == "mkdir":
+        (bench.folder / rest[-1]).mkdir()
+        return subprocess.CompletedProcess(words, 0, "", "")
+    assert program == "provision", command
+    done = bench.run(*rest, **variables)
+    if rest[0] == "init":
+        path = bench.folder / "provision.yaml"
+        path.write_text(_here(path.read_text(encoding="utf-8"), bench), encoding="utf-8")
+    return done
+
+
+def _here(text: str, bench: Bench) -> str:
+    return text.replace(SHOWN_PYTHON, f'"{MINOR}"').replace(SHOWN_FOLDER, str(bench.folder))
+
+
+def _plain(line: str, bench: Bench) -> str:
+    line = line.replace(str(bench.folder), SHOWN_FOLDER).rstrip()
+    return re.sub(r"\d+(?:\.\d+)*", "#", re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,64}\b", "#", line))
+
+
+def _said(line: str, said: set[str]) -> bool:
+    return any(other.startswith(line[:-3]) for other in said) if line.endswith("...") else line in said
