@@ -46,4 +46,4 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hf_python(request: pytest.FixtureRequest) -> str:
     """The interpreter of an environment with torch, transformers, accelerate and datasets: PROVISION_TEST_HF_PYTHON, or the quickstart's."""
     given = os.environ.get("PROVISION_TEST_HF_PYTHON")
-    return given or str(request.getfixturevalue("quickstart") / ".provision/envs/quickstart-here/bin/python")
+    return given or str(request.getfixturevalue("quickstart") / ".provision/envs/quickstart.here/bin/python")

@@ -128,7 +128,7 @@ def test_paths_named_in_the_architecture_exist() -> None:
 def test_a_path_that_does_not_exist_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` `tests/rig.py` `docs/nowhere.md` `envs/STEM-TARGET`", encoding="utf-8"
+        "`src/provision/lock/` `nowhere/` `src/provision/nowhere.py` `views/` `tests/rig.py` `docs/nowhere.md` `envs/STEM.TARGET`", encoding="utf-8"
     )
     assert _missing_paths(page) == ["nowhere/", "src/provision/nowhere.py", "docs/nowhere.md"]
 

@@ -21,7 +21,7 @@ def test_a_state_is_read_back_as_it_was_written(resources: dict[str, dict[str, s
 
 @given(st.integers(0, 400), st.sampled_from(["", "x", "0", '"']))
 def test_no_edit_of_a_state_goes_unnoticed(at: int, put: str) -> None:
-    state = State("lineage", 3, {"spec/here#environment": {"paths": ["envs/spec-here-0123"]}})
+    state = State("lineage", 3, {"spec/here#environment": {"paths": ["envs/spec.here-0123"]}})
     text = dumps(state)
     try:
         assert loads(text[:at] + put + text[at + 1 :], "state.json") == state

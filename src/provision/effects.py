@@ -50,10 +50,21 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Preference:
+    """A version to keep: canonical name, exact version, index name, and the environments (PEP 508 markers) that it is for; none means all."""
+
+    name: str
+    version: str
+    index: str
+    markers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the environments that count.
 
-    `bindings` holds (package, index name, environment marker or ""); `environments` are PEP 508 markers, one a platform.
+    `bindings` holds (package, index name, environment marker or ""); `environments` are PEP 508 markers, one a platform; `preferences` are versions to
+    keep where they still fit.
     """
 
     python: str
@@ -63,6 +74,7 @@ class Project:
     bindings: tuple[tuple[str, str, str], ...] = ()
     environments: tuple[str, ...] = ()
     exclude_newer: str | None = None
+    preferences: tuple[Preference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +151,8 @@ class WriteFile:
 
     path: Path
     content: str | bytes
-    mode: int = 0o644
+    mode: int | None = 0o644
+    """None keeps the mode of the file that is there."""
 
 
 @dataclass(frozen=True, slots=True)

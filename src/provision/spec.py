@@ -51,6 +51,10 @@ EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 EnvironmentValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
 class _Part(BaseModel):
     """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
 
@@ -387,7 +391,7 @@ class Spec(_Part):
 
     apiVersion: Literal["provision/v1"] = API_VERSION  # noqa: N815
     """Version of this language."""
-    name: Identifier = "environment"
+    name: Identifier = Field(default="environment", json_schema_extra=_without_default)
     """Name of the environment; default: the file's stem."""
     extends: str | None = None
     """A file below the root, or builtin:NAME. Maps merge, packages merge by name, other lists replace, null removes."""

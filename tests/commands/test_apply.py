@@ -20,11 +20,11 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
     first = bench.run("apply", "spec.yaml", "--yes")
     assert first.returncode == 0, first.stdout + first.stderr
     assert "VERIFIED" in first.stdout
-    assert "activate     source .provision/envs/spec-here/bin/activate" in first.stdout
-    report = json.loads((bench.own / "reports/spec-here/report.json").read_text())
+    assert "activate     source .provision/envs/spec.here/bin/activate" in first.stdout
+    report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
     assert report["subject"]["proof"] == "imports"
-    assert (bench.own / "reports/spec-here/report.html").read_text().lower().startswith("<!doctype html>")
+    assert (bench.own / "reports/spec.here/report.html").read_text().lower().startswith("<!doctype html>")
     before = (bench.own / "state.json").read_text()
     second = bench.run("apply", "spec.yaml", "--yes")
     assert second.returncode == 0
@@ -33,7 +33,7 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
     third = bench.run("apply", "spec.yaml", "--yes", "--verify")
     assert third.returncode == 0
     assert "No changes" not in third.stdout
-    again = json.loads((bench.own / "reports/spec-here/report.json").read_text())
+    again = json.loads((bench.own / "reports/spec.here/report.json").read_text())
     assert again["subject"]["nonce"] != report["subject"]["nonce"]
     assert again["digests"]["identity"] == report["digests"]["identity"]
 
@@ -43,7 +43,7 @@ def test_own_files_are_private_and_ignored_by_git(bench: Bench) -> None:
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     assert (bench.own / ".gitignore").read_text() == "*\n"
     assert stat.S_IMODE(bench.own.stat().st_mode) == 0o700
-    for name in ("state.json", "reports/spec-here/report.json", "reports/spec-here/report.html"):
+    for name in ("state.json", "reports/spec.here/report.json", "reports/spec.here/report.html"):
         assert stat.S_IMODE((bench.own / name).stat().st_mode) == 0o600, name
 
 
@@ -58,7 +58,7 @@ def test_apply_needs_a_yes_without_a_terminal(bench: Bench) -> None:
 def test_a_changed_spec_replaces_the_environment_and_removes_the_old_one(bench: Bench) -> None:
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    old = (bench.own / "envs/spec-here").readlink().name
+    old = (bench.own / "envs/spec.here").readlink().name
     bench.spec(small_spec("alpha==2.0"))
     assert bench.run("lock", "spec.yaml", "--check").returncode == 1
     refused = bench.run("apply", "spec.yaml", "--yes", "--locked")
@@ -68,15 +68,15 @@ def test_a_changed_spec_replaces_the_environment_and_removes_the_old_one(bench: 
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0
     assert "-/+" in done.stderr
-    new = (bench.own / "envs/spec-here").readlink().name
+    new = (bench.own / "envs/spec.here").readlink().name
     assert new != old
-    assert sorted(p.name for p in (bench.own / "envs").iterdir()) == sorted(["spec-here", new])
+    assert sorted(p.name for p in (bench.own / "envs").iterdir()) == sorted(["spec.here", new])
 
 
 def test_a_package_changed_by_hand_is_found_and_put_right(bench: Bench) -> None:
     bench.spec(small_spec("alpha", "beta"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    packages = bench.own / f"envs/spec-here/lib/python{MINOR}/site-packages"
+    packages = bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages"
     shutil.rmtree(packages / "beta-1.0.dist-info")
     plan = bench.run("plan", "spec.yaml", "--detailed-exitcode")
     assert plan.returncode == 2
@@ -184,8 +184,8 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
     assert bench.run("apply", "other.yaml", "--yes").returncode == 0
     assert bench.run("destroy", "spec.yaml").returncode == 2
     assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
-    assert not (bench.own / "envs/spec-here").exists()
-    assert (bench.own / "envs/other-here/bin/python").exists()
+    assert not (bench.own / "envs/spec.here").exists()
+    assert (bench.own / "envs/other.here/bin/python").exists()
     assert bench.run("destroy", "spec.yaml", "--yes").stdout.startswith("nothing to remove")
     assert bench.run("destroy", "other.yaml", "--yes").returncode == 0
     assert sorted(p.name for p in bench.folder.iterdir()) == ["home", "mine.txt", "other.lock", "other.yaml", "spec.lock", "spec.yaml", "uv-cache"]
@@ -210,7 +210,7 @@ def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_lost(bench: Bench,
         assert done.returncode == 2, (verb, done.stderr)
         assert words in done.stderr
     assert state.read_text() == content
-    assert (bench.own / "envs/spec-here/bin/python").exists()
+    assert (bench.own / "envs/spec.here/bin/python").exists()
     state.unlink()
     adopted = bench.run("apply", "spec.yaml", "--yes")
     assert adopted.returncode == 0
@@ -221,7 +221,7 @@ def test_a_state_edited_by_hand_is_refused(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     state = bench.own / "state.json"
-    state.write_text(state.read_text().replace("envs/spec-here", "envs/../../elsewhere"))
+    state.write_text(state.read_text().replace("envs/spec.here", "envs/../../elsewhere"))
     done = bench.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 2
     assert "checksum" in done.stderr
@@ -277,9 +277,9 @@ def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: P
     bench.spec(text.replace("  - alpha\n", "  - alpha\n  - ipykernel\n"))
     done = bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data), MY_TOKEN="not-written-down")
     assert done.returncode == 0, done.stderr + done.stdout
-    kernel = data / "kernels/provision-spec-here/kernel.json"
+    (kernel,) = (data / "kernels").glob("provision-spec.here-*/kernel.json")
     document = json.loads(kernel.read_text())
-    assert document["argv"][0] == str(bench.own / "envs/spec-here/bin/python")
+    assert document["argv"][0] == str(bench.own / "envs/spec.here/bin/python")
     assert document["env"]["TOKEN"] == "${MY_TOKEN}"
     assert document["env"]["A"] == "b"
     for path in bench.folder.rglob("*"):

@@ -173,8 +173,10 @@ def test_a_damaged_lock_is_refused_with_its_way_out(bench: Bench, change, words:
         done = bench.run(verb[0], "spec.yaml", *verb[1:])
         assert done.returncode == 1, (verb, done.stderr)
         assert words in done.stderr
-        assert "provision lock" in done.stderr
+        assert "provision lock --upgrade" in done.stderr
     assert path.read_text() == damaged
+    assert bench.run("lock", "spec.yaml", "--upgrade").returncode == 0
+    assert bench.run("lock", "spec.yaml", "--check").returncode == 0
 
 
 def test_an_interpreter_that_is_not_there(bench: Bench) -> None:
@@ -206,7 +208,7 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
     assert bench.run("apply", "spec.yaml", "--all", "--yes").returncode == 0
     assert bench.run("destroy", "spec.yaml", "--yes").returncode == 2
     assert bench.run("destroy", "spec.yaml", "--target", "one", "--yes").returncode == 0
-    assert (bench.own / "envs/spec-two/bin/python").exists()
+    assert (bench.own / "envs/spec.two/bin/python").exists()
 
 
 @pytest.mark.parametrize(
@@ -238,6 +240,41 @@ def test_training_fields_without_effect_are_refused(bench: Bench, field: str) ->
     done = bench.run("plan", "spec.yaml")
     assert done.returncode == 2
     assert f"training.{field.partition(':')[0]}" in done.stderr
+
+
+def test_a_check_that_does_not_exist_is_named_with_its_neighbours(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    done = bench.run("verify", "spec.yaml", "--only", "P22")
+    assert done.returncode == 2
+    assert "there is no check P22" in done.stderr
+    assert "P02" in done.stderr
+    assert bench.run("verify", "spec.yaml", "--only", "P02").returncode == 0
+    assert bench.run("verify", "spec.yaml", "--only", "P06:alpha").returncode == 0
+
+
+def test_a_target_of_another_kind_is_refused_before_anything_is_resolved(bench: Bench) -> None:
+    bench.spec(small_spec("alpha", extra="targets: {w: {kind: workbench, project: p, zones: [z]}}\n"))
+    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple")
+    assert done.returncode == 2
+    assert "kind workbench" in done.stderr
+
+
+def test_specs_and_targets_with_hyphens_do_not_meet(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"), "a-b.yaml")
+    bench.spec(small_spec("alpha", extra="targets: {b-here: {kind: local}}\n"), "a.yaml")
+    assert bench.run("apply", "a-b.yaml", "--yes").returncode == 0
+    assert bench.run("apply", "a.yaml", "--yes").returncode == 0
+    assert bench.run("destroy", "a.yaml", "--yes").returncode == 0
+    assert bench.run("run", "a-b.yaml", "--", "python", "-c", "import alpha").returncode == 0
+
+
+def test_destroy_keeps_the_schema_that_init_wrote(bench: Bench) -> None:
+    assert bench.run("init", "spec.yaml").returncode == 0
+    bench.spec(small_spec("alpha"))
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert sorted(path.name for path in bench.own.iterdir()) == [".gitignore", "spec.schema.json"]
 
 
 def test_a_bug_of_ours_is_exit_70_with_a_file(bench: Bench) -> None:

@@ -185,3 +185,25 @@ def test_exclude_newer_hides_later_uploads(bench: Bench) -> None:
     # Files of this index carry no upload time, and uv then refuses them rather than guess.
     with pytest.raises(LockError):
         locked(bench, spec("alpha", exclude_newer="2020-01-01"))
+
+
+def test_a_changed_spec_keeps_the_versions_that_still_fit(bench: Bench, tmp_path: Path) -> None:
+    old = locked(bench, spec("alpha"))
+    make_index(tmp_path / "index", (*(tmp_path / "wheels").glob("alpha*"), make_wheel(tmp_path / "wheels", "alpha", "3.0")))
+    machine = Machine(bench.environment())
+    kept = resolve(spec("alpha", "gamma"), load(), machine, lambda _: None, keep=old)
+    assert {package.name: package.version for package in kept.packages} == {"alpha": "2.0", "gamma": "1.0"}
+    anew = resolve(spec("alpha", "gamma"), load(), machine, lambda _: None)
+    assert {package.name: package.version for package in anew.packages}["alpha"] == "3.0"
+    moved = resolve(spec("alpha", "beta"), load(), machine, lambda _: None, keep=old)
+    assert {package.name: package.version for package in moved.packages}["alpha"] == "1.0"
+
+
+def test_both_torch_builds_of_a_lock_are_kept(bench: Bench, tmp_path: Path) -> None:
+    cpu = torch_rig(tmp_path, bench)
+    old = locked(bench, spec("torch", platforms=PLATFORMS), PROVISION_INDEX_PYTORCH_CPU=cpu)
+    newer = make_wheel(tmp_path / "c", "torch", "2.14.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64")
+    make_index(tmp_path / "cpu", (*(tmp_path / "c").glob("torch-2.13*"), newer))
+    machine = Machine(bench.environment(PROVISION_INDEX_PYTORCH_CPU=cpu))
+    kept = resolve(spec("torch", "alpha", platforms=PLATFORMS), load(), machine, lambda _: None, keep=old)
+    assert sorted(package.version for package in kept.packages if package.name == "torch") == ["2.13.0", "2.13.0+cpu"]

@@ -33,12 +33,12 @@ class Grouped(click.Group):
 @click.group(cls=Grouped, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="provision")
 def app() -> None:
-    r"""Make machine learning environments from one spec, and prove on the device that they work.
+    """Make machine learning environments from one spec, and prove on the device that they work.
 
     \b
     provision init             write a first spec, provision.yaml
     provision apply --yes      check it, lock it, make it, verify it
-    """
+    """  # noqa: D301 - click wants the character itself
 
 
 def _examples(*lines: str) -> str:
@@ -58,11 +58,12 @@ _verbose = click.option("--verbose", "-v", is_flag=True, help="Show every check.
 @app.command(epilog=_examples("provision init", "provision init specs/mine.yaml"))
 @click.argument("path", type=click.Path(path_type=Path), default=Path(_DEFAULT))
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-def init(path: Path, force: bool) -> int:
+@_format
+def init(path: Path, force: bool, form: str) -> int:
     """Write a commented first spec."""
     from provision.cli import making
 
-    return making.init(path, force=force)
+    return making.init(path, force=force, form=form)
 
 
 @app.command(epilog=_examples("provision lint specs/*.yaml", "provision lint --fix provision.yaml", "provision lint --output-format json provision.yaml"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import signal
 import sys
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -26,6 +28,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _terminate)
+    _open_missing_streams()
+    stdout = sys.stdout
+    try:
+        return _answer(arguments, stdout)
+    except BrokenPipeError:
+        return _without_output(_BROKEN_PIPE, stdout)
+    finally:
+        # Else the interpreter looks through all that was imported for garbage as it ends: a tenth of the time of a short command.
+        gc.freeze()
+
+
+def _answer(arguments: list[str] | None, stdout: TextIO) -> int:
     try:
         code = app.main(arguments, prog_name="provision", standalone_mode=False)
         sys.stdout.flush()
@@ -39,11 +53,30 @@ def main(arguments: list[str] | None = None) -> int:
         return _say("interrupted: what was done is recorded; run the command again to go on", _INTERRUPTED)
     except Terminated:
         return _say("terminated: what was done is recorded; run the command again to go on", _TERMINATED)
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        # click met a closed pipe: it has put other streams in place and would end with 1, which is the answer "it does not hold".
+        return _without_output(_BROKEN_PIPE, stdout)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
+        raise
     except Exception as error:  # noqa: BLE001 - the last net: what is no ProvisionError is our bug
+        if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return _without_output(_say(f"error: cannot write the output: {os.strerror(error.errno)}", 2), stdout)
         return _failed(error)
+
+
+def _open_missing_streams() -> None:
+    """Put the null device in place of standard streams that the caller has closed, so that no file of ours gets their number."""
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+def _without_output(code: int, stdout: TextIO) -> int:
+    """Return `code`, and keep Python from writing to that output once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+    return code
 
 
 def _failed(error: Exception) -> int:

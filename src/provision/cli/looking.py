@@ -30,11 +30,11 @@ def status(path: Path, form: str) -> int:
         terminal.show(json.dumps({"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets}, indent=1))
         return found.exit_code
     if found.moved is None:
-        terminal.show(f"lock         none yet: provision lock {path}")
+        terminal.say(f"lock         none yet: provision lock {path}")
     else:
-        terminal.show("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
+        terminal.say("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
     for t in found.targets:
-        terminal.show(f"{t.target:<12} {t.kind}, {t.condition}{f', {os.path.relpath(t.path)}' if t.condition != 'absent' else ''}")
+        terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {os.path.relpath(t.path)}' if t.condition != 'absent' else ''}")
         terminal.show(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else 'not verified'}")
     return found.exit_code
 
@@ -101,7 +101,7 @@ def _reports(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple
     if path.suffix == ".json":
         return [(read_report(world.read(path, LIMIT)), path)]
     loaded = load(path, world)
-    stored = {name: loaded.folder / "reports" / f"{loaded.stem}-{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
+    stored = {name: loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
     lacking = [name for name, place in stored.items() if not world.exists(place)]
     if lacking and (targets or len(lacking) == len(stored)):
         hint = f"make one with `provision apply {path}`"

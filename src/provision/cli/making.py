@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,13 @@ from provision.views import text
 from provision.world import Machine
 
 
-def init(path: Path, *, force: bool) -> int:
+def init(path: Path, *, force: bool, form: str) -> int:
     """Write the starter spec and its schema for editors, and say what comes next."""
     begin(path, Machine(), terminal.note, force=force)
-    terminal.show(f"wrote {path}\nnext: provision lint {path}, then provision apply {path}")
+    if form == "json":
+        terminal.show(json.dumps({"version": 1, "wrote": str(path)}))
+        return 0
+    terminal.say(f"wrote {path}\nnext: provision lint {shlex.quote(str(path))}, then provision apply {shlex.quote(str(path))}")
     return 0
 
 
@@ -43,16 +47,14 @@ def lock(path: Path, *, upgrade: bool, offline: bool, form: str) -> int:
         if locked.fresh:
             write_lock(loaded, locked.lock, world, tell)
     _warn(loaded, (*loaded.diagnostics, *locked.warnings))
+    unconfirmed = _warn_unconfirmed(locked)
     if form == "json":
         environments = {e.key: {"flavour": e.flavour, "digest": e.digest, "packages": len(locked.lock.held_by(e))} for e in locked.lock.environments}
         document = {"version": 1, "lock": str(loaded.lock_path), "changed": locked.fresh, "because": locked.because, "digest": locked.lock.digest}
-        terminal.show(json.dumps({**document, "environments": environments}, indent=1))
+        terminal.show(json.dumps({**document, "environments": environments, "unconfirmed": unconfirmed}, indent=1))
         return 0
     held = ", ".join(f"{e.key}: {len(locked.lock.held_by(e))} packages ({e.because})" for e in locked.lock.environments)
-    terminal.show(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}: {held}")
-    unconfirmed = [package.name for package in locked.lock.packages if package.unconfirmed]
-    if unconfirmed:
-        terminal.note(f"warning: not confirmed by an index or another source, taken from this machine's files: {', '.join(unconfirmed)}")
+    terminal.say(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}: {held}")
     return 0
 
 
@@ -64,9 +66,9 @@ def lock_check(path: Path, form: str) -> int:
     if form == "json":
         terminal.show(json.dumps({"version": 1, "lock": str(loaded.lock_path), "holds": not moved, "moved": list(moved)}, indent=1))
     elif moved:
-        terminal.show("\n".join([f"{loaded.lock_path} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
+        terminal.say("\n".join([f"{loaded.lock_path} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
     else:
-        terminal.show(f"{loaded.lock_path} holds")
+        terminal.say(f"{loaded.lock_path} holds")
     return 1 if moved else 0
 
 
@@ -87,8 +89,8 @@ def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exi
     if out is not None:
         if planned.locked.fresh:
             raise Refused("a plan can be saved only when the lock holds", why=planned.locked.because, hint=f"run `provision lock {path}` first")
-        terminal.note(f"saved {out}; carry it out with `provision apply {path} --plan {out}`")
         _save(out, planned.proposal.plan, world)
+        terminal.note(f"saved {out}; carry it out with `provision apply {path} --plan {out}`")
     proposed = planned.proposal.plan
     terminal.show(json.dumps(plan_view.document(proposed, line), indent=1) if form == "json" else plan_view.text(proposed, line, terminal.colored()))
     return 2 if detailed_exitcode and planned.changes else 0
@@ -107,7 +109,9 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
         line = _lock_line(loaded, locked)
         if not proposed.changes and not line:
             return
-        if as_text:
+        if locked.fresh:
+            _warn_unconfirmed(locked)
+        if as_text or not options["yes"]:
             terminal.beside(plan_view.text(proposed, line, terminal.colored(sys.stderr)))
         terminal.agree("Make it so?", yes=options["yes"], doing="apply")
 
@@ -133,7 +137,7 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
     """Remove what was made, after showing it."""
 
     def agree(actions: tuple[Action, ...]) -> None:
-        if form == "text":
+        if form == "text" or not yes:
             terminal.beside(plan_view.actions(actions, terminal.colored(sys.stderr)))
         terminal.agree("Remove it?", yes=yes, doing="destroy")
 
@@ -148,6 +152,13 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
 def _warn(loaded: Loaded, diagnostics: tuple[Diagnostic, ...]) -> None:
     if diagnostics:
         terminal.beside(text.findings(diagnostics, loaded.source, terminal.colored(sys.stderr), terminal.width()))
+
+
+def _warn_unconfirmed(locked: Locked) -> list[str]:
+    names = [package.name for package in locked.lock.packages if package.unconfirmed]
+    if names:
+        terminal.note(f"warning: not confirmed by an index or another source, taken from this machine's files: {', '.join(names)}")
+    return names
 
 
 def _lock_line(loaded: Loaded, locked: Locked) -> str:
@@ -167,10 +178,10 @@ def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
             when = result.report.document["subject"].get("created_utc", "")
             terminal.show(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
         stable = os.path.relpath(result.seat.stable)
-        terminal.show(f"\nenvironment  {stable}")
-        terminal.show(f"activate     source {stable}/bin/activate")
+        terminal.say(f"\nenvironment  {stable}")
+        terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
         option = f" --target {result.place.target}" if len(applied.results) > 1 else ""
-        terminal.show(f"run          provision run {path}{option} -- python train.py")
+        terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- python train.py")
         if result.kernel:
-            terminal.show(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
-        terminal.show(f"page         {os.path.relpath(result.html_path)}")
+            terminal.say(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
+        terminal.say(f"page         {os.path.relpath(result.html_path)}")

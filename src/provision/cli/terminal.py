@@ -37,6 +37,11 @@ def show(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
+def say(text: str) -> None:
+    """Write a result of plain words, which may hold foreign text such as paths, to standard output."""
+    show(safe(text))
+
+
 def note(text: str) -> None:
     """Write something said beside the result to standard error."""
     sys.stderr.write(safe(text) + "\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
-from provision.commands.planning import Proposal, check_saved, propose
+from provision.commands.planning import Proposal, check_saved, propose, refuse_unknown_kinds
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateVenv, Effect, PointLink, Tell, World
 from provision.plan import Action, Plan
@@ -68,6 +68,7 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
     Raises Refused (declined, not available, stale plan), LockError, Findings, WorldError, StateError. Whatever was done before an error is in the state,
     what was being done is in the journal, and running the command again goes on from there.
     """
+    refuse_unknown_kinds(loaded, names)
     store = LocalStore(loaded.folder, world)
     locked = settle(loaded, world, tell, upgrade=wishes.upgrade, frozen=wishes.frozen)
     shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify)

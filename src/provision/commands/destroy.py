@@ -17,6 +17,10 @@ Agree = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
 
 
+_OURS = ("envs", "reports", "journal.json", "state.json", "lock")
+"""What apply makes in the folder beside the spec."""
+
+
 @dataclass(frozen=True, slots=True)
 class Destroyed:
     """What was removed; `emptied` when the folder of our own files went too, since it held nothing more."""
@@ -58,7 +62,9 @@ def destroy(path: Path, names: tuple[str, ...], world: World, agree: Agree, tell
         if actions and ledger.interrupted is not None and ledger.interrupted.address in chosen:
             store.end()
         emptied = not state.resources and store.interrupted() is None
-        if emptied:
+        for name in _OURS if emptied else ():
+            world.perform(RemoveTree(folder / name), tell)
+        if emptied and world.entries(folder) in ((), (".gitignore",)):
             world.perform(RemoveTree(folder), tell)
     return Destroyed(actions, emptied)
 

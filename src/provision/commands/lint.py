@@ -42,7 +42,7 @@ def lint(paths: tuple[Path, ...], world: World, tell: Tell, *, fix: bool = False
             for name, (old, new) in edits.items():
                 changed[name] = changed.get(name, "") + "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
                 if not dry:
-                    world.perform(WriteFile(Path(name), new, _mode(Path(name))), tell)
+                    world.perform(WriteFile(Path(name), new, mode=None), tell)
             if dry:
                 break
             found = judge(path, world, facts)
@@ -55,7 +55,3 @@ def _edits(found: tuple[Judged, ...]) -> dict[str, tuple[str, str]]:
     safe = [(j.source, d.fix) for j in found for d in j.diagnostics if d.fix is not None and d.fix.applicability is Applicability.SAFE]
     before = {name: text for judged in found for name, text in judged.source.files.items()}
     return {name: (before[name], text) for name, text in edited_together(safe).items()}
-
-
-def _mode(path: Path) -> int:
-    return path.stat().st_mode & 0o777

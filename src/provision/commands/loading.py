@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision import rules, source
 from provision.diagnostics import Diagnostic, Severity
@@ -11,10 +12,12 @@ from provision.effects import Reader
 from provision.errors import Failed, UsageError
 from provision.facts import Facts
 from provision.facts import load as load_facts
-from provision.lock import Lock
 from provision.rules import Case, Resolved
 from provision.source import Source
 from provision.spec import Spec
+
+if TYPE_CHECKING:  # lint reads no lock
+    from provision.lock import Lock
 
 
 class Findings(Failed):

@@ -45,16 +45,16 @@ def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool = False, f
     the rules find an error in the resolved set.
     """
     _refuse_unavailable(loaded)
-    old = read_lock(loaded, world)
+    old = None if upgrade else read_lock(loaded, world)
     moved = differences(loaded.spec, old) if old is not None else ()
-    if old is not None and not moved and not upgrade:
+    if old is not None and not moved:
         return Locked(old, False, "the lock holds", _judged(loaded, old))
     because = "asked for" if upgrade else "there is no lock yet" if old is None else "the spec moved: " + "; ".join(moved)
     if frozen:
         raise LockError(f"{loaded.lock_path} does not hold: {because}", hint=f"run `provision lock {loaded.path}` and commit the lock")
     tell(f"locking: {because}")
     try:
-        lock = resolve(loaded.spec, loaded.facts, world, tell)
+        lock = resolve(loaded.spec, loaded.facts, world, tell, keep=old)
     except LockError as error:
         raise LockError(error.what, why=error.why, hint=_ways_out(loaded, error)) from error
     return Locked(lock, True, because, _judged(loaded, lock))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle
-from provision.commands.planning import Proposal, propose
+from provision.commands.planning import Proposal, propose, refuse_unknown_kinds
 from provision.effects import Tell, World
 from provision.stores import LocalStore
 
@@ -26,6 +26,7 @@ class Planned:
 
 def plan(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, frozen: bool = False, upgrade: bool = False) -> Planned:
     """Return the plan for some targets. A missing or stale lock is resolved in memory; nothing is written. Raises as apply does."""
+    refuse_unknown_kinds(loaded, names)
     locked = settle(loaded, world, tell, frozen=frozen, upgrade=upgrade)
     ledger = LocalStore(loaded.folder, world).ledger()
     return Planned(propose(loaded, locked.lock, names, ledger, world), locked)

@@ -43,16 +43,21 @@ def choose(loaded: Loaded, names: tuple[str, ...], *, everything: bool) -> tuple
     raise UsageError("the spec has several targets", why=listed, hint="name them with --target, or take all with --all")
 
 
+def refuse_unknown_kinds(loaded: Loaded, names: tuple[str, ...]) -> None:
+    """Raise Refused for the first target of a kind that this version does not make; asks nothing of the world."""
+    for name in names:
+        kind = loaded.spec.targets[name].kind
+        if kind not in TARGETS:
+            span = loaded.source.span(SpecPlace(("targets", name, "kind")))
+            hint = f"kinds made by this version: {', '.join(sorted(TARGETS))}; pick another target with --target"
+            raise Refused(f"{span.file}:{span.start.line}:{span.start.column}: targets of kind {kind} cannot be made by this version", hint=hint)
+
+
 def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Target, Place]:
     """Return a target's kind and the place it stands for; raises Refused when this version does not know the kind."""
+    refuse_unknown_kinds(loaded, (name,))
     spec = loaded.spec.at(name)
-    kind = spec.targets[name].kind
-    if kind not in TARGETS:
-        span = loaded.source.span(SpecPlace(("targets", name, "kind")))
-        available = ", ".join(sorted(TARGETS))
-        hint = f"kinds made by this version: {available}; pick another target with --target"
-        raise Refused(f"{span.file}:{span.start.line}:{span.start.column}: targets of kind {kind} cannot be made by this version", hint=hint)
-    return TARGETS[kind], Place(spec, name, loaded.stem, loaded.folder, lock, reader.platform())
+    return TARGETS[spec.targets[name].kind], Place(spec, name, loaded.stem, loaded.folder, lock, reader.platform())
 
 
 def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
 from provision.effects import MakeFolder, RunProbe, Tell, World, WriteFile
-from provision.errors import LockError, WorldError
+from provision.errors import LockError, UsageError, WorldError
 from provision.lock import digest_of
+from provision.probe.catalogue import CHECKS
 from provision.state import State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
@@ -43,6 +45,7 @@ class Verified:
 
 def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, only: tuple[str, ...] = (), lock_wait_s: float = 0) -> tuple[Verified, ...]:
     """Verify environments that exist; raises LockError without a lock, WorldError without an environment."""
+    _refuse_unknown_checks(only)
     lock = read_lock(loaded, world)
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {loaded.path}`")
@@ -66,7 +69,7 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
     promised = expectations_of(place.spec, place.target, place.lock, place.environment, seat.prefix)
     archive = parcel()
     nonce = world.token()
-    folder = place.folder / "reports" / f"{place.stem}-{place.target}"
+    folder = place.folder / "reports" / f"{place.stem}.{place.target}"
     world.perform(MakeFolder(folder, 0o700), tell)
     world.perform(WriteFile(folder / "probe.pyz", archive, 0o600), tell)
     world.perform(WriteFile(folder / "expectations.json", json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True), 0o600), tell)
@@ -89,6 +92,14 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
 def activation(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that activate an environment: its programs first on the PATH."""
     return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}"}
+
+
+def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
+    known = [check.id for check in CHECKS]
+    for wanted in only:
+        if wanted.partition(":")[0] not in known:
+            near = get_close_matches(wanted, known, n=3, cutoff=0.3)
+            raise UsageError(f"there is no check {wanted}", hint=f"did you mean {' or '.join(near)}?" if near else f"checks: {', '.join(known)}")
 
 
 def _telling(tell: Tell) -> Tell:

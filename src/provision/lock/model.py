@@ -11,7 +11,7 @@ from typing import Any
 from provision.errors import LockError
 
 SCHEMA = "provision.lock/1"
-_AGAIN = "make it again with `provision lock`"
+_AGAIN = "make it again with `provision lock --upgrade`"
 
 
 @dataclass(frozen=True, slots=True, order=True)

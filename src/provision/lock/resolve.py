@@ -14,7 +14,7 @@ from packaging.markers import Marker
 from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from provision.effects import Index, Project, Resolution, Tell, World
+from provision.effects import Index, Preference, Project, Resolution, Tell, World
 from provision.errors import LockError
 from provision.facts import Facts
 from provision.lock.asked import asked_of, flavour_of
@@ -43,16 +43,18 @@ class _Question:
     facts: Facts
     flavour: str
     platforms: tuple[str, ...]
+    preferences: tuple[Preference, ...] = ()
 
 
-def resolve(spec: Spec, facts: Facts, world: World, tell: Tell) -> Lock:
-    """Return the lock of a spec.
+def resolve(spec: Spec, facts: Facts, world: World, tell: Tell, *, keep: Lock | None = None) -> Lock:
+    """Return the lock of a spec; versions of `keep` stay where they still fit.
 
     Torch and its family are bound to the index of their flavour on Linux, also where only another package brings them in. Raises LockError when no set of
     versions exists, NetworkError when an index is out of reach, and LockError when a CPU spec would bring CUDA packages.
     """
     flavour = flavour_of(spec.at(next(iter(spec.targets))))
-    question = _Question(spec, facts, flavour, tuple(sorted(_platforms(spec))))
+    kept = _preferences(keep) if keep is not None else ()
+    question = _Question(spec, facts, flavour, tuple(sorted(_platforms(spec))), kept)
     direct = {package.key for package in spec.packages}
     while True:
         project = _project(question, direct)
@@ -62,6 +64,14 @@ def resolve(spec: Spec, facts: Facts, world: World, tell: Tell) -> Lock:
         if not hidden:
             return _lock(question, project, resolution, found)
         direct |= hidden  # uv binds direct requirements only, so what came in unasked is asked for by name, and resolved again
+
+
+def _preferences(lock: Lock) -> tuple[Preference, ...]:
+    markers = {environment.key: _marker(environment.platform) for environment in lock.environments}
+    everywhere = tuple(markers)
+    return tuple(
+        Preference(p.name, p.version, p.index, () if p.environments == everywhere else tuple(markers[key] for key in p.environments)) for p in lock.packages
+    )
 
 
 def _platforms(spec: Spec) -> set[str]:
@@ -80,7 +90,7 @@ def _project(question: _Question, direct: set[str]) -> Project:
     requirements = [package.requirement for package in spec.packages] + sorted(direct - {package.key for package in spec.packages})
     indexes = (*own, *([torch_index] if torch_index is not None else []))
     environments = tuple(_marker(platform) for platform in question.platforms)
-    return Project(spec.python, f"=={spec.python}.*", tuple(requirements), indexes, tuple(bindings), environments, spec.exclude_newer)
+    return Project(spec.python, f"=={spec.python}.*", tuple(requirements), indexes, tuple(bindings), environments, spec.exclude_newer, question.preferences)
 
 
 def _torch_index(question: _Question, family: tuple[str, ...]) -> Index | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,7 +72,7 @@ class Local:
 
     def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
         """Return what the spec asks for that cannot be done here."""
-        return (*_unavailable(place.spec, place.target), *_out_of_place(place, have))
+        return (*_unavailable(place.spec, place.target, place.platform), *_out_of_place(place, have))
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
         """Return the actions: an interpreter if none fits, the environment, the kernel."""
@@ -103,8 +105,9 @@ def declared_variables(spec: Spec) -> dict[str, str]:
 
 
 def kernel_name(place: Place) -> str:
-    """Return the name under which Jupyter knows the environment."""
-    return f"provision-{place.stem}-{place.target}".lower()
+    """Return the name under which Jupyter knows the environment; kernels of all folders share one namespace, so it tells the folder too."""
+    where = hashlib.sha256(str(place.folder).encode()).hexdigest()[:8]
+    return re.sub(r"[^a-z0-9._-]", "-", f"provision-{place.stem}.{place.target}-{where}".lower())
 
 
 def _python(place: Place, have: Have) -> Action | None:
@@ -217,7 +220,7 @@ def _kernels_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_DATA_HOME") or home / ".local/share") / "jupyter/kernels"
 
 
-def _unavailable(spec: Spec, target: str) -> Iterator[Refusal]:
+def _unavailable(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
     place = spec.targets[target]
     later = "this version does not do that yet"
     if isinstance(place, LocalTarget) and place.manager == "conda":
@@ -235,6 +238,8 @@ def _unavailable(spec: Spec, target: str) -> Iterator[Refusal]:
     for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
         if getattr(spec.training, field) != getattr(defaults, field):
             yield Refusal(("training", field), f"training.{field} has no effect on the verification: {later}", "remove it")
+    if spec.gpu.type == "mps" and not platform.startswith("macos"):
+        yield Refusal(("gpu",), f"mps is Apple silicon, and this machine is {platform}", "write gpu: none, or name the card")
     for name, reference in spec.secrets.items():
         if reference.env is None:
             yield Refusal(("secrets", name), "a local environment takes secrets from the caller's variables only", f"write {{env: {name}}}")
@@ -290,11 +295,11 @@ def _marker(place: Place) -> dict[str, Any]:
 
 
 def _path(place: Place) -> Path:
-    return place.folder / "envs" / f"{place.stem}-{place.target}-{place.environment.digest.removeprefix('sha256:')[:12]}"
+    return place.folder / "envs" / f"{place.stem}.{place.target}-{place.environment.digest.removeprefix('sha256:')[:12]}"
 
 
 def _stable(place: Place) -> Path:
-    return place.folder / "envs" / f"{place.stem}-{place.target}"
+    return place.folder / "envs" / f"{place.stem}.{place.target}"
 
 
 def _inside(folder: Path, relative: str) -> Path:

@@ -18,6 +18,8 @@ __all__ = ["SourceText", "concise", "findings", "fixable", "footer", "ordered", 
 _RANKS = list(Severity)
 _NARROWEST = 20
 _NO_FINDINGS = "No findings."
+_HOLDING_SECRETS = ("SEC001", "SPC007")
+"""Findings whose place holds a secret in the clear."""
 
 
 class SourceText(Protocol):
@@ -151,7 +153,7 @@ def _common(one: list[str], other: list[str]) -> int:
 
 
 def _is_secret(finding: Diagnostic) -> bool:
-    return finding.id.startswith("SEC")
+    return finding.id in _HOLDING_SECRETS
 
 
 def _at(span: Span) -> str:

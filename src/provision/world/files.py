@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import shutil
 import stat
@@ -46,13 +47,13 @@ def read(path: Path, limit: int) -> bytes:
     return content
 
 
-def write(path: Path, content: str | bytes, mode: int) -> None:
+def write(path: Path, content: str | bytes, mode: int | None) -> None:
     """Write a file by temporary file, fsync and rename; raises WorldError and leaves the old content in place."""
     with explained("write", path):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), mode)
+                os.fchmod(file.fileno(), mode if mode is not None else _mode(path))
                 file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -62,6 +63,10 @@ def write(path: Path, content: str | bytes, mode: int) -> None:
                 Path(name).unlink()
             raise
         sync_folder(path.parent)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
 
 
 def sync_folder(path: Path) -> None:
@@ -99,8 +104,8 @@ def remove_tree(path: Path) -> None:
             path.unlink(missing_ok=True)
         elif path.exists():
             # Renamed first, so that a removal cut short never leaves something at `path` that looks whole.
-            doomed = path.with_name(f".doomed-{path.name}-{os.getpid()}")
-            path.replace(doomed)
+            path.replace(path.with_name(f".doomed-{path.name}-{os.getpid()}"))
+        for doomed in path.parent.glob(f".doomed-{glob.escape(path.name)}-*") if path.parent.is_dir() else ():
             shutil.rmtree(doomed)
 
 

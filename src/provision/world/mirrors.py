@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from provision.effects import Index, IndexSource, Sources
@@ -65,9 +66,11 @@ def _fits(wheel: Path, flavour: str, minor: str) -> bool:
 
 
 def _is_for(wheel: Path, package: str, platform: str) -> bool:
-    name, _, _, tags = parse_wheel_filename(wheel.name)
+    name, version, _, tags = parse_wheel_filename(wheel.name)
     system, machines = _PLATFORMS[platform]
-    return name == package and any(system in tag.platform and tag.platform.endswith(machines) for tag in tags)
+    wanted = Requirement(package)
+    is_wanted = name == canonicalize_name(wanted.name) and wanted.specifier.contains(version, prereleases=True)
+    return is_wanted and any(system in tag.platform and tag.platform.endswith(machines) for tag in tags)
 
 
 def _folder(link: str, environment: Mapping[str, str]) -> Path | None:

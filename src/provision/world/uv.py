@@ -40,7 +40,7 @@ _HASH = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 
 def scrubbed(environment: Mapping[str, str], pip: PipConfiguration) -> dict[str, str]:
     """Return an environment for uv in which nothing foreign decides the result: no configuration, no downloads of Python, pip's proxy and certificates."""
-    kept = {key: value for key, value in environment.items() if not _FOREIGN.match(key) or _KEPT.fullmatch(key)}
+    kept = {key: value for key, value in environment.items() if not _FOREIGN.match(key) or (value and _KEPT.fullmatch(key))}
     ours = {
         "UV_NO_CONFIG": "1",
         "UV_PYTHON_DOWNLOADS": "never",
@@ -64,6 +64,8 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
     """
     with _folder(project if interpreter.minor == project.python else _by_markers(project), sources) as (folder, urls):
         passed = {**environment, **_locations(sources, folder)}
+        if project.preferences:
+            (folder / "uv.lock").write_text(_kept(project, urls))
         newer = ["--exclude-newer", project.exclude_newer] if project.exclude_newer else []
         _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *newer], passed, folder, project, sources)
         _called(
@@ -145,6 +147,21 @@ def _normal(url: str) -> tuple[str, str, int | None, str]:
     parts = urlsplit(url)
     port = None if parts.port == {"http": 80, "https": 443}.get(parts.scheme) else parts.port
     return parts.scheme, parts.hostname or "", port, unquote(parts.path).rstrip("/")
+
+
+def _kept(project: Project, urls: Mapping[str, str]) -> str:
+    """Return a lock of uv's with names and versions only: uv keeps a version that it finds there while it fits, and checks all else anew."""
+    lines = ["version = 1", f"requires-python = {json.dumps(project.requires_python)}"]
+    for kept in project.preferences:
+        lines += [
+            "",
+            "[[package]]",
+            f"name = {json.dumps(kept.name)}",
+            f"version = {json.dumps(kept.version)}",
+            f"source = {{ registry = {json.dumps(urls.get(kept.index, 'default'))} }}",
+        ]
+        lines += [f"resolution-markers = {json.dumps(list(kept.markers))}"] if kept.markers else []
+    return "\n".join(lines) + "\n"
 
 
 def _by_markers(project: Project) -> Project:

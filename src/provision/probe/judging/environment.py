@@ -59,8 +59,8 @@ def _secrets(case: Case) -> Judgement:
         f"not set: {', '.join(unset)}",
         dict.fromkeys(found, "set"),
         found,
-        "the secret was not fetched into this process, or its reference names nothing",
-        "check the reference under secrets: in the spec and the access of this machine's account to it",
+        "the variable or store that the spec names for it holds nothing, or it was not fetched into this process",
+        "export the variable that the spec names under secrets:, or check the reference and the access to it",
     )
 
 

@@ -178,7 +178,7 @@ def _harmful_variables(bench: Bench) -> dict[str, Any]:
     found = {}
     for name in HARMFUL_VARIABLES:
         value = bench.environ.get(name)
-        if value is not None and name not in bench.expected.env:
+        if value and name not in bench.expected.env:
             found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
     return found
 
