@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def _judged(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:
 def _ways_out(loaded: Loaded, error: LockError) -> str:
     lines = []
     for number, package in enumerate(loaded.spec.packages):
-        if package.key in error.why or package.name in error.why:
+        if any(re.search(rf"(?<![\w.\[-]){re.escape(name)}(?![\w-])", error.why) for name in (package.key, package.name)):
             span = loaded.source.span(Place(("packages", number)))
             lines.append(f"{span.file}:{span.start.line}:{span.start.column} asks for {package.requirement}")
     return "\n".join([error.hint, *lines])

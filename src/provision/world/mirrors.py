@@ -33,7 +33,7 @@ def sources(pip: PipConfiguration, environment: Mapping[str, str], indexes: tupl
     folders = tuple(path for link in pip.find_links if (path := _folder(link, environment)))
     wheels = tuple(wheel for folder in folders for wheel in sorted(folder.glob("*.whl")))
     named = tuple(_located(index, environment, wheels, minor) for index in indexes)
-    notes = tuple(_notes(pip, named))
+    notes = tuple(_notes(pip, named, indexes, wheels, minor))
     plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(canonicalize_name(wheel.name.split("-")[0])))
     links = tuple(link for link in pip.find_links if re.match(r"https?://", link))
     default = environment.get("PROVISION_INDEX_PYPI") or pip.index_url
@@ -80,7 +80,7 @@ def _folder(link: str, environment: Mapping[str, str]) -> Path | None:
     return path if path.is_dir() else None
 
 
-def _notes(pip: PipConfiguration, named: tuple[IndexSource, ...]) -> Iterator[str]:
+def _notes(pip: PipConfiguration, named: tuple[IndexSource, ...], indexes: tuple[Index, ...], wheels: tuple[Path, ...], minor: str) -> Iterator[str]:
     if pip.index_url:
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
@@ -88,3 +88,8 @@ def _notes(pip: PipConfiguration, named: tuple[IndexSource, ...]) -> Iterator[st
     for source in named:
         if source.wheels:
             yield f"index {source.name}: {len(source.wheels)} local wheel(s) from pip's find-links stand in for it"
+    for index, source in zip(indexes, named, strict=True):
+        held = [wheel.name for wheel in wheels if index.flavour and f"+{index.flavour}-" in wheel.name]
+        if held and not source.wheels and source.url == index.url:
+            wanted = f"{', '.join(index.packages)} for Python {minor} on {', '.join(index.platforms)}"
+            yield f"index {index.name} itself is asked: pip's find-links hold {', '.join(held)}, but not all of {wanted}"

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-import uv
 from packaging.utils import canonicalize_name
 
 from provision.effects import CreateVenv, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
@@ -103,22 +102,20 @@ def install_python(effect: InstallPython, environment: Mapping[str, str]) -> Non
 
 def find_python(minor: str, environment: Mapping[str, str]) -> Path | None:
     """Return the interpreter of this minor version that uv finds outside virtual environments, or None."""
-    answer = capture([uv.find_uv_bin(), "python", "find", "--system", minor], environment)
+    answer = capture([_program(), "python", "find", "--system", minor], environment)
     return Path(answer.stdout.strip()) if answer.code == 0 else None
 
 
 def list_pythons(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return (version, path) of every CPython that uv finds on this machine."""
-    answer = capture([uv.find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"], environment)
+    answer = capture([_program(), "python", "list", "--only-installed", "--output-format", "json"], environment)
     rows = json.loads(answer.stdout or "[]")
     return [(row["version"], Path(row["path"])) for row in rows if row["implementation"] == "cpython" and row["path"]]
 
 
 def can_fetch_python(minor: str, environment: Mapping[str, str]) -> bool:
     """Tell whether uv knows a download of this minor version for this machine (its own list, no network)."""
-    answer = capture(
-        [uv.find_uv_bin(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"}
-    )
+    answer = capture([_program(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
     return bool(json.loads(answer.stdout or "[]")) if answer.code == 0 else False
 
 
@@ -213,8 +210,14 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _program() -> str:
+    import uv  # here: what only looks at a spec does without it
+
+    return uv.find_uv_bin()
+
+
 def _called(argv: list[str], environment: Mapping[str, str], folder: Path | None, project: Project | None, sources: Sources | None) -> Finished:
-    answer = capture([uv.find_uv_bin(), *argv], environment, cwd=folder)
+    answer = capture([_program(), *argv], environment, cwd=folder)
     if answer.code != 0:
         raise _explained(argv[0], redact(safe(answer.stderr.strip())), answer.code, project, sources)
     return answer
@@ -236,7 +239,7 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
     if _UNREACHABLE.search(said):
         return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
     if verb == "lock" and code == 1 and project is not None:
-        return LockError("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above")
+        return LockError("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above" + _stood_in(sources))
     return WorldError(f"uv {verb} failed (exit code {code})", why=said)
 
 
@@ -244,6 +247,11 @@ def _way_in(sources: Sources | None) -> str:
     names = [source.name.upper().replace("-", "_") for source in sources.named] if sources else []
     named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
     return f"check user name and password in pip's index-url or ~/.netrc{named}"
+
+
+def _stood_in(sources: Sources | None) -> str:
+    names = [source.name for source in sources.named if source.wheels] if sources else []
+    return "".join(f"\nlocal wheels stood in for index {name}: {override_variable(name)}=ADDRESS asks an index instead" for name in names)
 
 
 def _way_to_index(sources: Sources | None) -> str:
