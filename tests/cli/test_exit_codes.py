@@ -1,0 +1,80 @@
+"""The exit codes that scripts and pipelines rely on, each from a real run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from provision.cli.door import Terminated
+from tests.rig import Bench, small_spec
+
+CONFLICT = small_spec("beta", "gamma")
+WRONG = small_spec("alpha").replace("gpu: none", "gpu: nonesuch-9000x\ncuda: 12.8")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "code"),
+    [
+        (small_spec("alpha"), ["lint", "spec.yaml"], 0),
+        (WRONG, ["lint", "spec.yaml"], 1),
+        (WRONG, ["apply", "spec.yaml", "--yes"], 1),
+        (small_spec("alpha"), ["lint", "--diff", "spec.yaml"], 0),
+        (small_spec("alpha").replace('"', ""), ["lint", "--diff", "spec.yaml"], 1),
+        (CONFLICT, ["lock", "spec.yaml"], 1),
+        (CONFLICT, ["plan", "spec.yaml"], 1),
+        (CONFLICT, ["plan", "spec.yaml", "--detailed-exitcode"], 1),
+        (small_spec("alpha"), ["plan", "spec.yaml"], 0),
+        (small_spec("alpha"), ["plan", "spec.yaml", "--detailed-exitcode"], 2),
+        (small_spec("alpha"), ["plan", "spec.yaml", "--locked"], 1),
+        (small_spec("alpha"), ["lock", "spec.yaml", "--check"], 1),
+        (small_spec("alpha"), ["status", "spec.yaml"], 1),
+        (small_spec("alpha"), ["apply", "spec.yaml"], 2),
+        (small_spec("alpha"), ["apply", "spec.yaml", "--target", "nowhere", "--yes"], 2),
+        (small_spec("alpha"), ["verify", "spec.yaml"], 1),
+        (small_spec("alpha"), ["report", "spec.yaml"], 2),
+        (small_spec("alpha"), ["report", "nowhere.json"], 2),
+        (small_spec("alpha"), ["destroy", "spec.yaml", "--yes"], 0),
+        (small_spec("alpha"), ["lint", "nowhere.yaml"], 2),
+        (small_spec("alpha"), ["lint", "--nonsense"], 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_a_run_answers(bench: Bench, text: str, words: list[str], code: int) -> None:
+    bench.spec(text)
+    done = bench.run(*words)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ("ProvisionError('x')", 2),
+        ("UsageError('x')", 2),
+        ("SourceError('x')", 2),
+        ("Refused('x')", 2),
+        ("WorldError('x')", 2),
+        ("NetworkError('x')", 2),
+        ("StateError('x')", 2),
+        ("LockError('x')", 1),
+        ("Failed('x')", 1),
+        ("PermissionError(13, 'no', '/some/file')", 2),
+        ("OSError(28, 'full')", 2),
+        ("KeyboardInterrupt()", 130),
+        ("Terminated()", 143),
+        ("BrokenPipeError(32, 'gone')", 141),
+        ("RuntimeError('ours')", 70),
+    ],
+)
+def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
+    script = (
+        "import sys, provision.cli.door as door\nfrom provision.errors import *\nfrom provision.cli.door import Terminated\n"
+        f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env={"TMPDIR": str(tmp_path), "PATH": "/bin"})
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert issubclass(Terminated, BaseException)
+    assert not issubclass(Terminated, Exception), "no handler of errors may swallow it"

@@ -1,0 +1,111 @@
+"""The words of the command line: help that is whole, grouped and true, and suggestions for what was mistyped."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+
+import click
+import pytest
+
+from provision.cli.app import _SECTIONS, app
+
+COMMANDS = sorted(app.commands)
+
+
+def provision(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "provision", *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
+def help_of(name: str) -> str:
+    """The help of a command, without starting a process."""
+    context = click.Context(app.commands[name], info_name=name, parent=click.Context(app, info_name="provision"))
+    return app.commands[name].get_help(context)
+
+
+def test_the_grouped_help_lists_every_command_exactly_once() -> None:
+    listed = Counter(name for names in _SECTIONS.values() for name in names)
+    assert listed == Counter(COMMANDS)
+    done = provision("--help")
+    assert done.returncode == 0
+    titles = [line.rstrip(":") for line in done.stdout.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
+    assert titles == ["Options", *(title.capitalize() for title in _SECTIONS)]
+    shown = re.findall(r"^  ([a-z-]+)  +\S", done.stdout.partition("Start:")[2], re.MULTILINE)
+    assert sorted(shown) == COMMANDS
+    assert provision("-h").stdout == done.stdout
+    assert "\\b" not in done.stdout, "a paragraph of examples is written as it stands"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    done = provision(name, "--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"Usage: provision {name}")
+    assert re.search(rf"Examples:\n(.*\n)*.*provision {name}", done.stdout), done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert "\\b" not in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_is_a_command_line_that_is_understood(name: str) -> None:
+    examples = help_of(name).partition("Examples:\n")[2]
+    lines = re.findall(r"provision ([^&|>#)\n]+)", examples)
+    assert lines
+    for line in lines:
+        verb, *words = shlex.split(line)
+        app.commands[verb].make_context(verb, words)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_does(name: str) -> None:
+    for parameter in app.commands[name].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert parameter.help.endswith("."), parameter.help
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"run", "schema", "completion"}))
+def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None:
+    (option,) = (parameter for parameter in app.commands[name].params if parameter.name == "form")
+    assert {"text", "json"} <= set(option.type.choices)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["aply"], "No such command 'aply'. Did you mean 'apply'?"),
+        (["lnt", "x.yaml"], "Did you mean 'lint'?"),
+        (["frobnicate"], "No such command 'frobnicate'."),
+        (["apply", "--ys"], "No such option '--ys'. Did you mean '--yes'?"),
+        (["lint", "--output-format", "xml"], "is not one of 'text', 'concise', 'json'"),
+        (["lock", "a.yaml", "b.yaml"], "unexpected extra argument"),
+        (["apply", "--lock-timeout", "-1"], "--lock-timeout"),
+        (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
+        (["run", "spec.yaml"], "write it after --"),
+        (["run", "a.yaml", "b.yaml", "--", "true"], "one spec before --"),
+        (["run", "spec.yaml", "--"], "no program is named"),
+    ],
+)
+def test_what_is_mistyped_is_exit_2_with_the_nearest_word(words: list[str], said: str) -> None:
+    done = provision(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_and_the_module_are_the_command() -> None:
+    from provision import __version__
+
+    done = provision("--version")
+    assert (done.returncode, done.stdout) == (0, f"provision, version {__version__}\n")
+
+
+def test_without_words_the_help_is_shown() -> None:
+    done = provision()
+    assert "Usage: provision" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

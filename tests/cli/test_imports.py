@@ -1,0 +1,65 @@
+"""What a command loads before it works: its start is as fast as that. Each command runs in a process of its own and lists its modules."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.rig import Bench, small_spec
+
+LIST = """
+import contextlib, io, json, sys
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    from provision.cli import main
+    main(sys.argv[1:])
+print(json.dumps(sorted(sys.modules)))
+"""
+# What a virtual environment may load by itself, at every start of its interpreter: the hooks of its .pth files.
+STARTUP = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+
+
+def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]:
+    """Return the names at the top of everything that was imported, without the standard library, our own, and what the bare interpreter loads."""
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=120, env=variables or None)
+    assert done.returncode == 0, done.stderr
+    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+def third_party(folder: Path, *words: str, **variables: str) -> set[str]:
+    found = packages(LIST, folder, *words, **variables) - packages(STARTUP, folder, **variables)
+    # A compiled module may register a module of its compiler's runtime under a name of its own; that loads no file.
+    compiled = {name for name in found if name.startswith(("_cython_", "cython_runtime"))}
+    return found - set(sys.stdlib_module_names) - compiled - {"provision"} - {name for name in found if name.startswith("_sysconfigdata")}
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("lint", "--help"), ("apply", "--help")])
+def test_help_loads_click_alone(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert third_party(tmp_path, *words) == {"click"}
+
+
+def test_lint_loads_no_more_than_a_spec_needs(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "specs/quickstart.yaml", tmp_path / "spec.yaml")
+    found = third_party(tmp_path, "lint", "spec.yaml")
+    assert {"yaml", "pydantic", "packaging"} <= found
+    assert not found & {"rich", "jinja2", "uv", "google"}
+
+
+@pytest.mark.parametrize("words", [("lint",), ("schema",), ("lock", "--check"), ("lock",), ("plan",), ("status",), ("destroy", "--yes")])
+def test_pages_are_loaded_by_what_verifies_only(bench: Bench, words: tuple[str, ...]) -> None:
+    bench.spec(small_spec("alpha"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    path = ("spec.yaml",) if words != ("schema",) else ()
+    found = third_party(bench.folder, *words, *path, **bench.environment())
+    assert "click" in found
+    assert not found & {"jinja2", "markupsafe"}
+
+
+def test_a_page_loads_jinja2(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    assert "jinja2" in third_party(bench.folder, "apply", "spec.yaml", "--yes", **bench.environment())

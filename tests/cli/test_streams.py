@@ -1,0 +1,149 @@
+"""What goes where: JSON alone on standard output, people's text beside it, and nothing breaks when a stream does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Bench, small_spec
+
+ESC = "\x1b["
+
+
+def shell(bench: Bench, script: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run a bash script in which `$provision` is the command; the exit codes of its last pipe are the last line."""
+    words = " ".join(bench.argv())
+    text = f"provision='{words}'; {script}; echo \"${{PIPESTATUS[@]}}\""
+    return subprocess.run(["bash", "-c", text], cwd=bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=120)
+
+
+def test_json_stands_alone_on_standard_output(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    told = {}
+    for words in (
+        ("init",),
+        ("lint", "spec.yaml"),
+        ("lock", "spec.yaml"),
+        ("lock", "spec.yaml", "--check"),
+        ("plan", "spec.yaml"),
+        ("apply", "spec.yaml", "--yes"),
+        ("status", "spec.yaml"),
+        ("verify", "spec.yaml"),
+        ("verify", "spec.yaml", "--only", "P02"),
+        ("report", "spec.yaml"),
+        ("destroy", "spec.yaml", "--yes"),
+    ):
+        done = bench.run(*words, "--output-format", "json")
+        assert done.returncode == 0, (words, done.stderr)
+        told[words] = json.loads(done.stdout)
+    assert all(document.get("version") == 1 for words, document in told.items() if words[0] != "report")
+    assert told["report", "spec.yaml"]["schema"] == "provision.report/1"
+    assert told["apply", "spec.yaml", "--yes"]["results"][0]["verdict"] == "verified"
+    assert told["status", "spec.yaml"]["targets"][0]["condition"] == "current"
+    assert json.loads(bench.run("schema").stdout)["$schema"].startswith("http://json-schema.org/draft-07")
+
+
+def test_progress_and_errors_go_to_standard_error(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    done = bench.run("apply", "spec.yaml", "--yes", "--output-format", "json")
+    assert "locking" in done.stderr
+    assert "verifying" in done.stderr
+    for words in (
+        ("lock", "nowhere.yaml"),
+        ("apply", "spec.yaml", "--target", "nowhere"),
+        ("report", "nowhere.json"),
+        ("verify", "spec.yaml", "--only", "X99"),
+    ):
+        failed = bench.run(*words, "--output-format", "json", *(["--yes"] if words[0] == "apply" else []))
+        assert failed.returncode == 2, words
+        assert failed.stdout == "", words
+        assert failed.stderr != "", words
+
+
+def test_findings_are_json_even_when_they_are_errors(bench: Bench) -> None:
+    bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
+    done = bench.run("lint", "spec.yaml", "--output-format", "json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["diagnostics"]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [
+        ({"NO_COLOR": "", "FORCE_COLOR": "1"}, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, False),
+        ({"NO_COLOR": "", "TERM": "dumb"}, False),
+    ],
+    ids=["forced", "refused and forced", "a pipe", "a dumb terminal"],
+)
+def test_colours_are_used_where_they_are_wanted(bench: Bench, variables: dict[str, str], coloured: bool) -> None:
+    bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
+    done = bench.run("lint", "spec.yaml", **variables)
+    assert done.returncode == 1
+    assert (ESC in done.stdout) is coloured
+    failed = bench.run("apply", "spec.yaml", "--yes", **variables)
+    assert (ESC in failed.stderr) is coloured
+
+
+@pytest.mark.parametrize("words", ["schema", "--help", "--version", "lint spec.yaml", "completion bash", "plan spec.yaml --output-format json"])
+def test_a_reader_that_goes_away_is_no_error_of_ours(bench: Bench, words: str) -> None:
+    bench.spec(small_spec("alpha"))
+    done = shell(bench, f"$provision {words} | true")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    assert done.stdout.split() in (["141", "0"], ["0", "0"])
+
+
+def test_a_reader_that_is_gone_before_we_begin(bench: Bench) -> None:
+    done = shell(bench, "(sleep 1; $provision schema; echo $? > code) | true; sleep 3")
+    assert done.stderr == ""
+    assert (bench.folder / "code").read_text() == "141\n"
+
+
+def test_a_reader_of_the_first_line_gets_it(bench: Bench) -> None:
+    done = shell(bench, "$provision schema | head -1")
+    assert done.stdout.splitlines()[0] == "{"
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", ["schema", "--version", "lint spec.yaml"])
+def test_output_that_cannot_be_written_is_said(bench: Bench, words: str) -> None:
+    bench.spec(small_spec("alpha"))
+    done = shell(bench, f"$provision {words} > /dev/full")
+    assert done.stdout.split() == ["2"]
+    assert done.stderr == f"error: cannot write the output: {os.strerror(28)}\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("$provision apply spec.yaml <&-", "2", "no terminal to ask on"),
+        ("$provision lint spec.yaml <&-", "0", ""),
+        ("$provision --version >&-", "0", ""),
+        ("$provision lint spec.yaml >&-", "0", ""),
+        ("$provision lint nowhere.yaml 2>&-", "2", ""),
+        ("$provision lint nowhere.yaml <&- >&- 2>&-", "2", ""),
+    ],
+)
+def test_closed_streams_are_no_bug(bench: Bench, script: str, code: str, said: str) -> None:
+    bench.spec(small_spec("alpha"))
+    done = shell(bench, script)
+    assert done.stdout.splitlines()[-1] == code
+    assert said in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_an_environment_is_made_with_all_streams_closed(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    done = shell(bench, "$provision apply spec.yaml --yes <&- >&- 2>&-")
+    assert done.stdout.split() == ["0"]
+    assert json.loads((bench.own / "reports/spec.here/report.json").read_text())["verdict"]["result"] == "verified"
+    assert json.loads((bench.own / "state.json").read_text())["resources"]

@@ -1,0 +1,24 @@
+"""The schema as the command prints it, and a spec's text as the engine reads it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def schema_text() -> str:
+    """What `provision schema` prints."""
+    done = subprocess.run([sys.executable, "-m", "provision", "schema"], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def schema(schema_text: str) -> dict[str, Any]:
+    """The schema as a value."""
+    document: dict[str, Any] = json.loads(schema_text)
+    return document

@@ -1,0 +1,74 @@
+"""Servers on loopback: an index behind a password, and a proxy that notes what it was asked."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+
+@contextmanager
+def behind_password(folder: Path, user: str, password: str, argvs: set[str]) -> Iterator[str]:
+    """Serve a folder to those who know the password and give host:port; every command line running at each request is added to `argvs` (Linux)."""
+    wanted = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            argvs.update(running())
+            if self.headers.get("Authorization") == wanted:
+                super().do_GET()
+                return
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="rig"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with _at_work(functools.partial(Handler, directory=str(folder))) as place:
+        yield place
+
+
+@contextmanager
+def proxying(folder: Path, seen: list[str]) -> Iterator[str]:
+    """Answer every request for any host, made to a proxy, from `folder`; each address asked for is added to `seen`. Gives host:port."""
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.path = urlsplit(self.path).path
+            super().do_GET()
+
+    with _at_work(functools.partial(Handler, directory=str(folder))) as place:
+        yield place
+
+
+def running() -> set[str]:
+    """The command lines of all processes of this machine; empty where there is no /proc."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.add(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return found
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@contextmanager
+def _at_work(handler: functools.partial[_Quiet]) -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
