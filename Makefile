@@ -1,12 +1,15 @@
 # make apply: the main job, from nothing to a verified environment.   make test: every check of this repository.
 # Needs Python 3.11 or newer and make; everything else is put into .venv and .cache here.
 
-PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+endif
 VENV := .venv
 BIN := $(VENV)/bin
-LOCAL := TMPDIR=$(CURDIR)/.cache/tmp UV_CACHE_DIR=$(CURDIR)/.cache/uv PIP_CACHE_DIR=$(CURDIR)/.cache/pip HF_HOME=$(CURDIR)/.cache/hf \
-	XDG_DATA_HOME=$(CURDIR)/.cache/share UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
+CACHE := $(CURDIR)/.cache
+LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv" PIP_CACHE_DIR="$(CACHE)/pip" HF_HOME="$(CACHE)/hf" \
+	XDG_DATA_HOME="$(CACHE)/share" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
 
 .PHONY: apply test check bench facts docs clean
@@ -15,7 +18,6 @@ apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
 
 test: $(VENV)/.developed
-	@mkdir -p .cache/tmp
 	$(LOCAL) $(BIN)/python -m pytest $(PYTEST_ARGS)
 	$(LOCAL) $(MAKE) --no-print-directory check
 
@@ -26,7 +28,6 @@ check: $(VENV)/.developed
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.developed
-	@mkdir -p .cache/tmp
 	$(LOCAL) $(BIN)/python -m benchmarks
 
 # What is generated and kept under version control; a test fails when it is stale.
@@ -41,14 +42,14 @@ clean:
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer was found; name one: make PYTHON=/path/to/python3"; exit 1; }
-	$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(LOCAL) "$(PYTHON)" -m venv $(VENV) || { echo "$(PYTHON) -m venv failed; on Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	$(LOCAL) $(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(LOCAL) $(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --group dev
+	$(LOCAL) $(BIN)/python -m pip install --quiet --group dev
 	@touch $@

@@ -39,7 +39,7 @@ class Index:
     """A named index that a project binds packages to, at its canonical address.
 
     `flavour` is the local version label of its wheels ("cpu", "cu128"), None for an index of another kind. A local folder may stand in for such an index
-    when it holds a wheel of every one of `packages` in that flavour for every one of `platforms`.
+    when it holds a wheel that fits every one of `packages` (requirements) in that flavour for every one of `platforms`.
     """
 
     name: str
@@ -109,11 +109,10 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What uv answered: its lock (TOML) with the dependency graph, and the PEP 751 export; `indexes` maps addresses in them to index names."""
+    """What uv answered: its lock (TOML) with the dependency graph, and the PEP 751 export with files and hashes."""
 
     graph: str
     pylock: str
-    indexes: Mapping[str, str]
     sources: Sources
 
 
@@ -241,10 +240,7 @@ class World(Reader, Protocol):
         """Perform one effect; raises WorldError (NetworkError) with the reason and the way out."""
 
     def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
-        """Run a program in the foreground with the caller's terminal and return its exit code (128 + signal when killed)."""
-
-    def free_bytes(self, path: Path) -> int:
-        """Return the free space where `path` lies or will lie."""
+        """Run a program with the caller's terminal and return its exit code; a World may become the program, and then never returns."""
 
     def now(self) -> str:
         """Return the time as 2026-11-20T12:00:00Z."""

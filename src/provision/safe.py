@@ -10,7 +10,7 @@ _SHAPES = re.compile(
     r"hf_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_\-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|sk-[A-Za-z0-9_\-]{20,}|AKIA[A-Z0-9]{16}"
     r"|ya29\.[A-Za-z0-9_\-]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-_USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
+_USERINFO = re.compile(r"(?<=://)[^/\s]+@")  # up to the last @, as uv and urllib read it: a password may hold one
 REDACTED = "***"
 
 

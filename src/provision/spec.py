@@ -15,7 +15,8 @@ from pydantic_core import CoreSchema, PydanticCustomError
 API_VERSION: Literal["provision/v1"] = "provision/v1"
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZE = r"^\d+(\.\d+)?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+_SIZE = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+_RESERVED = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _COUNT = r"^\d+(\.\d+)?[KMBT]$"
 
 
@@ -44,7 +45,7 @@ def _specifiers(text: str) -> str:
 
 
 Size = Annotated[str, Field(pattern=_SIZE, examples=["16GiB"])]
-Duration = Annotated[str, Field(pattern=r"^\d+[smhd]$", examples=["30m"])]
+Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$", examples=["30m"])]
 Specifiers = Annotated[str, AfterValidator(_specifiers)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -198,6 +199,8 @@ class Index(_Part):
     @field_validator("url")
     @classmethod
     def _without_credentials(cls, value: str) -> str:
+        if re.search(r"[?#]", value):
+            raise PydanticCustomError("url_query", "a query may carry a token, which would land in the lock; write the address without it")
         if re.match(r"^[a-z]+://[^/]*@", value):
             raise PydanticCustomError(
                 "url_credentials", "a user name or password in the URL would land in the lock; use UV_INDEX_<NAME>_USERNAME and _PASSWORD"
@@ -432,6 +435,14 @@ class Spec(_Part):
     targets: dict[Identifier, Target] = Field(default={"here": LocalTarget(kind="local")}, min_length=1)
     """Places where the environment is made; default: here, a local uv environment."""
 
+    @field_validator("env", "secrets")
+    @classmethod
+    def _not_ours(cls, value: dict[str, Any]) -> dict[str, Any]:
+        taken = [name for name in value if name in _RESERVED or name.startswith("PROVISION_")]
+        if taken:
+            raise PydanticCustomError("reserved_variable", "{name} is set by the environment itself; remove it", {"name": taken[0]})
+        return value
+
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
         return next((p for p in self.packages if p.key == canonicalize_name(name)), None)
@@ -463,11 +474,12 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     Draft 7 because YAML language servers read that; there, keywords beside `$ref` are ignored, so such references are wrapped.
     """
     schema = Spec.model_json_schema(ref_template="#/definitions/{model}")
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "definitions": schema.pop("$defs")}
+    definitions = schema.pop("$defs")
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "definitions": definitions}
     properties = schema["properties"]
     for field, values in completions.items():
         described = {key: properties[field].pop(key) for key in ("description", "title", "default") if key in properties[field]}
-        properties[field] = {**described, "anyOf": [{"enum": values}, dict(properties[field])]}
+        properties[field] = {**described, "anyOf": [{"type": "string", "enum": values}, dict(properties[field])]}
     wrapped: dict[str, Any] = _wrap_references(schema)
     return wrapped
 

@@ -29,7 +29,7 @@ class State:
 
     def parts(self, address: str) -> dict[str, Mapping[str, Any]]:
         """Return all that is recorded of a target, by part."""
-        return {key.partition("#")[2]: value for key, value in self.resources.items() if key.partition("#")[0] == address}
+        return {key.rpartition("#")[2]: value for key, value in self.resources.items() if key.rpartition("#")[0] == address}
 
     def after(self, action: Action) -> State:
         """Return the state once an action is done: one serial on, its record in place."""
@@ -81,13 +81,15 @@ def loads(text: str, name: str) -> State:
     hint = f"what it recorded is untouched: move the file away (mv {name} {name}.damaged) and run apply again, which adopts whole environments"
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StateError(f"the state file {name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith("provision.state/"):
         raise StateError(f"{name} is no state file of provision", why=f"its schema is {schema!r}", hint="move it away; nothing in it was touched")
     if schema != SCHEMA:
-        raise StateError(f"{name} was written by a newer provision ({schema})", hint="upgrade provision; this version would lose what it does not know")
+        raise StateError(
+            f"{name} was written by another version of provision ({schema})", hint="upgrade provision; this version would lose what it does not know"
+        )
     content = {key: value for key, value in document.items() if key != "checksum"}
     if document.get("checksum") != _checksum(content):
         raise StateError(f"the state file {name} is damaged", why="its checksum does not fit its content", hint=hint)

@@ -27,6 +27,10 @@ WRONG = small_spec("alpha").replace("gpu: none", "gpu: nonesuch-9000x\ncuda: 12.
         (CONFLICT, ["plan", "spec.yaml", "--detailed-exitcode"], 1),
         (small_spec("alpha"), ["plan", "spec.yaml"], 0),
         (small_spec("alpha"), ["plan", "spec.yaml", "--detailed-exitcode"], 2),
+        (small_spec("alpha"), ["plan", "--detailed-exitcode"], 1),
+        (small_spec("alpha"), ["plan", "nowhere.yaml", "--detailed-exitcode"], 1),
+        (small_spec("alpha"), ["plan", "spec.yaml", "--detailed-exitcode", "--out", "plan.json"], 1),
+        (small_spec("alpha"), ["plan", "spec.yaml", "--out", "plan.json"], 2),
         (small_spec("alpha"), ["plan", "spec.yaml", "--locked"], 1),
         (small_spec("alpha"), ["lock", "spec.yaml", "--check"], 1),
         (small_spec("alpha"), ["status", "spec.yaml"], 1),
@@ -37,6 +41,10 @@ WRONG = small_spec("alpha").replace("gpu: none", "gpu: nonesuch-9000x\ncuda: 12.
         (small_spec("alpha"), ["report", "nowhere.json"], 2),
         (small_spec("alpha"), ["destroy", "spec.yaml", "--yes"], 0),
         (small_spec("alpha"), ["lint", "nowhere.yaml"], 2),
+        (WRONG, ["lint", "nowhere.yaml", "spec.yaml"], 2),
+        (small_spec("alpha"), ["init", "-"], 2),
+        (small_spec("alpha"), ["init", "mine"], 2),
+        (small_spec("alpha"), ["init", "mine.yml"], 0),
         (small_spec("alpha"), ["lint", "--nonsense"], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -46,6 +54,22 @@ def test_what_a_run_answers(bench: Bench, text: str, words: list[str], code: int
     done = bench.run(*words)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_signal_that_is_ignored_for_us_stays_ignored(tmp_path) -> None:
+    script = (
+        "import os, signal, sys, provision.cli.door as door\n"
+        "def work(*_, **__):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return 0\ndoor.app.main = work\nsys.exit(door.main([]))"
+    )
+    ended = [subprocess.run([*before, sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=60) for before in ([], ["nohup"])]
+    assert [done.returncode for done in ended] == [143, 0]
+
+
+def test_init_takes_names_of_specs_only(bench: Bench) -> None:
+    done = bench.run("init", "mine")
+    assert "ends in .yaml or .yml" in done.stderr
+    assert not (bench.folder / "mine").exists()
+    assert not bench.own.exists()
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,10 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["apply", "--lock-timeout", "-1"], "--lock-timeout"),
         (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
         (["run", "spec.yaml"], "write it after --"),
-        (["run", "a.yaml", "b.yaml", "--", "true"], "one spec before --"),
+        (["run", "a.yaml", "b.yaml", "--", "true"], "unexpected extra argument (b.yaml)"),
         (["run", "spec.yaml", "--"], "no program is named"),
+        (["run", "spec.yaml", "--target", "--", "true"], "Option '--target' requires an argument"),
+        (["run", "spec.yaml", "--targt", "here", "--", "true"], "No such option '--targt'"),
     ],
 )
 def test_what_is_mistyped_is_exit_2_with_the_nearest_word(words: list[str], said: str) -> None:
@@ -96,6 +98,27 @@ def test_what_is_mistyped_is_exit_2_with_the_nearest_word(words: list[str], said
     assert said in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "understood"),
+    [
+        ("-- echo a -- b", (None, None, ("echo", "a", "--", "b"))),
+        ("-- env -- echo hi", (None, None, ("env", "--", "echo", "hi"))),
+        ("a.yaml -- pytest --target x --help", ("a.yaml", None, ("pytest", "--target", "x", "--help"))),
+        ("a.yaml --target=here -- true", ("a.yaml", "here", ("true",))),
+        ("-t here a.yaml -- true", ("a.yaml", "here", ("true",))),
+        ("a.yaml --target here -- --version", ("a.yaml", "here", ("--version",))),
+    ],
+)
+def test_what_stands_after_the_first_two_dashes_is_the_programs(words: str, understood: tuple[str | None, str | None, tuple[str, ...]]) -> None:
+    context = app.commands["run"].make_context("run", words.split())
+    spec = context.params["spec"]
+    assert (str(spec) if spec else None, context.params["target"], context.obj) == understood
+
+
+def test_help_of_run_is_ours_before_the_dashes_only() -> None:
+    assert provision("run", "spec.yaml", "--help").stdout.startswith("Usage: provision run [OPTIONS] [SPEC] -- PROGRAM [ARGUMENT]...")
 
 
 def test_the_version_and_the_module_are_the_command() -> None:

@@ -60,8 +60,77 @@ def test_progress_and_errors_go_to_standard_error(bench: Bench) -> None:
     ):
         failed = bench.run(*words, "--output-format", "json", *(["--yes"] if words[0] == "apply" else []))
         assert failed.returncode == 2, words
-        assert failed.stdout == "", words
-        assert failed.stderr != "", words
+        error = json.loads(failed.stdout)["error"]
+        assert error["exit_code"] == 2, words
+        assert error["what"] in failed.stderr, words
+
+
+@pytest.mark.parametrize("words", [("apply", "--nonsense", "--output-format=json"), ("apply", "--output-format", "text", "--output-format", "json")])
+def test_words_that_are_not_understood_are_told_as_json_too(bench: Bench, words: tuple[str, ...]) -> None:
+    done = bench.run(*words)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["what"] in done.stderr
+
+
+def test_json_after_the_dashes_is_the_programs(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    done = bench.run("run", "spec.yaml", "--", "true", "--output-format", "json")
+    assert done.returncode != 0
+    assert done.stdout == ""
+
+
+def test_findings_that_stop_a_command_are_told_with_the_error(bench: Bench) -> None:
+    bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
+    done = bench.run("plan", "spec.yaml", "--output-format", "json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert (told["error"]["what"], told["error"]["exit_code"]) == ("the spec has errors", 1)
+    assert told["diagnostics"][0]["file"] == "spec.yaml"
+
+
+def test_a_file_that_cannot_be_read_hides_no_findings_of_others(bench: Bench) -> None:
+    bench.spec("gpu: none\npython: 3.10\npackages: [alpha]\n")
+    done = bench.run("lint", "nowhere.yaml", "spec.yaml", "--output-format", "json")
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert [error["what"] for error in told["errors"]] == ["cannot read nowhere.yaml"]
+    assert {finding["file"] for finding in told["diagnostics"]} == {"spec.yaml"}
+    text = bench.run("lint", "spec.yaml", "nowhere.yaml")
+    assert text.returncode == 2
+    assert "spec.yaml:2" in text.stdout
+    assert "cannot read nowhere.yaml" in text.stderr
+
+
+def test_an_encoding_that_cannot_say_a_name_is_no_bug(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"), "sp\u00e9c.yaml")
+    for words in (("lock", "sp\u00e9c.yaml"), ("status", "sp\u00e9c.yaml"), ("lint", "n\u00f6.yaml")):
+        done = bench.run(*words, PYTHONIOENCODING="ascii")
+        assert done.returncode in (0, 1, 2), done.stderr
+        assert "\\xe9" in done.stdout or "\\xf6" in done.stderr, words
+
+
+def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> None:
+    bench.spec(small_spec("alpha", extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab}}\n"))
+    assert bench.run("apply", "spec.yaml", "--target", "one", "--target", "two", "--yes").returncode == 0
+    both = bench.run("report", "spec.yaml", "--output-format", "json")
+    assert [document["schema"] for document in json.loads(both.stdout)["reports"]] == ["provision.report/1"] * 2
+    one = bench.run("report", "spec.yaml", "--target", "one", "--output-format", "json")
+    assert json.loads(one.stdout)["schema"] == "provision.report/1"
+    refused = bench.run("report", "spec.yaml", "--html", "page.html")
+    assert refused.returncode == 2
+    assert "name one target with --target" in refused.stderr
+    assert not (bench.folder / "page.html").exists()
+    assert bench.run("report", "spec.yaml", "--target", "two", "--html", "page.html").returncode == 0
+    assert (bench.folder / "page.html").exists()
+    standing = bench.run("status", "spec.yaml")
+    assert "away         colab, not made by this version\n" in standing.stdout, standing.stderr
+
+
+def test_what_is_to_be_copied_is_quoted(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"), "my spec.yaml")
+    assert "provision lock 'my spec.yaml'" in bench.run("status", "my spec.yaml").stdout
+    assert "provision apply 'my spec.yaml'" in bench.run("report", "my spec.yaml").stderr
+    assert "provision lock 'my spec.yaml'" in bench.run("plan", "my spec.yaml", "--out", "p.json").stderr
 
 
 def test_findings_are_json_even_when_they_are_errors(bench: Bench) -> None:

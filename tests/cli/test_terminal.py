@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sys
@@ -191,6 +192,19 @@ def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
     ):
         _, shown = ended(at_terminal(bench, *words))
         assert shown.strip(), words
+        _harmless(shown)
+
+
+def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    report = bench.own / "reports/spec.here/report.json"
+    document = json.loads(report.read_text())
+    document["subject"]["created_utc"] = HOSTILE
+    report.write_text(json.dumps(document))
+    for words in (["apply", "spec.yaml", "--yes"], ["report", "spec.yaml", "-v"], ["status", "spec.yaml"]):
+        _, shown = ended(at_terminal(bench, *words))
+        assert shown.strip()
         _harmless(shown)
 
 

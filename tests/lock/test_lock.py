@@ -207,3 +207,9 @@ def test_both_torch_builds_of_a_lock_are_kept(bench: Bench, tmp_path: Path) -> N
     machine = Machine(bench.environment(PROVISION_INDEX_PYTORCH_CPU=cpu))
     kept = resolve(spec("torch", "alpha", platforms=PLATFORMS), load(), machine, lambda _: None, keep=old)
     assert sorted(package.version for package in kept.packages if package.name == "torch") == ["2.13.0", "2.13.0+cpu"]
+
+
+def test_indexes_that_share_one_mirror_keep_their_names(bench: Bench, tmp_path: Path) -> None:
+    wanted = spec({"name": "alpha", "index": "private"}, "beta", indexes={"private": {"url": "https://packages.example.com/simple"}})
+    lock = locked(bench, wanted, PROVISION_INDEX_PRIVATE=bench.index)
+    assert {package.name: package.index for package in lock.packages} == {"alpha": "private", "beta": "pypi"}

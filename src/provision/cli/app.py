@@ -30,6 +30,20 @@ class Grouped(click.Group):
                 formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands if command is not None])
 
 
+class Launcher(click.Command):
+    """A command whose words after the first `--` are another program's: they are set apart before click reads any."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the program's words as `ctx.obj`; click reads what stands before them."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.obj = tuple(args[place + 1 :])
+        return super().parse_args(ctx, args[:place])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the pieces of the usage line."""
+        return [*super().collect_usage_pieces(ctx), "--", "PROGRAM", "[ARGUMENT]..."]
+
+
 @click.group(cls=Grouped, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="provision")
 def app() -> None:
@@ -135,17 +149,19 @@ def apply(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 
 
 @app.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    cls=Launcher,
     epilog=_examples("provision run -- python train.py", "provision run specs/quickstart.yaml -- python -c 'import torch'"),
 )
+@_spec
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SPEC] [--target NAME] -- PROGRAM [ARGUMENT]...")
-def run(words: tuple[str, ...], target: str | None) -> int:
+@click.pass_obj
+def run(argv: tuple[str, ...], spec: Path | None, target: str | None) -> int:
     """Run a program in the environment, with its variables, paths and secrets."""
     from provision.cli import making
 
-    path, named, argv = _split(words)
-    return making.run(_spec_or_default(path), target or named, argv)
+    if not argv:
+        raise click.UsageError("no program is named; write it after --, as in: provision run -- python train.py")
+    return making.run(_spec_or_default(spec), target, argv)
 
 
 @app.command(epilog=_examples("provision destroy", "provision destroy specs/quickstart.yaml --yes"))
@@ -214,27 +230,3 @@ def _spec_or_default(path: Path | None) -> Path:
     if path is None and not Path(_DEFAULT).exists():
         raise click.UsageError(f"no spec is named, and there is no {_DEFAULT} here; name one, or write a first one with `provision init`")
     return path or Path(_DEFAULT)
-
-
-def _split(words: tuple[str, ...]) -> tuple[Path | None, str | None, tuple[str, ...]]:
-    """Split `[SPEC] [--target NAME] -- PROGRAM ...`; click has taken a `--` that stands first."""
-    if "--" not in words:
-        spec = words[:1] if words and words[0].endswith((".yaml", ".yml")) else ()
-        return (Path(spec[0]) if spec else None), None, _program(words[len(spec) :])
-    place = words.index("--")
-    before, argv = list(words[:place]), words[place + 1 :]
-    target = None
-    for option in ("--target", "-t"):
-        if option in before:
-            at = before.index(option)
-            target = before[at + 1] if at + 1 < len(before) else None
-            del before[at : at + 2]
-    if len(before) > 1:
-        raise click.UsageError(f"one spec before --, not {len(before)}: {' '.join(before)}")
-    return (Path(before[0]) if before else None), target, _program(argv)
-
-
-def _program(argv: tuple[str, ...]) -> tuple[str, ...]:
-    if not argv:
-        raise click.UsageError("no program is named; write it after --, as in: provision run -- python train.py")
-    return argv

@@ -18,17 +18,21 @@ def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, form: str) -> int:
     result = judge(paths, Machine(), terminal.note, fix=fix, dry=dry)
     documents = result.documents
     if form == "json":
-        terminal.show(json.dumps(data.joined(data.findings(judged.diagnostics, judged.source) for judged in documents), indent=1))
+        found = data.joined(data.findings(judged.diagnostics, judged.source) for judged in documents)
+        errors = {"errors": [terminal.told(error) for error in result.errors]} if result.errors else {}
+        terminal.show(json.dumps({**found, **errors}, indent=1))
     elif form == "concise":
         terminal.show("".join(text.concise(judged.diagnostics, judged.source) for judged in documents))
-    else:
+    elif documents:
         frames = (text.findings(j.diagnostics, j.source, terminal.colored(), terminal.width(), with_footer=False) for j in documents)
         everything = [diagnostic for judged in documents for diagnostic in judged.diagnostics]
         fixable = sum(text.fixable(judged.diagnostics, judged.source) for judged in documents)
         terminal.show("\n".join([*(frame for frame in frames if frame), text.footer(everything, fixable)]))
     for name, diff in result.changed.items():
         terminal.note(diff if dry else f"fixed {name}")
-    return 1 if dry and result.changed else result.exit_code
+    for error in result.errors:
+        terminal.show_error(error)
+    return 1 if dry and result.changed and not result.errors else result.exit_code
 
 
 def schema() -> int:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
+import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, Self, TextIO
 
 import click
 
@@ -24,14 +29,37 @@ class Terminated(BaseException):
     """SIGTERM or SIGHUP arrived: unwound like Ctrl-C, so that children end and what was begun stays written down."""
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How errors are told, read from the words before click has understood them: as JSON too, and whether 2 is kept for a plan's changes."""
+
+    as_json: bool
+    keeps_two: bool
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Self:
+        """Return what the words before the first `--` ask for; of several formats the last one counts."""
+        own = list(words[: words.index("--")] if "--" in words else words)
+        joined = " ".join(own).replace("--output-format=", "--output-format ").split(" ")
+        forms = [after for word, after in pairwise(joined) if word == "--output-format"]
+        return cls(forms[-1:] == ["json"], "--detailed-exitcode" in own)
+
+    def code(self, code: int) -> int:
+        """Return the exit code of an error whose own is `code`."""
+        return 1 if self.keeps_two and code == 2 else code
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        signal.signal(number, _terminate)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # who ignores it for us, as nohup does, means us to go on
+            signal.signal(number, _terminate)
     _open_missing_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the encoding cannot say is no error
     stdout = sys.stdout
     try:
-        return _answer(arguments, stdout)
+        return _answer(sys.argv[1:] if arguments is None else arguments, stdout)
     except BrokenPipeError:
         return _without_output(_BROKEN_PIPE, stdout)
     finally:
@@ -39,16 +67,17 @@ def main(arguments: list[str] | None = None) -> int:
         gc.freeze()
 
 
-def _answer(arguments: list[str] | None, stdout: TextIO) -> int:
+def _answer(words: list[str], stdout: TextIO) -> int:
+    manner = Manner.of(words)
     try:
-        code = app.main(arguments, prog_name="provision", standalone_mode=False)
+        code = app.main(words, prog_name="provision", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
         error.show()
-        return 2
+        return _ended(manner, 2, {"what": error.format_message()})
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted: what was done is recorded; run the command again to go on", _INTERRUPTED)
     except Terminated:
@@ -62,8 +91,8 @@ def _answer(arguments: list[str] | None, stdout: TextIO) -> int:
         raise
     except Exception as error:  # noqa: BLE001 - the last net: what is no ProvisionError is our bug
         if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            return _without_output(_say(f"error: cannot write the output: {os.strerror(error.errno)}", 2), stdout)
-        return _failed(error)
+            return _without_output(_say(f"error: cannot write the output: {os.strerror(error.errno)}", manner.code(2)), stdout)
+        return _failed(error, manner)
 
 
 def _open_missing_streams() -> None:
@@ -79,16 +108,31 @@ def _without_output(code: int, stdout: TextIO) -> int:
     return code
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, manner: Manner) -> int:
     from provision.cli import terminal
     from provision.errors import ProvisionError
 
     if isinstance(error, ProvisionError):
         terminal.show_error(error)
-        return error.exit_code
+        return _ended(manner, error.exit_code, terminal.told(error), terminal.findings_of(error))
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
-        return _say(f"error: {error.filename}: {os.strerror(error.errno)}", 2)
-    return _say(f"this is a bug in provision: {type(error).__name__}; please report it with the file {terminal.write_crash(error)}", _BUG)
+        what = f"{error.filename}: {os.strerror(error.errno)}"
+        return _ended(manner, _say(f"error: {what}", 2), {"what": what})
+    what = f"this is a bug in provision: {type(error).__name__}; please report it with the file {terminal.write_crash(error)}"
+    return _ended(manner, _say(what, _BUG), {"what": what})
+
+
+def _ended(manner: Manner, code: int, told: dict[str, str], findings: dict[str, Any] | None = None) -> int:
+    """Return the exit code of an error that was said to the person; with JSON asked for, tell it to the program too."""
+    code = manner.code(code)
+    if manner.as_json:
+        document = {"version": 1, **(findings or {}), "error": {"why": "", "help": "", **told, "exit_code": code}}
+        try:
+            sys.stdout.write(json.dumps(document, indent=1) + "\n")
+            sys.stdout.flush()
+        except OSError:
+            return _without_output(code, sys.stdout)
+    return code
 
 
 def _say(message: str, code: int) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
 from provision.cli import terminal
 from provision.commands.loading import load
 from provision.commands.planning import choose
-from provision.errors import Refused
+from provision.errors import Refused, UsageError
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 from provision.world import Machine
@@ -30,12 +31,12 @@ def status(path: Path, form: str) -> int:
         terminal.show(json.dumps({"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets}, indent=1))
         return found.exit_code
     if found.moved is None:
-        terminal.say(f"lock         none yet: provision lock {path}")
+        terminal.say(f"lock         none yet: provision lock {shlex.quote(str(path))}")
     else:
         terminal.say("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
     for t in found.targets:
-        terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {os.path.relpath(t.path)}' if t.condition != 'absent' else ''}")
-        terminal.show(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else 'not verified'}")
+        terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {os.path.relpath(t.path)}' if t.path and t.condition != 'absent' else ''}")
+        terminal.say(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else 'not verified'}{f', but {t.outdated}' if t.outdated else ''}")
     return found.exit_code
 
 
@@ -60,17 +61,16 @@ def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tupl
 def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: bool, form: str) -> int:
     """Show a stored report, or the report.json at `path`."""
     world = Machine()
-    for found, report_path in _reports(path, targets, world):
-        if page is not None:
-            from provision.effects import WriteFile
-            from provision.views import html
-
-            world.perform(WriteFile(page, html.report(report_document(found), str(found.document["spec"].get("name", "report"))), 0o600), terminal.note)
-            terminal.note(f"wrote {page}")
-        elif form == "json":
-            terminal.show(json.dumps(report_document(found), indent=1, sort_keys=True))
-        else:
-            show_report(report_document(found), report_path, verbose=verbose)
+    found = _reports(path, targets, world)
+    if page is not None:
+        _write_page(page, found, world)
+    elif form == "json":
+        documents = [report_document(one) for one, _ in found]
+        whole = documents[0] if len(documents) == 1 else {"version": 1, "reports": documents}
+        terminal.show(json.dumps(whole, indent=1, sort_keys=True))
+    else:
+        for one, report_path in found:
+            show_report(report_document(one), report_path, verbose=verbose)
     return 0
 
 
@@ -97,13 +97,24 @@ def summary(found: Report, path: Path) -> dict[str, Any]:
     }
 
 
+def _write_page(page: Path, found: list[tuple[Report, Path]], world: Machine) -> None:
+    from provision.effects import WriteFile
+    from provision.views import html
+
+    if len(found) > 1:
+        raise UsageError("a page holds one report", why=", ".join(path.parent.name for _, path in found), hint="name one target with --target")
+    ((report, _),) = found
+    world.perform(WriteFile(page, html.report(report_document(report), str(report.document["spec"].get("name", "report"))), 0o600), terminal.note)
+    terminal.note(f"wrote {page}")
+
+
 def _reports(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
     if path.suffix == ".json":
-        return [(read_report(world.read(path, LIMIT)), path)]
+        return [(read_report(world.read(path, LIMIT), str(path)), path)]
     loaded = load(path, world)
     stored = {name: loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
     lacking = [name for name, place in stored.items() if not world.exists(place)]
     if lacking and (targets or len(lacking) == len(stored)):
-        hint = f"make one with `provision apply {path}`"
+        hint = f"make one with `provision apply {shlex.quote(str(path))}`"
         raise Refused(f"there is no report of target {lacking[0]}", why=f"looked for {stored[lacking[0]]}", hint=hint)
-    return [(read_report(world.read(place, LIMIT)), place) for name, place in stored.items() if name not in lacking]
+    return [(read_report(world.read(place, LIMIT), str(place)), place) for name, place in stored.items() if name not in lacking]

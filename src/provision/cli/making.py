@@ -75,22 +75,17 @@ def lock_check(path: Path, form: str) -> int:
 def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exitcode: bool, frozen: bool, offline: bool, form: str) -> int:
     """Show the plan, and save it when asked to."""
     world = Machine(offline=offline)
-    try:
-        loaded = load(path, world)
-        with terminal.progress() as (tell, _):
-            planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
-    except Exception as error:
-        if detailed_exitcode and hasattr(error, "exit_code"):
-            terminal.show_error(error)  # type: ignore[arg-type]
-            return 1
-        raise
+    loaded = load(path, world)
+    with terminal.progress() as (tell, _):
+        planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
     _warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
     line = _lock_line(loaded, planned.locked)
+    quoted = shlex.quote(str(path))
     if out is not None:
         if planned.locked.fresh:
-            raise Refused("a plan can be saved only when the lock holds", why=planned.locked.because, hint=f"run `provision lock {path}` first")
+            raise Refused("a plan can be saved only when the lock holds", why=planned.locked.because, hint=f"run `provision lock {quoted}` first")
         _save(out, planned.proposal.plan, world)
-        terminal.note(f"saved {out}; carry it out with `provision apply {path} --plan {out}`")
+        terminal.note(f"saved {out}; carry it out with `provision apply {quoted} --plan {shlex.quote(str(out))}`")
     proposed = planned.proposal.plan
     terminal.show(json.dumps(plan_view.document(proposed, line), indent=1) if form == "json" else plan_view.text(proposed, line, terminal.colored()))
     return 2 if detailed_exitcode and planned.changes else 0
@@ -143,9 +138,9 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
 
     done = remove(path, targets, Machine(), agree, terminal.note, everything=everything, lock_wait_s=wait)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "removed": [action.title for action in done.actions]}, indent=1))
+        terminal.show(json.dumps({"version": 1, "removed": [action.title for action in done]}, indent=1))
     else:
-        terminal.show(f"removed: {len(done.actions)}" if done.actions else "nothing to remove: nothing of this spec was made here")
+        terminal.show(f"removed: {len(done)}" if done else "nothing to remove: nothing of this spec was made here")
     return 0
 
 
@@ -176,7 +171,7 @@ def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
         show_report(report_document(result.report), result.json_path, verbose=verbose)
         if not result.fresh:
             when = result.report.document["subject"].get("created_utc", "")
-            terminal.show(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
+            terminal.say(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
         stable = os.path.relpath(result.seat.stable)
         terminal.say(f"\nenvironment  {stable}")
         terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")

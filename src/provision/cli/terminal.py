@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
+from typing import Any
 
 from provision.effects import Tell
 from provision.errors import ProvisionError, Refused
@@ -45,6 +46,7 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Write something said beside the result to standard error."""
     sys.stderr.write(safe(text) + "\n")
+    sys.stderr.flush()
 
 
 def beside(text: str) -> None:
@@ -69,6 +71,19 @@ def show_error(error: ProvisionError) -> None:
             sys.stderr.write(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}\n")
 
 
+def told(error: ProvisionError) -> dict[str, str]:
+    """Return an error as data for other programs."""
+    return {"what": redact(error.what), "why": redact(error.why), "help": redact(error.hint)}
+
+
+def findings_of(error: ProvisionError) -> dict[str, Any] | None:
+    """Return the findings that an error carries as data, None when it is of another kind."""
+    from provision.commands.loading import Findings
+    from provision.views import json as data
+
+    return data.findings(error.diagnostics, error.source) if isinstance(error, Findings) else None
+
+
 def agree(question: str, *, yes: bool, doing: str) -> None:
     """Return when the answer is yes; raises Refused when it is no, or when there is nobody to ask and --yes was not given."""
     if yes:
@@ -82,11 +97,10 @@ def agree(question: str, *, yes: bool, doing: str) -> None:
 
 
 @contextmanager
-def progress(ask: Callable[..., None] | None = None) -> Iterator[tuple[Tell, Callable[..., None]]]:
+def progress(ask: Callable[..., None] = note) -> Iterator[tuple[Tell, Callable[..., None]]]:
     """Give a `tell` that shows each step (a spinner and its time on a terminal, plain lines elsewhere), and `ask` with the spinner out of its way."""
-    ask = ask or _nothing
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield _plain, ask
+        yield note, ask
         return
     from rich.console import Console
     from rich.markup import escape
@@ -118,15 +132,6 @@ def progress(ask: Callable[..., None] | None = None) -> Iterator[tuple[Tell, Cal
 
 def write_crash(error: Exception) -> str:
     """Write what is needed to find our bug to a file and return its path; known secret shapes are left out."""
-    with tempfile.NamedTemporaryFile("w", prefix="provision-bug-", suffix=".txt", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-bug-", suffix=".txt", delete=False) as file:
         file.write(redact("".join(traceback.format_exception(error))))
         return file.name
-
-
-def _plain(text: str) -> None:
-    sys.stderr.write(safe(text) + "\n")
-    sys.stderr.flush()
-
-
-def _nothing(*_: object) -> None:
-    return None

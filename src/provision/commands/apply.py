@@ -10,9 +10,10 @@ from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.planning import Proposal, check_saved, propose, refuse_unknown_kinds
 from provision.commands.verify import Verified, verify_place
-from provision.effects import CreateVenv, Effect, PointLink, Tell, World
+from provision.effects import CreateVenv, Effect, InstallPackages, PointLink, RemoveTree, Tell, World
+from provision.errors import WorldError
 from provision.plan import Action, Plan
-from provision.state import Intent, State
+from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
 from provision.targets.target import Seat
@@ -29,7 +30,6 @@ class Wishes:
 
     verify: bool = False
     frozen: bool = False
-    upgrade: bool = False
     saved_plan: Path | None = None
     lock_wait_s: float = 0
 
@@ -70,7 +70,7 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
     """
     refuse_unknown_kinds(loaded, names)
     store = LocalStore(loaded.folder, world)
-    locked = settle(loaded, world, tell, upgrade=wishes.upgrade, frozen=wishes.frozen)
+    locked = settle(loaded, world, tell, frozen=wishes.frozen)
     shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify)
     if wishes.saved_plan is not None:
         check_saved(wishes.saved_plan, shown.plan, world)
@@ -78,19 +78,32 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
     with store.exclusive(wishes.lock_wait_s, tell):
         ledger = store.ledger()
         proposal = propose(loaded, locked.lock, names, ledger, world, verify=wishes.verify)
-        if proposal.plan.seal() != shown.plan.seal():
+        if wishes.saved_plan is not None:
+            check_saved(wishes.saved_plan, proposal.plan, world)
+        elif proposal.plan.seal() != shown.plan.seal():
             agree(proposal.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
             write_lock(loaded, locked.lock, world, tell)
+        _recover(ledger, store, world, tell)
         state = ledger.state
         for action in proposal.plan.actions:
             state = _carry_out(action, state, store, world, tell)
-        store.end()
         results = []
         for name in names:
             result, state = _prove(name, proposal, state, store, world, tell)
             results.append(result)
     return Applied(tuple(results), loaded.lock_path)
+
+
+def _recover(ledger: Ledger, store: LocalStore, world: World, tell: Tell) -> None:
+    """Close an intent that an earlier run left open: what it had begun, and the state does not hold, is removed."""
+    if ledger.interrupted is None:
+        return
+    recorded = {path for record in ledger.state.resources.values() for path in record.get("paths", ())}
+    for path in ledger.interrupted.paths:
+        if path not in recorded and path.startswith("envs/") and ".." not in Path(path).parts:
+            world.perform(RemoveTree(store.folder / path), tell)
+    store.end()
 
 
 def _carry_out(action: Action, state: State, store: LocalStore, world: World, tell: Tell) -> State:
@@ -101,6 +114,9 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
     for effect in action.effects:
         world.perform(effect, tell)
     after = state.after(action)
+    stored = state.resource(action.address, "verification")
+    if stored is not None and any(isinstance(effect, InstallPackages) for effect in action.effects):
+        after = after.recording(action.address, "verification", {**stored, "verdict": ""})  # it was of what this action replaced
     store.save(after, expecting=state.serial)
     store.end()
     return after
@@ -108,7 +124,8 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
 
 def _touched(effects: tuple[Effect, ...], folder: Path) -> tuple[str, ...]:
     paths = [effect.path for effect in effects if isinstance(effect, CreateVenv | PointLink)]
-    return tuple(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder))
+    paths += [effect.environment for effect in effects if isinstance(effect, InstallPackages)]
+    return tuple(dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder)))
 
 
 def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell) -> tuple[Result, State]:
@@ -119,8 +136,16 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
     if not proposal.plan.verifications[name].needed:
         record = state.resource(place.address, "verification") or {}
         path = place.folder / str(record.get("report"))
-        if world.exists(path):
-            report = read_report(world.read(path, LIMIT))
+        report = _stored(path, world)
+        if report is not None:
             return Result(place, seat, report, path, place.folder / str(record.get("html")), fresh=False, changed=changed, kernel=kernel), state
     done: Verified = verify_place(place, state, store, world, tell)
     return Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, kernel=kernel), done.state
+
+
+def _stored(path: Path, world: World) -> Report | None:
+    """Return the stored report, or None when it is gone or damaged: then the device is asked again."""
+    try:
+        return read_report(world.read(path, LIMIT), str(path))
+    except WorldError:
+        return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from provision.effects import RemoveTree, Tell, World
@@ -21,36 +20,31 @@ _OURS = ("envs", "reports", "journal.json", "state.json", "lock")
 """What apply makes in the folder beside the spec."""
 
 
-@dataclass(frozen=True, slots=True)
-class Destroyed:
-    """What was removed; `emptied` when the folder of our own files went too, since it held nothing more."""
-
-    actions: tuple[Action, ...]
-    emptied: bool
-
-
 def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
     """Return the addresses of a spec at which something is recorded or was left half-made."""
-    recorded = {key.partition("#")[0] for key in ledger.state.resources}
-    begun = {ledger.interrupted.address} if ledger.interrupted is not None else set()
-    return tuple(sorted(address for address in recorded | begun if address.partition("/")[0] == stem))
+    return tuple(sorted(address for address in _known(ledger) if address.rpartition("/")[0] == stem))
 
 
-def destroy(path: Path, names: tuple[str, ...], world: World, agree: Agree, tell: Tell, *, everything: bool = False, lock_wait_s: float = 0) -> Destroyed:
-    """Remove what was made for a spec's targets. It works from the ledger, so the spec itself may be broken or gone.
+def destroy(
+    path: Path, names: tuple[str, ...], world: World, agree: Agree, tell: Tell, *, everything: bool = False, lock_wait_s: float = 0
+) -> tuple[Action, ...]:
+    """Remove what was made for a spec's targets and return what went. It works from the ledger, so the spec itself may be broken or gone.
 
-    Raises UsageError when several targets exist and none is named, Refused when declined, StateError and WorldError.
+    Raises UsageError when several targets exist and none is named, or one is named that does not exist; Refused when declined; StateError and WorldError.
     """
     folder = path.resolve().parent / ".provision"
     store = LocalStore(folder, world)
     if not world.exists(folder):
-        return Destroyed((), emptied=False)
+        return _nothing(path)
+    shown = _removals(path, names, store.ledger(), folder, everything=everything)
+    if not shown:
+        return ()
+    agree(shown)
     with store.exclusive(lock_wait_s, tell):
         ledger = store.ledger()
-        chosen = _chosen(addresses(path.stem, ledger), names, path.stem, everything=everything)
-        actions = tuple(action for address in chosen for action in TARGETS["local"].destroy(address, folder, ledger))
-        if actions:
-            agree(actions)
+        actions = _removals(path, names, ledger, folder, everything=everything)
+        if [action.title for action in actions] != [action.title for action in shown]:
+            agree(actions)  # another run changed something while this one was waiting
         state = ledger.state
         for action in actions:
             tell(f"- {action.title}")
@@ -59,19 +53,36 @@ def destroy(path: Path, names: tuple[str, ...], world: World, agree: Agree, tell
             after = state.after(action)
             store.save(after, expecting=state.serial)
             state = after
-        if actions and ledger.interrupted is not None and ledger.interrupted.address in chosen:
+        if ledger.interrupted is not None and any(action.address == ledger.interrupted.address for action in actions):
             store.end()
-        emptied = not state.resources and store.interrupted() is None
-        for name in _OURS if emptied else ():
-            world.perform(RemoveTree(folder / name), tell)
-        if emptied and world.entries(folder) in ((), (".gitignore",)):
-            world.perform(RemoveTree(folder), tell)
-    return Destroyed(actions, emptied)
+        if not state.resources and store.interrupted() is None:
+            for name in _OURS:
+                world.perform(RemoveTree(folder / name), tell)
+            if world.entries(folder) in ((), (".gitignore",)):
+                world.perform(RemoveTree(folder), tell)
+    return actions
 
 
-def _chosen(found: tuple[str, ...], names: tuple[str, ...], stem: str, *, everything: bool) -> tuple[str, ...]:
-    if names:
-        return tuple(address for address in found if address.partition("/")[2] in names)
-    if len(found) > 1 and not everything:
-        raise UsageError(f"{stem} has several targets", why=", ".join(found), hint="name them with --target, or take all with --all")
-    return found
+def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, *, everything: bool) -> tuple[Action, ...]:
+    found = addresses(path.stem, ledger)
+    known = [address.rpartition("/")[2] for address in found]
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise UsageError(f"nothing is recorded of target {wrong[0]}", hint=f"recorded: {', '.join(known) or 'nothing'}")
+    if not found and not path.exists():
+        raise UsageError(f"{path} does not exist, and nothing is recorded of it", hint=f"recorded here: {', '.join(sorted(_known(ledger))) or 'nothing'}")
+    if len(found) > 1 and not names and not everything:
+        raise UsageError(f"{path.stem} has several targets", why=", ".join(found), hint="name them with --target, or take all with --all")
+    chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
+    return tuple(action for address in chosen for action in TARGETS["local"].destroy(address, folder, ledger))
+
+
+def _nothing(path: Path) -> tuple[Action, ...]:
+    if not path.exists():
+        raise UsageError(f"{path} does not exist, and nothing was made beside it", hint="check the name")
+    return ()
+
+
+def _known(ledger: Ledger) -> set[str]:
+    recorded = {key.rpartition("#")[0] for key in ledger.state.resources}
+    return recorded | ({ledger.interrupted.address} if ledger.interrupted is not None else set())

@@ -9,6 +9,8 @@ from pathlib import Path
 from provision.commands.loading import Judged, judge
 from provision.diagnostics import Applicability, Severity
 from provision.effects import Tell, World, WriteFile
+from provision.errors import ProvisionError, SourceError, WorldError
+from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.source import edited_together
 
@@ -17,37 +19,49 @@ _ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """The findings in every document of every file, and the files that were changed (name to unified diff)."""
+    """The findings in every document of every file, the files that were changed (name to unified diff), and why others could not be read or written."""
 
     documents: tuple[Judged, ...]
     changed: dict[str, str]
+    errors: tuple[ProvisionError, ...] = ()
 
     @property
     def exit_code(self) -> int:
-        """1 when anything is an error, else 0."""
+        """2 when a file could not be read or written, else 1 when anything is an error, else 0."""
+        if self.errors:
+            return 2
         return 1 if any(d.severity is Severity.ERROR for judged in self.documents for d in judged.diagnostics) else 0
 
 
 def lint(paths: tuple[Path, ...], world: World, tell: Tell, *, fix: bool = False, dry: bool = False) -> Linted:
-    """Judge every spec in `paths`; with `fix`, apply the safe fixes first (`dry`: only show them). Raises SourceError when a file cannot be read."""
+    """Judge every spec in `paths`; with `fix`, apply the safe fixes first (`dry`: only show them). A file that cannot be read or written hides no other."""
     facts = load_facts()
     changed: dict[str, str] = {}
     documents: list[Judged] = []
+    errors: list[ProvisionError] = []
     for path in paths:
-        found = judge(path, world, facts)
-        for _ in range(_ROUNDS if fix else 0):
-            edits = _edits(found)
-            if not edits:
-                break
-            for name, (old, new) in edits.items():
-                changed[name] = changed.get(name, "") + "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
-                if not dry:
-                    world.perform(WriteFile(Path(name), new, mode=None), tell)
-            if dry:
-                break
+        found: tuple[Judged, ...] = ()
+        try:
             found = judge(path, world, facts)
+            found = _fixed(path, found, changed, world, facts, tell, dry=dry) if fix else found
+        except (SourceError, WorldError) as error:
+            errors.append(error)
         documents += found
-    return Linted(tuple(documents), changed)
+    return Linted(tuple(documents), changed, tuple(errors))
+
+
+def _fixed(path: Path, found: tuple[Judged, ...], changed: dict[str, str], world: World, facts: Facts, tell: Tell, *, dry: bool) -> tuple[Judged, ...]:
+    """Apply the safe fixes until none is left (one fix may make room for another), and return what is still said; each diff is added to `changed`."""
+    for _ in range(_ROUNDS):
+        edits = _edits(found)
+        for name, (old, new) in edits.items():
+            if not dry:
+                world.perform(WriteFile(Path(name), new, mode=None), tell)
+            changed[name] = changed.get(name, "") + "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
+        if dry or not edits:
+            break
+        found = judge(path, world, facts)
+    return found
 
 
 def _edits(found: tuple[Judged, ...]) -> dict[str, tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.diagnostics import Place as SpecPlace
@@ -15,18 +14,17 @@ from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verb, Verification
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
-from provision.verification import digest_of_expectations, expectations_of, parcel
+from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A plan with what is needed to carry it out: places by target name, and what each will be held to."""
+    """A plan with the places, by target name, that it is carried out at."""
 
     plan: Plan
     places: dict[str, Place]
-    expectations: dict[str, dict[str, Any]]
 
 
 def choose(loaded: Loaded, names: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
@@ -36,7 +34,7 @@ def choose(loaded: Loaded, names: tuple[str, ...], *, everything: bool) -> tuple
     if wrong:
         raise UsageError(f"the spec has no target {wrong[0]}", hint=f"its targets: {', '.join(known)}")
     if names:
-        return names
+        return tuple(dict.fromkeys(names))
     if len(known) == 1 or everything:
         return known
     listed = ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
@@ -63,29 +61,27 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
 def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:
     """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do."""
     actions: list[Action] = []
-    verifications, places, promises = {}, {}, {}
-    probe = digest_of(parcel().hex())
+    verifications, places = {}, {}
     for name in names:
         kind, place = place_of(loaded, lock, name, reader)
         have = kind.look(place, ledger, reader)
         _refuse(loaded, kind.refusals(place, have))
         steps = kind.plan(place, have)
-        promised = expectations_of(place.spec, name, lock, place.environment, kind.seat(place).prefix)
         actions += steps
-        places[name], promises[name] = place, promised
+        places[name] = place
         changed = any(step.verb is not Verb.KEEP for step in steps)
-        verifications[name] = _verification(place, ledger.state, digest_of_expectations(promised, probe), changed=changed, asked=verify)
+        verifications[name] = verification_of(place, ledger.state, changed=changed, asked=verify)
     state = ledger.state
     spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
     plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
-    return Proposal(plan, places, promises)
+    return Proposal(plan, places)
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
     """Raise Refused when a saved plan is not the plan that would be made now, naming what moved."""
     try:
         saved = json.loads(reader.read(path, _LIMIT))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WorldError(f"{path} is no saved plan", hint="make it with `provision plan SPEC --out FILE`") from None
     now = plan.seal()
     moved = [key for key in now if not isinstance(saved, dict) or saved.get(key) != now[key]]
@@ -97,18 +93,25 @@ def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
         )
 
 
-def _verification(place: Place, state: State, promised: str, *, changed: bool, asked: bool) -> Verification:
+def verification_of(place: Place, state: State, *, changed: bool = False, asked: bool = False) -> Verification:
+    """Return whether a place is to be verified and why: its stored verdict counts for the same promises, judged by the same probe, only."""
     tier = place.spec.verify.tier
     stored = state.resource(place.address, "verification")
     if asked:
         return Verification(True, tier, "asked for with --verify")
     if changed:
         return Verification(True, tier, "the environment changes")
-    if stored is None:
+    if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
-    if stored.get("expectations") != promised:
+    if stored["expectations"] != promised_digest(place):
         return Verification(True, tier, "what is promised of it changed since it was verified")
     return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and nothing changed since")
+
+
+def promised_digest(place: Place) -> str:
+    """Return the digest over what is promised of a place and the probe that would judge it."""
+    prefix = TARGETS[place.spec.targets[place.target].kind].seat(place).prefix
+    return digest_of_expectations(expectations_of(place.spec, place.target, place.lock, place.environment, prefix), probe_digest())
 
 
 def _refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:

@@ -9,12 +9,11 @@ from provision.commands.verify import activation
 from provision.effects import Tell, World
 from provision.errors import LockError, Refused
 from provision.lock import differences
-from provision.state import Ledger
 from provision.stores import LocalStore
 
 
 def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: Tell) -> int:
-    """Run `argv` in the target's environment and return its exit code.
+    """Run `argv` in the target's environment and return its exit code; this process may become the program.
 
     Raises LockError without a lock, Refused when the environment is not there or not whole, or when a secret's variable is not set. When the spec has moved
     since the lock was made, it says so and runs in what was made.
@@ -26,7 +25,7 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
         tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {loaded.path}` brings it up to date")
     kind, place = place_of(loaded, lock, target, world)
     store = LocalStore(loaded.folder, world)
-    have = kind.look(place, Ledger(store.load()), world)
+    have = kind.look(place, store.ledger(), world)
     if not have.whole:
         hint = f"make it with `provision apply {loaded.path}`"
         raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=hint)

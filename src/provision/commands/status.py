@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
+from provision.commands.planning import place_of, verification_of
 from provision.effects import Reader
 from provision.lock import Lock, differences
 from provision.state import Ledger
@@ -25,6 +25,8 @@ class Standing:
     verdict: str
     verified_at: str
     report: str
+    outdated: str = ""
+    """Why the verdict no longer counts; "" when it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Status:
     @property
     def exit_code(self) -> int:
         """0 when the lock holds and every target is current and verified, else 1."""
-        fine = self.moved == () and all(t.condition == "current" and t.verdict == "verified" for t in self.targets)
+        fine = self.moved == () and all(t.condition == "current" and t.verdict == "verified" and not t.outdated for t in self.targets)
         return 0 if fine else 1
 
 
@@ -52,12 +54,17 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
-    condition, path = "absent" if kind in TARGETS else "not made by this version", ""
-    if lock is not None and kind in TARGETS and lock.environment(name, reader.platform()):
-        target, place = place_of(loaded, lock, name, reader)
-        condition, path = _condition(target.look(place, ledger, reader), ledger.state.resource(address, "environment")), str(target.seat(place).stable)
+    made = ledger.state.resource(address, "environment")
     report = str(loaded.folder / str(record["report"])) if record else ""
-    return Standing(name, kind, condition, path, str(record.get("verdict", "")), str(record.get("at", "")), report)
+    told = (str(record.get("verdict", "")), str(record.get("at", "")), report)
+    if kind not in TARGETS:
+        return Standing(name, kind, "not made by this version", "", *told)
+    if lock is None or lock.environment(name, reader.platform()) is None:
+        return Standing(name, kind, "outdated" if made else "absent", str(loaded.folder / str(made["paths"][-1])) if made else "", *told)
+    target, place = place_of(loaded, lock, name, reader)
+    condition = _condition(target.look(place, ledger, reader), made)
+    check = verification_of(place, ledger.state)
+    return Standing(name, kind, condition, str(target.seat(place).stable), *told, check.because if record and check.needed else "")
 
 
 def _condition(have: Any, recorded: Any) -> str:

@@ -12,14 +12,14 @@ from typing import Any
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
-from provision.effects import MakeFolder, RunProbe, Tell, World, WriteFile
-from provision.errors import LockError, UsageError, WorldError
-from provision.lock import digest_of
+from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
+from provision.errors import LockError, Refused, UsageError, WorldError
+from provision.lock import differences
 from provision.probe.catalogue import CHECKS
 from provision.state import State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
-from provision.verification import Report, digest_of_expectations, expectations_of, parcel, read_report
+from provision.verification import Report, digest_of_expectations, expectations_of, parcel, probe_digest, read_report
 from provision.verification.report import LIMIT
 from provision.views import html
 
@@ -44,46 +44,52 @@ class Verified:
 
 
 def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, only: tuple[str, ...] = (), lock_wait_s: float = 0) -> tuple[Verified, ...]:
-    """Verify environments that exist; raises LockError without a lock, WorldError without an environment."""
+    """Verify environments that exist. Raises LockError without a lock or when the spec moved since, Refused without a whole environment."""
     _refuse_unknown_checks(only)
     lock = read_lock(loaded, world)
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {loaded.path}`")
+    if moved := differences(loaded.spec, lock):
+        raise LockError("the spec moved since the environment was made", why="; ".join(moved), hint=f"bring it up to date: provision apply {loaded.path}")
     store = LocalStore(loaded.folder, world)
     done: list[Verified] = []
     with store.exclusive(lock_wait_s, tell):
-        state = store.load()
+        ledger = store.ledger()
+        state = ledger.state
         for name in names:
-            _, place = place_of(loaded, lock, name, world)
+            kind, place = place_of(loaded, lock, name, world)
+            if not kind.look(place, ledger, world).whole:
+                seat = kind.seat(place)
+                raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {seat.prefix}", hint=f"provision apply {loaded.path}")
             done.append(verify_place(place, state, store, world, tell, only=only))
             state = done[-1].state
     return tuple(done)
 
 
 def verify_place(place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, only: tuple[str, ...] = ()) -> Verified:
-    """Verify one place; raises WorldError when there is no environment or the probe itself fails. With `only`, nothing is recorded as its verdict."""
+    """Verify a place with a whole environment; raises WorldError when the probe itself fails. With `only`, nothing is recorded as its verdict."""
     kind = TARGETS[place.spec.targets[place.target].kind]
     seat = kind.seat(place)
-    if not world.exists(seat.python):
-        raise WorldError(f"there is no environment for {place.address}", why=f"{seat.prefix} does not exist", hint="make it with `provision apply`")
     promised = expectations_of(place.spec, place.target, place.lock, place.environment, seat.prefix)
-    archive = parcel()
     nonce = world.token()
     folder = place.folder / "reports" / f"{place.stem}.{place.target}"
     world.perform(MakeFolder(folder, 0o700), tell)
-    world.perform(WriteFile(folder / "probe.pyz", archive, 0o600), tell)
+    world.perform(WriteFile(folder / "probe.pyz", parcel(), 0o600), tell)
     world.perform(WriteFile(folder / "expectations.json", json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True), 0o600), tell)
     report_path = folder / ("report-only.json" if only else "report.json")
+    world.perform(RemoveTree(report_path), tell)
     caller = world.environment()
     variables = tuple({**kind.variables(place, caller, partial=True), **activation(seat.prefix, caller)}.items())
     timeout_s = promised["timeout_s"]
     world.perform(RunProbe(seat.python, folder / "probe.pyz", folder / "expectations.json", report_path, timeout_s, variables, only), _telling(tell))
-    report = read_report(world.read(report_path, LIMIT), nonce=nonce)
+    if not world.exists(report_path):
+        raise WorldError("the verification itself could not run", why="the probe ended without a report", hint="look for variables that break Python")
+    report = read_report(world.read(report_path, LIMIT), str(report_path), nonce=nonce)
     html_path = report_path.with_suffix(".html")
     world.perform(WriteFile(html_path, html.report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
     if only:
         return Verified(report, report_path, html_path, state, partial=True)
-    record = _record(report, report_path, html_path, place, digest_of_expectations(promised, digest_of(archive.hex())), world.now())
+    record = _record(report, report_path, html_path, place, digest_of_expectations(promised, probe_digest()), world.now())
     after = state.recording(place.address, "verification", record)
     store.save(after, expecting=state.serial)
     return Verified(report, report_path, html_path, after)

@@ -115,7 +115,7 @@ def loads(text: str, name: str) -> Lock:
         raise LockError(f"{name} holds conflict markers of a merge", why="a lock is made, not merged", hint=f"resolve the spec, then {_AGAIN}")
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=_AGAIN) from None
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith("provision.lock/"):
         raise LockError(f"{name} is not a lock of provision", hint=f"move it away, then {_AGAIN}")

@@ -98,8 +98,10 @@ def _torch_index(question: _Question, family: tuple[str, ...]) -> Index | None:
     if not family or not linux:
         return None
     name = f"pytorch-{question.flavour}"
+    asked = {package.key: f"{package.key}{package.version}" for package in question.spec.packages}
+    wanted = tuple(asked.get(member, member) for member in family)
     url = question.spec.indexes[name].url if name in question.spec.indexes else question.facts.flavour_index(question.flavour)
-    return Index(name, url, question.flavour, family, linux)
+    return Index(name, url, question.flavour, wanted, linux)
 
 
 def _marker(platform: str) -> str:
@@ -111,7 +113,7 @@ def _lock(question: _Question, project: Project, resolution: Resolution, found: 
     spec = question.spec
     flavour = question.flavour if any(row["name"] == "torch" for row in found) else None
     keys = {platform: f"{platform}-{flavour}" if flavour else platform for platform in question.platforms}
-    unsorted = (_package(row, question, keys, resolution) for row in found)
+    unsorted = (_package(row, question, project, keys, resolution) for row in found)
     packages = tuple(sorted((package for package in unsorted if package.environments), key=lambda p: (p.name, p.version)))
     if flavour == "cpu":
         _refuse_cuda(packages, spec)
@@ -157,11 +159,11 @@ def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
     return needs
 
 
-def _package(row: Mapping[str, Any], question: _Question, keys: Mapping[str, str], resolution: Resolution) -> Package:
+def _package(row: Mapping[str, Any], question: _Question, project: Project, keys: Mapping[str, str], resolution: Resolution) -> Package:
     platforms = tuple(platform for platform in keys if _applies(row.get("marker", ""), platform, question.spec.python))
     files = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in row.get("wheels", ())}
     kept = tuple(File(name, value) for name, value in sorted(files.items()) if any(_runs_on(name, question.spec.python, p) for p in platforms))
-    index = resolution.indexes.get(row.get("index", ""), "pypi")
+    index = _index_of(row["name"], platforms, question.spec.python, project)
     sources = resolution.sources
     local = {wheel.name for source in sources.named for wheel in source.wheels} | {wheel.name for wheel in sources.wheels}
     unconfirmed = any(file.name in local and question.facts.wheels.get(file.name) != file.sha256 for file in kept)
@@ -170,6 +172,12 @@ def _package(row: Mapping[str, Any], question: _Question, keys: Mapping[str, str
             _refuse_without_wheel(row, platform, question)
     requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
     return Package(row["name"], row["version"], index, tuple(keys[p] for p in platforms), requires, kept, unconfirmed)
+
+
+def _index_of(name: str, platforms: tuple[str, ...], python: str, project: Project) -> str:
+    """Return the index that a package is bound to where it is held. Addresses would not tell: two indexes may share one mirror."""
+    bound = [(index, marker) for package, index, marker in project.bindings if package == name]
+    return next((index for index, marker in bound if any(_applies(marker, platform, python) for platform in platforms)), "pypi")
 
 
 def _applies(marker: str, platform: str, python: str) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 from provision.diagnostics import Route
 
 FORMATS: dict[str, tuple[str, str]] = {
-    r"^\d+(\.\d+)?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$": ("a size with its unit", '"16GiB"'),
+    r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$": ("a size with its unit", '"16GiB"'),
     r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with its unit (K, M, B, T)", '"1.1B"'),
-    r"^\d+[smhd]$": ("a whole number and s, m, h or d", '"30m"'),
+    r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number and s, m, h or d", '"30m"'),
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": ("lower-case letters, digits and - between them, at most 63", "my-name"),
     r"^[A-Za-z_][A-Za-z0-9_]*$": ("the name of a variable: letters, digits and _, no digit first", "HF_TOKEN"),
     r"^[^\x00]*$": ("text without NUL characters", '"value"'),

@@ -57,7 +57,7 @@ class LocalStore:
         try:
             document = json.loads(text)
             return Intent(document["address"], document["part"], document["verb"], tuple(document["paths"]), document["began"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
 
     def ledger(self) -> Ledger:
@@ -70,21 +70,37 @@ class LocalStore:
 
         The kernel lets go of the lock when its holder ends, however it ends. Raises StateError naming the holder, WorldError when the folder cannot be made.
         """
-        self._prepare()
-        path = self.folder / "lock"
+        deadline = time.monotonic() + wait_s
+        handle = self._held(deadline, tell)
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise WorldError(f"cannot open {path}", why=os.strerror(error.errno or 0), hint="check the owner and mode of that folder") from error
-        try:
-            _take(handle, path, wait_s, tell)
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()} since {self._world.now()}".encode(), 0)
             yield
         finally:
             os.close(handle)
 
+    def _held(self, deadline: float, tell: Tell) -> int:
+        """Return a descriptor of the lock file, locked; asks anew when the file was removed while waiting for it (a destroy ended)."""
+        path = self.folder / "lock"
+        while True:
+            self._prepare()
+            try:
+                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                raise WorldError(f"cannot open {path}", why=os.strerror(error.errno or 0), hint="it has to be a plain file of ours: look at it") from error
+            try:
+                _take(handle, path, deadline, tell)
+                if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+
     def _prepare(self) -> None:
+        for place in (self.folder, *(self.folder / name for name in ("envs", "reports"))):
+            if place.is_symlink():
+                raise StateError(f"{place} is a link", why="what is made and removed there could be anything elsewhere", hint="remove the link")
         self._world.perform(MakeFolder(self.folder, 0o700), _silent)
         ignore = self.folder / ".gitignore"
         if not self._world.exists(ignore):
@@ -94,8 +110,7 @@ class LocalStore:
         self._world.perform(WriteFile(path, content, 0o600), _silent)
 
 
-def _take(handle: int, path: Path, wait_s: float, tell: Tell) -> None:
-    deadline = time.monotonic() + wait_s
+def _take(handle: int, path: Path, deadline: float, tell: Tell) -> None:
     told = False
     while True:
         try:

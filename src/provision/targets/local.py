@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,7 @@ class Have:
     recorded: Mapping[str, Any] | None
     recorded_kernel: Mapping[str, Any] | None
     interrupted: bool
+    flaw: str
     kernel_text: str | None
     kernel_folder: Path
     writable: bool
@@ -52,9 +54,15 @@ class Local:
         """Return what this machine has of the place."""
         path = _path(place)
         marker = _read_json(path / MARKER, reader)
-        whole = marker == _marker(place) and reader.exists(path / "bin/python")
+        interrupted = ledger.cut_short(place.address)
+        python = reader.exists(path / "bin/python")
+        begun = interrupted is not None and f"envs/{path.name}" in interrupted.paths
+        whole = marker == _marker(place) and python and not begun
         kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place)
         kernel_file = kernel_folder / "kernel.json"
+        flaw = "an interrupted run left it half-made"
+        if marker is not None and not begun:
+            flaw = "its Python is gone" if marker.get("prefix") == str(path) else f"it was made at {marker.get('prefix')} and cannot be moved"
         return Have(
             interpreters=reader.interpreters(place.spec.python),
             exists=reader.exists(path),
@@ -63,7 +71,8 @@ class Local:
             linked=_read_json(_stable(place) / MARKER, reader) == marker,
             recorded=ledger.state.resource(place.address, "environment"),
             recorded_kernel=ledger.state.resource(place.address, "kernel"),
-            interrupted=ledger.cut_short(place.address) is not None,
+            interrupted=interrupted is not None,
+            flaw=flaw,
             kernel_text=reader.read(kernel_file, _LIMIT).decode("utf-8", "replace") if reader.exists(kernel_file) else None,
             kernel_folder=kernel_folder,
             writable=reader.writable(place.folder),
@@ -83,7 +92,7 @@ class Local:
         actions = []
         for part, record in ledger.state.parts(address).items():
             effects = tuple(RemoveTree(_inside(folder, path)) for path in record.get("paths", ()))
-            outside = tuple(RemoveTree(Path(path)) for path in record.get("outside", ()))
+            outside = _outside(record)
             actions.append(Action(Verb.DESTROY, address, part, record.get("title", part), "destroy was asked for", (*outside, *effects)))
         if (interrupted := ledger.cut_short(address)) is not None:
             effects = tuple(RemoveTree(_inside(folder, path)) for path in interrupted.paths)
@@ -146,14 +155,12 @@ def _environment(place: Place, have: Have) -> Action:
         )
     make = tuple(_making(place, held, clear=have.exists))
     if have.drift:
-        return act(
-            Verb.REPLACE,
-            "it was changed by hand: " + ", ".join(have.drift[:3]) + (f" and {len(have.drift) - 3} more" if len(have.drift) > 3 else ""),
-            (*make, link),
-        )
+        put_right = (InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held)), link)
+        more = f" and {len(have.drift) - 3} more" if len(have.drift) > 3 else ""
+        return act(Verb.CHANGE, f"it was changed by hand: {', '.join(have.drift[:3])}{more}", put_right)
     if moved:
         return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, RemoveTree(_inside(place.folder, old))))
-    because = "an interrupted run left it half-made" if have.exists or have.interrupted else "there is none yet"
+    because = have.flaw if have.exists or have.interrupted else "there is none yet"
     return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link))
 
 
@@ -173,9 +180,9 @@ def _pin(package: Package) -> Pin:
 
 
 def _indexes(place: Place, held: tuple[Package, ...]) -> tuple[Index, ...]:
-    used = {package.index: tuple(p.name for p in held if p.index == package.index) for package in held if package.index != "pypi"}
+    used = {package.index: tuple(f"{p.name}=={p.version}" for p in held if p.index == package.index) for package in held if package.index != "pypi"}
     flavours = {f"pytorch-{place.environment.flavour}": place.environment.flavour}
-    return tuple(Index(name, place.lock.indexes[name], flavours.get(name), names, (place.platform,)) for name, names in sorted(used.items()))
+    return tuple(Index(name, place.lock.indexes[name], flavours.get(name), pins, (place.platform,)) for name, pins in sorted(used.items()))
 
 
 def _kernel(place: Place, have: Have) -> Action | None:
@@ -185,26 +192,27 @@ def _kernel(place: Place, have: Have) -> Action | None:
     if not wanted:
         if have.recorded_kernel is None:
             return None
-        removal = tuple(RemoveTree(Path(path)) for path in have.recorded_kernel.get("outside", ()))
-        return Action(Verb.DESTROY, place.address, "kernel", f"Jupyter kernel {name}", "the spec no longer asks for it", removal)
+        return Action(Verb.DESTROY, place.address, "kernel", f"Jupyter kernel {name}", "the spec no longer asks for it", _outside(have.recorded_kernel))
     text = _kernel_text(place)
     record = {"title": f"Jupyter kernel {name}", "name": name, "outside": [str(have.kernel_folder)]}
-    if have.kernel_text == text and have.recorded_kernel is not None:
+    if have.kernel_text == text and have.recorded_kernel is not None and have.recorded_kernel.get("outside") == record["outside"]:
         return Action(Verb.KEEP, place.address, "kernel", f"Jupyter kernel {name}", "it is as declared", (), record)
     verb = Verb.CREATE if have.kernel_text is None else Verb.CHANGE
-    effects = (MakeFolder(have.kernel_folder), WriteFile(have.kernel_folder / "kernel.json", text))
+    elsewhere = tuple(effect for effect in _outside(have.recorded_kernel or {}) if effect.path != have.kernel_folder)
+    effects: tuple[Effect, ...] = (*elsewhere, MakeFolder(have.kernel_folder), WriteFile(have.kernel_folder / "kernel.json", text))
     return Action(verb, place.address, "kernel", f"Jupyter kernel {name}", "the spec says kernel: true", effects, record)
 
 
 def _kernel_text(place: Place) -> str:
-    # ${NAME} is filled in by Jupyter from its own environment, so no secret is written down.
+    # ${NAME} is filled in by Jupyter from its own environment, so no secret is written down; a $ of the author's is doubled to stay one.
     secrets = {name: f"${{{reference.env}}}" for name, reference in place.spec.secrets.items() if reference.env}
+    declared = {name: value.replace("$", "$$") for name, value in declared_variables(place.spec).items()}
     prefix = _stable(place)
     document = {
         "argv": [str(prefix / "bin/python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": f"{place.spec.name} ({place.target})",
         "language": "python",
-        "env": {**declared_variables(place.spec), **secrets, "VIRTUAL_ENV": str(prefix)},
+        "env": {**declared, **secrets, "VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:${{PATH}}"},
         "metadata": {"provision": {"environment_digest": place.environment.digest}},
     }
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
@@ -214,7 +222,7 @@ def _kernels_folder(environment: Mapping[str, str]) -> Path:
     """Return Jupyter's user folder of kernels. Source: jupyter_core.paths.jupyter_data_dir."""
     if data := environment.get("JUPYTER_DATA_DIR"):
         return Path(data) / "kernels"
-    home = Path(environment.get("HOME") or Path.home())
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is no home
     if sys.platform == "darwin":
         return home / "Library/Jupyter/kernels"
     return Path(environment.get("XDG_DATA_HOME") or home / ".local/share") / "jupyter/kernels"
@@ -251,6 +259,10 @@ def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
         found = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
         why = f"no Python {known.wanted} on this machine, and uv may not or cannot fetch one; found: {found}"
         yield Refusal(("python",), why, f"install Python {known.wanted}, or change `python`")
+    if os.pathsep in str(place.folder):
+        yield Refusal((), f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold", "put the spec in another folder")
+    if not place.spec.gpu.none and "torch" not in place.lock.versions(place.environment):
+        yield Refusal(("gpu",), f"gpu: {place.spec.gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")
     if not have.writable:
         yield Refusal((), f"the folder {place.folder} cannot be written to", "put the spec in a folder that you may write to")
     if have.missing_system_packages is None and place.spec.system_packages:
@@ -282,10 +294,12 @@ def _drift(place: Place, reader: Reader) -> tuple[str, ...]:
 def _secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> dict[str, str]:
     values = {}
     for name, reference in spec.secrets.items():
-        if not reference.env or reference.env not in caller:
+        if not reference.env or not caller.get(reference.env):
             if partial:
                 continue
-            raise Refused(f"the secret {name} has no value", why=f"the variable {reference.env} is not set", hint=f"export {reference.env}=... and run again")
+            raise Refused(
+                f"the secret {name} has no value", why=f"the variable {reference.env} is not set or empty", hint=f"export {reference.env}=... and run again"
+            )
         values[name] = caller[reference.env]
     return values
 
@@ -300,6 +314,17 @@ def _path(place: Place) -> Path:
 
 def _stable(place: Place) -> Path:
     return place.folder / "envs" / f"{place.stem}.{place.target}"
+
+
+def _outside(record: Mapping[str, Any]) -> tuple[RemoveTree, ...]:
+    """Return the removals of what is recorded outside our folder: kernels of ours, and nothing else whatever the record says."""
+    paths = [Path(path) for path in record.get("outside", ())]
+    foreign = [path for path in paths if path.parent.name != "kernels" or not path.name.startswith("provision-") or ".." in path.parts]
+    if foreign:
+        raise Refused(
+            f"{foreign[0]} is no kernel of ours", why="the state names a path that we do not make", hint="look at the state file: it was not written by us"
+        )
+    return tuple(RemoveTree(path) for path in paths)
 
 
 def _inside(folder: Path, relative: str) -> Path:
@@ -318,6 +343,6 @@ def _read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
         return None
     try:
         document = json.loads(reader.read(path, _LIMIT))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None

@@ -52,5 +52,5 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
 
 
 def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:
-    """Return the digest that a stored verdict is valid for: the same promises, judged by the same probe (its sha256)."""
+    """Return the digest that a stored verdict is valid for: the same promises, judged by the same probe (its digest)."""
     return digest_of({"expectations": {key: value for key, value in expectations.items() if key != "nonce"}, "probe": probe})

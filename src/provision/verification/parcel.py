@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from pathlib import Path
 
 import provision
+from provision.lock import digest_of
 
 _MAIN = "import sys\n\nfrom provision_probe.cli import main\n\nsys.exit(main())\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
+def probe_digest() -> str:
+    """Return the digest of the probe's sources: a verdict holds as long as it stays. The zip's own bytes would not do, they depend on the zlib in use."""
+    return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in _files().items()})
+
+
 def parcel() -> bytes:
     """Return the zipapp: the probe's package under the name provision_probe, and a __main__.py. Source files only, sorted, with one fixed time."""
-    folder = Path(provision.__file__).parent / "probe"
-    files = {f"provision_probe/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
-    files["__main__.py"] = _MAIN.encode()
+    files = _files()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
@@ -25,3 +30,9 @@ def parcel() -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, files[name])
     return buffer.getvalue()
+
+
+def _files() -> dict[str, bytes]:
+    folder = Path(provision.__file__).parent / "probe"
+    files = {f"provision_probe/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
+    return {**files, "__main__.py": _MAIN.encode()}

@@ -30,8 +30,8 @@ class Report:
         return EXIT_CODES[self.verdict]
 
 
-def read_report(content: bytes, *, nonce: str | None = None) -> Report:
-    """Return the report that `content` holds.
+def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:
+    """Return the report that `content` holds; `name` is how messages call it.
 
     Raises WorldError when it is damaged, of another schema, or does not answer the question that carried `nonce` (None: any question).
     """
@@ -39,18 +39,18 @@ def read_report(content: bytes, *, nonce: str | None = None) -> Report:
     try:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise WorldError("the report is damaged", why=f"it is not JSON: {error}", hint=again) from None
+        raise WorldError(f"the report {name} is damaged", why=f"it is not JSON: {error}", hint=again) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise WorldError(
-            "this is no report of provision", why=f"its schema is {schema!r}, expected {SCHEMA}", hint="name a report.json written by a verification"
+            f"{name} is no report of provision", why=f"its schema is {schema!r}, expected {SCHEMA}", hint="name a report.json written by a verification"
         )
     wrong = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
-    if wrong or document["verdict"].get("result") not in EXIT_CODES:
+    if wrong or not isinstance(document["verdict"].get("result"), str) or document["verdict"]["result"] not in EXIT_CODES:
         raise WorldError(
             "the report is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint="run `provision verify` again"
         )
     if nonce is not None and document["subject"].get("nonce") != nonce:
-        raise WorldError("the report answers another run", why="its nonce is not the one that was sent", hint=again)
+        raise WorldError(f"the report {name} answers another run", why="its nonce is not the one that was sent", hint=again)
     verdict = document["verdict"]
     return Report(verdict["result"], str(verdict.get("sentence", "")), str(document["digests"].get("identity", "")), document)

@@ -117,11 +117,3 @@ def writable(path: Path) -> bool:
     if os.access(place, os.W_OK) is False:
         return False
     return not os.statvfs(place).f_flag & os.ST_RDONLY if hasattr(os, "statvfs") else True
-
-
-def free_bytes(path: Path) -> int:
-    """Return the free space for this user where `path` lies or will lie."""
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return shutil.disk_usage(place).free

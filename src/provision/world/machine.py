@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import secrets
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import assert_never
+from typing import NoReturn, assert_never
 
 from provision.effects import (
     CreateVenv,
@@ -71,10 +72,6 @@ class Machine:
         """Tell whether `path` or the nearest folder above it may be written to."""
         return files.writable(path)
 
-    def free_bytes(self, path: Path) -> int:
-        """Return the free space where `path` lies or will lie."""
-        return files.free_bytes(path)
-
     def now(self) -> str:
         """Return the time as 2026-11-20T12:00:00Z."""
         return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -90,11 +87,11 @@ class Machine:
 
     def interpreters(self, minor: str) -> Interpreters:
         """Return what Pythons this machine has: our own first, then what uv finds; all of them are listed only when none fits."""
-        own = Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
+        own = _own()
         if own.minor == minor and own.path.exists():
             return Interpreters(minor, own, (own,), fetchable=False)
         if path := uv.find_python(minor, self._uv()):
-            found = Interpreter(_version(path) or f"{minor}.0", path)
+            found = Interpreter(self._version(path) or f"{minor}.0", path)
             return Interpreters(minor, found, (found,), fetchable=False)
         listed = tuple(Interpreter(version, path) for version, path in uv.list_pythons(self._uv()))
         forbidden = self._environment.get("UV_PYTHON_DOWNLOADS", "").lower() == "never" or self._offline
@@ -117,9 +114,8 @@ class Machine:
             tell(note)
         known = self.interpreters(project.python)
         if known.chosen is None and not known.fetchable:
-            self._python(project.python)
-        interpreter = known.chosen or Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
-        return uv.resolve(project, sources, interpreter, self._uv())
+            raise _no_python(known)
+        return uv.resolve(project, sources, known.chosen or _own(), self._uv())
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""
@@ -143,14 +139,18 @@ class Machine:
             case _:
                 assert_never(effect)
 
-    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
-        """Run a program in the foreground; raises WorldError when there is no such program."""
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> NoReturn:
+        """Become a program; raises WorldError when there is no such program, or when it cannot be started."""
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
             raise WorldError(
                 f"no program called {argv[0]}", why="it is neither in the environment nor on the PATH", hint="check its spelling, or add its package"
             )
-        return process.foreground([program, *argv[1:]], environment)
+        try:
+            process.become([program, *argv[1:]], environment)
+        except OSError as error:
+            hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
+            raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
 
     def _probe(self, effect: RunProbe, tell: Tell) -> None:
         only = [word for check in effect.only for word in ("--only", check)]
@@ -165,8 +165,7 @@ class Machine:
     def _python(self, minor: str) -> Path:
         known = self.interpreters(minor)
         if known.chosen is None:
-            listed = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
-            raise WorldError(f"no Python {minor} on this machine", why=f"found: {listed}", hint=f"install Python {minor}, or change `python:` in the spec")
+            raise _no_python(known)
         return known.chosen.path
 
     def _uv(self) -> dict[str, str]:
@@ -179,10 +178,21 @@ class Machine:
         answer = process.capture(["dpkg-query", "--show", "--showformat=${db:Status-Status}", name], self._environment)
         return answer.code == 0 and answer.stdout == "installed"
 
+    def _version(self, path: Path) -> str | None:
+        argv = [str(path), "-I", "-S", "-c", "import platform; print(platform.python_version())"]
+        try:
+            answer = process.capture(argv, self._environment, timeout_s=20)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return answer.stdout.strip() if answer.code == 0 else None
 
-def _version(path: Path) -> str | None:
-    try:
-        answer = process.capture([str(path), "-I", "-S", "-c", "import platform; print(platform.python_version())"], os.environ, timeout_s=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() if answer.code == 0 else None
+
+def _own() -> Interpreter:
+    """The interpreter that runs us, outside any virtual environment."""
+    return Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
+
+
+def _no_python(known: Interpreters) -> WorldError:
+    listed = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
+    hint = f"install Python {known.wanted}, or change `python:` in the spec"
+    return WorldError(f"no Python {known.wanted} on this machine", why=f"found: {listed}", hint=hint)

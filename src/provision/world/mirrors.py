@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from provision.effects import Index, IndexSource, Sources
 from provision.safe import redact
-from provision.world.pip_configuration import PipConfiguration
+from provision.world.pip_configuration import PipConfiguration, home_of
 
 _PLATFORMS = {
     "linux-x86_64": ("linux", ("x86_64",)),
@@ -31,12 +31,15 @@ def sources(pip: PipConfiguration, environment: Mapping[str, str], indexes: tupl
     any package.
     """
     folders = tuple(path for link in pip.find_links if (path := _folder(link, environment)))
-    wheels = tuple(wheel for folder in folders for wheel in sorted(folder.glob("*.whl")))
+    first: dict[str, Path] = {}
+    for wheel in (wheel for folder in folders for wheel in sorted(folder.glob("*.whl"))):
+        first.setdefault(wheel.name, wheel)  # the same wheel may lie in several folders, and a folder may be named twice
+    wheels = tuple(first.values())
     named = tuple(_located(index, environment, wheels, minor) for index in indexes)
-    notes = tuple(_notes(pip, named, indexes, wheels, minor))
+    notes = (*_overrides(environment, indexes), *_notes(pip, environment, named, indexes, wheels, minor))
     plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(canonicalize_name(wheel.name.split("-")[0])))
     links = tuple(link for link in pip.find_links if re.match(r"https?://", link))
-    default = environment.get("PROVISION_INDEX_PYPI") or pip.index_url
+    default = environment.get(override_variable("pypi")) or pip.index_url
     return Sources(IndexSource("pypi", default), named, plain, links, notes)
 
 
@@ -75,13 +78,26 @@ def _is_for(wheel: Path, package: str, platform: str) -> bool:
 
 def _folder(link: str, environment: Mapping[str, str]) -> Path | None:
     path = Path(unquote(urlsplit(link).path)) if link.startswith("file:") else Path(link)
-    if link.startswith("~/"):
-        path = Path(environment.get("HOME") or Path.home()) / link[2:]
+    if link.startswith("~/") and (home := home_of(environment)):
+        path = home / link[2:]
     return path if path.is_dir() else None
 
 
-def _notes(pip: PipConfiguration, named: tuple[IndexSource, ...], indexes: tuple[Index, ...], wheels: tuple[Path, ...], minor: str) -> Iterator[str]:
-    if pip.index_url:
+def _overrides(environment: Mapping[str, str], indexes: tuple[Index, ...]) -> Iterator[str]:
+    for label, name in (("default index", "pypi"), *((f"index {index.name}", index.name) for index in indexes)):
+        if url := environment.get(override_variable(name)):
+            yield f"{label}: {redact(url)} ({override_variable(name)})"
+
+
+def _notes(
+    pip: PipConfiguration,
+    environment: Mapping[str, str],
+    named: tuple[IndexSource, ...],
+    indexes: tuple[Index, ...],
+    wheels: tuple[Path, ...],
+    minor: str,
+) -> Iterator[str]:
+    if pip.index_url and not environment.get(override_variable("pypi")):
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
         yield f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: name such an index under `indexes:` and bind packages to it with `index:`"

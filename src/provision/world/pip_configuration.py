@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,17 +47,29 @@ def read_pip_configuration(environment: Mapping[str, str], prefixes: tuple[str, 
     )
 
 
+def home_of(environment: Mapping[str, str], ask: Callable[[], Path] = Path.home) -> Path | None:
+    """Return the caller's home folder; None where there is none, as for a number without a user in a container."""
+    try:
+        return Path(environment.get("HOME") or ask())
+    except RuntimeError:
+        return None
+
+
 def _files(environment: Mapping[str, str], prefixes: tuple[str, ...]) -> tuple[Path, ...]:
     chosen = environment.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:
         return ()
-    home = Path(environment.get("HOME") or Path.home())
-    user = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-    if sys.platform == "darwin" and (home / "Library/Application Support/pip").is_dir():
-        user = home / "Library/Application Support"
-    own = [] if chosen and Path(chosen).exists() else [home / ".pip/pip.conf", user / "pip/pip.conf"]
+    own = [] if chosen and Path(chosen).exists() else _user_files(environment)
     site = [Path(prefix) / "pip.conf" for prefix in prefixes]
     return (*_global_files(environment), *own, *site, *([Path(chosen)] if chosen else []))
+
+
+def _user_files(environment: Mapping[str, str]) -> list[Path]:
+    home, chosen = home_of(environment), environment.get("XDG_CONFIG_HOME")
+    user = Path(chosen) if chosen else home and home / ".config"
+    if home and sys.platform == "darwin" and (home / "Library/Application Support/pip").is_dir():
+        user = home / "Library/Application Support"
+    return [*([home / ".pip/pip.conf"] if home else []), *([user / "pip/pip.conf"] if user else [])]
 
 
 def _global_files(environment: Mapping[str, str]) -> list[Path]:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
@@ -42,22 +43,13 @@ def stream(argv: list[str], environment: Mapping[str, str], line: Callable[[str]
     return _run(argv, environment, None, timeout_s, line)
 
 
-def foreground(argv: list[str], environment: Mapping[str, str]) -> int:
-    """Run a program with our terminal and return its exit code, 128 + n when signal n ended it.
-
-    Ctrl-C is the program's to answer; when we are told to end, it is ended first.
-    """
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        child = subprocess.Popen(argv, env=dict(environment), preexec_fn=_restore_interrupt)  # noqa: PLW1509 - only signal() runs there
-        try:
-            code = child.wait()
-        except BaseException:
-            _end_one(child)
-            raise
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    return 128 - code if code < 0 else code
+def become(argv: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become a program, `argv[0]` being its path: terminal, signals, job control and exit code are then its own. Raises OSError when it cannot be started."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them for itself; a program that is started expects what a shell gives it
+    os.execve(argv[0], argv, dict(environment))  # noqa: S606 - no shell is meant
 
 
 def _run(argv: list[str], environment: Mapping[str, str], cwd: Path | None, timeout_s: float | None, line: Callable[[str], None] | None) -> Finished:
@@ -109,19 +101,6 @@ def _end(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
-def _end_one(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
-    try:
-        child.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-
-
 def _die_with_parent() -> None:
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _restore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -6,16 +6,15 @@ import hashlib
 import json
 import re
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
-from provision.effects import CreateVenv, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
+from provision.effects import CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
 from provision.errors import LockError, NetworkError, ProvisionError, WorldError
 from provision.safe import redact, safe
 from provision.world.mirrors import override_variable
@@ -28,12 +27,15 @@ _KEPT = re.compile(
 )
 _FOREIGN = re.compile(r"(UV_|PIP_)|(VIRTUAL_ENV|CONDA_PREFIX|PYTHONPATH|PYTHONHOME|PYTHONDONTWRITEBYTECODE|__PYVENV_LAUNCHER__)$")
 _UNREACHABLE = re.compile(
-    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect|certificate", re.IGNORECASE
+    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect|invalid peer certificate",
+    re.IGNORECASE,
 )
 _UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
 _OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
+_SHOWN_LINES = 40
+_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)", re.DOTALL)
 _HASH = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 
 
@@ -64,7 +66,7 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
     with _folder(project if interpreter.minor == project.python else _by_markers(project), sources) as (folder, urls):
         passed = {**environment, **_locations(sources, folder)}
         if project.preferences:
-            (folder / "uv.lock").write_text(_kept(project, urls))
+            (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
         newer = ["--exclude-newer", project.exclude_newer] if project.exclude_newer else []
         _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *newer], passed, folder, project, sources)
         _called(
@@ -74,8 +76,7 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
             project,
             sources,
         )
-        pylock = (folder / "pylock.toml").read_text()
-        return Resolution((folder / "uv.lock").read_text(), pylock, _names(pylock, urls), sources)
+        return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), (folder / "pylock.toml").read_text(encoding="utf-8"), sources)
 
 
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
@@ -84,7 +85,7 @@ def install(effect: InstallPackages, sources: Sources, environment: Mapping[str,
     project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in effect.pins), effect.indexes, bindings)
     hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in effect.pins)
     with _folder(project, sources) as (folder, _):
-        (folder / "hashes.txt").write_text(hashes)
+        (folder / "hashes.txt").write_text(hashes, encoding="utf-8")
         passed = {**environment, **_locations(sources, folder)}
         argv = ["pip", "sync", "--python", str(effect.environment / "bin/python"), "--require-hashes", "--no-build", "--quiet"]
         _called([*argv, "pyproject.toml", "--constraints", "hashes.txt"], passed, folder, project, sources)
@@ -124,26 +125,13 @@ def _folder(project: Project, sources: Sources) -> Iterator[tuple[Path, dict[str
     """A scratch folder with the project's pyproject.toml and the stand-in indexes; gives the address used for every index name."""
     with tempfile.TemporaryDirectory(prefix="provision-") as name:
         folder = Path(name)
-        urls = {source.name: _stand_in(folder / source.name, source.wheels) if source.wheels else source.url for source in sources.named}
+        urls = {source.name: _stand_in(folder / source.name, source.wheels) if source.wheels else _bare(source.url) for source in sources.named}
         if sources.wheels:
             (folder / "wheels").mkdir()
             for wheel in sources.wheels:
                 (folder / "wheels" / wheel.name).symlink_to(wheel.resolve())
-        (folder / "pyproject.toml").write_text(_pyproject(project, urls))
+        (folder / "pyproject.toml").write_text(_pyproject(project, urls), encoding="utf-8")
         yield folder, urls
-
-
-def _names(pylock: str, urls: Mapping[str, str]) -> dict[str, str]:
-    """Return the index name for each address in the export: uv writes addresses without credentials and in a normal form, so they are compared in one."""
-    known = {_normal(url): name for name, url in urls.items()}
-    written = {row["index"] for row in tomllib.loads(pylock).get("packages", []) if "index" in row}
-    return {url: known[_normal(url)] for url in written if _normal(url) in known}
-
-
-def _normal(url: str) -> tuple[str, str, int | None, str]:
-    parts = urlsplit(url)
-    port = None if parts.port == {"http": 80, "https": 443}.get(parts.scheme) else parts.port
-    return parts.scheme, parts.hostname or "", port, unquote(parts.path).rstrip("/")
 
 
 def _kept(project: Project, urls: Mapping[str, str]) -> str:
@@ -170,9 +158,24 @@ def _by_markers(project: Project) -> Project:
 
 
 def _locations(sources: Sources, folder: Path) -> dict[str, str]:
-    # The default index goes through the environment, never argv: it may carry a password.
+    # All that may carry a password goes through the environment: command lines are public, and a file would outlive a kill.
     links = [*([str(folder / "wheels")] if sources.wheels else []), *sources.links]
-    return {**({"UV_DEFAULT_INDEX": sources.default.url} if sources.default.url else {}), **({"UV_FIND_LINKS": ",".join(links)} if links else {})}
+    passed = {"UV_DEFAULT_INDEX": sources.default.url, "UV_FIND_LINKS": ",".join(links)}
+    return {**{key: value for key, value in passed.items() if value}, **{key: value for source in sources.named for key, value in _credentials(source)}}
+
+
+def _bare(url: str) -> str:
+    found = _USERINFO.fullmatch(url)
+    return found["scheme"] + found["rest"] if found else url
+
+
+def _credentials(source: IndexSource) -> Iterator[tuple[str, str]]:
+    """Give what opens a named index as uv's variables for it, whose names hold letters, digits and underscores only."""
+    if found := _USERINFO.fullmatch(source.url):
+        name = re.sub(r"[^A-Z0-9]", "_", source.name.upper())
+        for part, value in (("USERNAME", found["user"]), ("PASSWORD", found["password"])):
+            if value:
+                yield f"UV_INDEX_{name}_{part}", unquote(value)
 
 
 def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
@@ -199,7 +202,7 @@ def _stand_in(folder: Path, wheels: tuple[Path, ...]) -> str:
     for name, files in by_name.items():
         (folder / name).mkdir(parents=True)
         links = [f'<a href="{quote(file.name)}#sha256={_sha256(file)}">{file.name}</a>' for file in files]
-        (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
+        (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links), encoding="utf-8")
         for file in files:
             (folder / name / file.name).symlink_to(file.resolve())
     return folder.as_uri()
@@ -219,8 +222,20 @@ def _program() -> str:
 def _called(argv: list[str], environment: Mapping[str, str], folder: Path | None, project: Project | None, sources: Sources | None) -> Finished:
     answer = capture([_program(), *argv], environment, cwd=folder)
     if answer.code != 0:
-        raise _explained(argv[0], redact(safe(answer.stderr.strip())), answer.code, project, sources)
+        error = _explained(argv[0], redact(safe(answer.stderr.strip())), answer.code, project, sources)
+        error.why = _shortened(error.why)
+        raise error
     return answer
+
+
+def _shortened(said: str) -> str:
+    """Return the end of a long text, where uv concludes, with the name of the file that the whole of it is written to."""
+    lines = said.splitlines()
+    if len(lines) <= _SHOWN_LINES:
+        return said
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-uv-", suffix=".txt", delete=False) as file:
+        file.write(said + "\n")
+    return "\n".join([f"... {len(lines) - _SHOWN_LINES} lines come before these; all of it: {file.name}", *lines[-_SHOWN_LINES:]])
 
 
 def _explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
@@ -236,7 +251,7 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
         return NetworkError("something is needed that is not in uv's cache, and the network is switched off", why=said, hint="run once with network")
     if _UNAUTHORIZED.search(said):
         return NetworkError("a package index refused the credentials, or asks for some", why=said, hint=_way_in(sources))
-    if _UNREACHABLE.search(said):
+    if _UNREACHABLE.search(said) and "No solution found" not in said:  # a derivation names packages, and those may be called anything
         return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
     if verb == "lock" and code == 1 and project is not None:
         return LockError("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above" + _stood_in(sources))
