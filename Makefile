@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CACHE := $(CURDIR)/.cache
 LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv" PIP_CACHE_DIR="$(CACHE)/pip" HF_HOME="$(CACHE)/hf" \
-	XDG_DATA_HOME="$(CACHE)/share" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
+	XDG_DATA_HOME="$(CACHE)/share" XDG_CACHE_HOME="$(CACHE)" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
 
 .PHONY: apply test check bench facts docs clean

@@ -1,9 +1,10 @@
 """What a person writes: the whole language of a spec as a typed, closed and strict model."""
 
-from __future__ import annotations
-
+import ast
+import itertools
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -59,7 +60,7 @@ def _without_default(schema: dict[str, Any]) -> None:
 class _Part(BaseModel):
     """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class _Short(_Part):
@@ -226,7 +227,7 @@ class SecretReference(_Part):
         return value
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> SecretReference:
+    def _exactly_one(self) -> "SecretReference":
         if sum(part is not None for part in (self.secret, self.env, self.colab)) != 1:
             raise PydanticCustomError("secret_kinds", "name exactly one of secret, env, colab")
         return self
@@ -455,7 +456,7 @@ class Spec(_Part):
             return "hf-trainer"
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
-    def at(self, target: str) -> Spec:
+    def at(self, target: str) -> "Spec":
         """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own."""
         place = self.targets[target]
         requires = {**self.requires.model_dump(exclude_none=True), **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
@@ -475,6 +476,7 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     """
     schema = Spec.model_json_schema(ref_template="#/definitions/{model}")
     definitions = schema.pop("$defs")
+    _describe({"Spec": schema, **definitions})
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "definitions": definitions}
     properties = schema["properties"]
     for field, values in completions.items():
@@ -482,6 +484,26 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
         properties[field] = {**described, "anyOf": [{"type": "string", "enum": values}, dict(properties[field])]}
     wrapped: dict[str, Any] = _wrap_references(schema)
     return wrapped
+
+
+def _describe(parts: dict[str, Any]) -> None:
+    """Give every field the text that stands below it in this file. Reading the file here keeps it out of the start of every command."""
+    written = {node.name: node for node in ast.parse(Path(__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)}
+    for name, part in parts.items():
+        for owner in reversed([kind.__name__ for kind in globals()[name].__mro__ if kind.__name__ in written]):
+            for field, below in itertools.pairwise(written[owner].body):
+                if (
+                    isinstance(field, ast.AnnAssign)
+                    and isinstance(field.target, ast.Name)
+                    and isinstance(below, ast.Expr)
+                    and isinstance(below.value, ast.Constant)
+                ):
+                    _fields(part)[field.target.id]["description"] = below.value.value
+
+
+def _fields(part: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form)
+    return found
 
 
 def _wrap_references(node: Any) -> Any:

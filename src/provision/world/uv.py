@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -63,7 +63,7 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
     An interpreter of another version than the project's will do: the project's own is then asked for by markers, which uv narrows the resolution to.
     Raises LockError with uv's derivation, NetworkError when an index is out of reach, WorldError for the rest.
     """
-    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources) as (folder, urls):
+    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources, environment) as (folder, urls):
         passed = {**environment, **_locations(sources, folder)}
         if project.preferences:
             (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
@@ -84,7 +84,7 @@ def install(effect: InstallPackages, sources: Sources, environment: Mapping[str,
     bindings = tuple((pin.name, pin.index, "") for pin in effect.pins if pin.index)
     project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in effect.pins), effect.indexes, bindings)
     hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in effect.pins)
-    with _folder(project, sources) as (folder, _):
+    with _folder(project, sources, environment) as (folder, _):
         (folder / "hashes.txt").write_text(hashes, encoding="utf-8")
         passed = {**environment, **_locations(sources, folder)}
         argv = ["pip", "sync", "--python", str(effect.environment / "bin/python"), "--require-hashes", "--no-build", "--quiet"]
@@ -121,11 +121,11 @@ def can_fetch_python(minor: str, environment: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def _folder(project: Project, sources: Sources) -> Iterator[tuple[Path, dict[str, str]]]:
+def _folder(project: Project, sources: Sources, environment: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, str]]]:
     """A scratch folder with the project's pyproject.toml and the stand-in indexes; gives the address used for every index name."""
     with tempfile.TemporaryDirectory(prefix="provision-") as name:
         folder = Path(name)
-        urls = {source.name: _stand_in(folder / source.name, source.wheels) if source.wheels else _bare(source.url) for source in sources.named}
+        urls = {source.name: _stand_in(source.wheels, environment) if source.wheels else _bare(source.url) for source in sources.named}
         if sources.wheels:
             (folder / "wheels").mkdir()
             for wheel in sources.wheels:
@@ -194,8 +194,24 @@ def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stand_in(folder: Path, wheels: tuple[Path, ...]) -> str:
-    """Lay out a PEP 503 index of local wheels, with their hashes, and return its address."""
+def _stand_in(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:
+    """Lay out a PEP 503 index of local wheels, with their hashes, and return its address.
+
+    It is made once and stays in the user's cache, under a name that holds what the wheels are: uv knows a wheel that it has unpacked by the address of its
+    index, so another address would have a torch wheel hashed and unpacked again, and kept once more in uv's cache, at every call.
+    """
+    seen = [[str(wheel.resolve()), (found := wheel.stat()).st_ino, found.st_size, found.st_mtime_ns] for wheel in wheels]
+    folder = _cache(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as name:
+            _lay_out(Path(name) / "index", wheels)
+            with suppress(OSError):  # another process was first
+                (Path(name) / "index").rename(folder)
+    return folder.as_uri()
+
+
+def _lay_out(folder: Path, wheels: tuple[Path, ...]) -> None:
     by_name: dict[str, list[Path]] = {}
     for wheel in wheels:
         by_name.setdefault(canonicalize_name(wheel.name.split("-")[0]), []).append(wheel)
@@ -205,7 +221,11 @@ def _stand_in(folder: Path, wheels: tuple[Path, ...]) -> str:
         (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links), encoding="utf-8")
         for file in files:
             (folder / name / file.name).symlink_to(file.resolve())
-    return folder.as_uri()
+
+
+def _cache(environment: Mapping[str, str]) -> Path:
+    root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
+    return Path(root) / "provision" / "stand-ins"
 
 
 def _sha256(path: Path) -> str:
