@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import os
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, Strict, field_validator, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
+
+# Plugins of pydantic are foreign code, found by reading the metadata of every distribution around: none is loaded while these models are built.
+_PLUGINS = os.environ.get("PYDANTIC_DISABLE_PLUGINS")
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 
 API_VERSION: Literal["provision/v1"] = "provision/v1"
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -60,7 +65,7 @@ def _without_default(schema: dict[str, Any]) -> None:
 class _Part(BaseModel):
     """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class _Short(_Part):
@@ -466,6 +471,13 @@ class Spec(_Part):
         if place.cuda is not None:
             changes["cuda"] = place.cuda
         return self.model_copy(update=changes)
+
+
+Spec.model_rebuild()
+if _PLUGINS is None:
+    del os.environ["PYDANTIC_DISABLE_PLUGINS"]
+else:
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = _PLUGINS
 
 
 def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:

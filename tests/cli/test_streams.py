@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_hides_no_findings_of_others(bench: Bench) ->
 
 def test_an_encoding_that_cannot_say_a_name_is_no_bug(bench: Bench) -> None:
     bench.spec(small_spec("alpha"), "sp\u00e9c.yaml")
-    for words in (("lock", "sp\u00e9c.yaml"), ("status", "sp\u00e9c.yaml"), ("lint", "n\u00f6.yaml")):
+    for words in (("lock", "sp\u00e9c.yaml"), ("lock", "sp\u00e9c.yaml", "--check"), ("lint", "n\u00f6.yaml")):
         done = bench.run(*words, PYTHONIOENCODING="ascii")
         assert done.returncode in (0, 1, 2), done.stderr
         assert "\\xe9" in done.stdout or "\\xf6" in done.stderr, words
@@ -131,6 +131,9 @@ def test_what_is_to_be_copied_is_quoted(bench: Bench) -> None:
     assert "provision lock 'my spec.yaml'" in bench.run("status", "my spec.yaml").stdout
     assert "provision apply 'my spec.yaml'" in bench.run("report", "my spec.yaml").stderr
     assert "provision lock 'my spec.yaml'" in bench.run("plan", "my spec.yaml", "--out", "p.json").stderr
+    assert bench.run("lock", "my spec.yaml").returncode == 0
+    assert "--plan 'my plan.json'" in bench.run("plan", "my spec.yaml", "--out", "my plan.json").stderr
+    assert "provision apply 'my spec.yaml'" in bench.run("run", "my spec.yaml", "--", "true").stderr
 
 
 def test_findings_are_json_even_when_they_are_errors(bench: Bench) -> None:

@@ -6,20 +6,20 @@ import base64
 import functools
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 
 @contextmanager
-def behind_password(folder: Path, user: str, password: str, argvs: set[str]) -> Iterator[str]:
-    """Serve a folder to those who know the password and give host:port; every command line running at each request is added to `argvs` (Linux)."""
+def behind_password(folder: Path, user: str, password: str, look: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Serve a folder to those who know the password and give host:port; `look` is called at each request, while the one who asks is at work."""
     wanted = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
     class Handler(_Quiet):
         def do_GET(self) -> None:
-            argvs.update(running())
+            look()
             if self.headers.get("Authorization") == wanted:
                 super().do_GET()
                 return
@@ -52,6 +52,18 @@ def running() -> set[str]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             found.add(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return found
+
+
+def contents(folder: Path) -> set[bytes]:
+    """What the files in a folder hold at this moment, links left out; other programs may be at work there."""
+    found = set()
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file() and not path.is_symlink():
+                found.add(path.read_bytes())
         except OSError:
             continue
     return found

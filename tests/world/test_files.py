@@ -142,9 +142,8 @@ def test_a_removal_cut_short_leaves_nothing_at_the_path(tmp_path: Path) -> None:
     assert whole or not folder.exists()
 
 
-def test_writable_and_free_space_look_at_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path: Path) -> None:
     assert files.writable(tmp_path / "a/b/c")
-    assert files.free_bytes(tmp_path / "a/b/c") > 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")

@@ -15,7 +15,7 @@ import pytest
 from provision.world.pip_configuration import PipConfiguration
 from provision.world.uv import scrubbed
 from tests.rig import Bench, make_index, make_wheel, small_spec
-from tests.world.serving import behind_password, proxying
+from tests.world.serving import behind_password, contents, proxying, running
 
 PASSWORD = "pass-w0rd-9f2c"
 
@@ -132,8 +132,15 @@ def test_pips_proxy_and_certificates_count_where_the_caller_says_nothing() -> No
 @pytest.mark.parametrize("way", ["pip's index-url", "override of a named index", "uv's variables"])
 def test_a_password_opens_an_index_and_is_seen_nowhere(bench: Bench, tmp_path: Path, way: str) -> None:
     argvs: set[str] = set()
+    scratch: set[bytes] = set()
+    (tmp_path / "scratch").mkdir()
+
+    def look() -> None:
+        argvs.update(running())
+        scratch.update(contents(tmp_path / "scratch"))
+
     make_index(tmp_path / "private", (make_wheel(tmp_path / "p", "alpha", "3.0"), make_wheel(tmp_path / "p", "delta", "1.0")))
-    with behind_password(tmp_path / "private", "jane", PASSWORD, argvs) as place:
+    with behind_password(tmp_path / "private", "jane", PASSWORD, look) as place:
         secret = f"http://jane:{PASSWORD}@{place}/"
         named = small_spec("alpha", "{name: delta, index: private}", extra=f"indexes: {{private: {{url: 'http://{place}'}}}}\n")
         text, variables, index = {
@@ -141,6 +148,7 @@ def test_a_password_opens_an_index_and_is_seen_nowhere(bench: Bench, tmp_path: P
             "override of a named index": (named, {"PROVISION_INDEX_PRIVATE": secret}, "private"),
             "uv's variables": (named, {"UV_INDEX_PRIVATE_USERNAME": "jane", "UV_INDEX_PRIVATE_PASSWORD": PASSWORD}, "private"),
         }[way]
+        variables |= {"TMPDIR": str(tmp_path / "scratch")}
         bench.spec(text)
         done = [bench.run("apply", "spec.yaml", "--yes", **variables)]
         assert done[0].returncode == 0, done[0].stderr
@@ -155,13 +163,25 @@ def test_a_password_opens_an_index_and_is_seen_nowhere(bench: Bench, tmp_path: P
         assert PASSWORD not in one.stdout + one.stderr
     assert not any(PASSWORD in argv for argv in argvs)
     assert not Path("/proc/self").exists() or any("uv" in argv for argv in argvs), "the command lines were looked at while uv was at work"
+    assert any(b"provision-scratch" in content for content in scratch), "the scratch folder was looked at while uv was at work"
+    assert not any(PASSWORD.encode() in content for content in scratch), "a kill would leave it there"
     held = [path for path in bench.folder.rglob("*") if path.is_file() and not path.is_symlink() and PASSWORD.encode() in path.read_bytes()]
     assert held == []
 
 
+def test_a_password_may_hold_what_addresses_escape(bench: Bench, tmp_path: Path) -> None:
+    make_index(tmp_path / "private", (make_wheel(tmp_path / "p", "delta", "1.0"),))
+    with behind_password(tmp_path / "private", "jane@home", "a:b/c@d%") as place:
+        bench.spec(small_spec("{name: delta, index: my-own}", extra=f"indexes: {{my-own: {{url: 'http://{place}'}}}}\n"))
+        address = f"http://jane%40home:a%3Ab%2Fc%40d%25@{place}/"
+        done = bench.run("lock", "spec.yaml", PROVISION_INDEX_MY_OWN=address)
+    assert done.returncode == 0, done.stderr
+    assert "index my-own: http://***@" in done.stderr
+
+
 def test_a_refused_password_is_not_taken_for_a_missing_package(bench: Bench, tmp_path: Path) -> None:
     make_index(tmp_path / "private", (make_wheel(tmp_path / "p", "alpha", "3.0"),))
-    with behind_password(tmp_path / "private", "jane", PASSWORD, set()) as place:
+    with behind_password(tmp_path / "private", "jane", PASSWORD) as place:
         bench.spec(small_spec("alpha"))
         done = bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI="", PIP_INDEX_URL=f"http://jane:wrong-{PASSWORD}@{place}")
     assert done.returncode == 2

@@ -39,12 +39,16 @@ def test_pips_index_takes_the_place_of_the_default_one_and_a_variable_that_of_bo
     found = asked(pip)
     assert found.default.url == "https://mirror.example/simple"
     assert found.notes == ("default index: https://mirror.example/simple (pip's index-url)",)
-    assert asked(pip, PROVISION_INDEX_PYPI="https://other.example/simple").default.url == "https://other.example/simple"
+    other = asked(pip, PROVISION_INDEX_PYPI="https://jane:s3cret@other.example/simple")
+    assert other.default.url == "https://jane:s3cret@other.example/simple"
+    assert other.notes == ("default index: https://***@other.example/simple (PROVISION_INDEX_PYPI)",), "what is used is told, and nothing else"
 
 
 def test_a_variable_overrides_a_named_index_even_when_a_folder_could_stand_in(tmp_path: Path) -> None:
     pip = held(tmp_path / "wheels", GOOD)
-    (source,) = asked(pip, CPU, PROVISION_INDEX_PYTORCH_CPU="file:///mirror/cpu").named
+    found = asked(pip, CPU, PROVISION_INDEX_PYTORCH_CPU="file:///mirror/cpu")
+    (source,) = found.named
+    assert found.notes == ("index pytorch-cpu: file:///mirror/cpu (PROVISION_INDEX_PYTORCH_CPU)",)
     assert (source.url, source.wheels) == ("file:///mirror/cpu", ())
     assert override_variable("pytorch-cpu") == "PROVISION_INDEX_PYTORCH_CPU"
 
@@ -84,7 +88,8 @@ def test_a_folder_with_a_fitting_wheel_stands_in(tmp_path: Path) -> None:
 def test_a_wheel_of_another_kind_does_not_stand_in(tmp_path: Path, name: str) -> None:
     found = asked(held(tmp_path / "wheels", name), CPU)
     assert found.named[0].wheels == ()
-    assert found.notes == ()
+    assert len(found.notes) == ("+cpu-" in name), "a wheel of the flavour that is left out is told"
+    assert all(f"hold {name}, but not all of torch" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +154,12 @@ def test_folders_are_found_as_pip_finds_them_and_links_are_passed_on(tmp_path: P
     found = asked(PipConfiguration(find_links=links), HOME=str(home))
     assert [wheel.name for wheel in found.wheels] == ["alpha-1.0-py3-none-any.whl", "beta-1.0-py3-none-any.whl"]
     assert found.links == ("https://w.example/page.html", "http://w.example/x")
+
+
+def test_a_wheel_that_lies_in_two_folders_is_taken_once_from_the_first(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        held(tmp_path / folder, GOOD, "alpha-1.0-py3-none-any.whl")
+    links = (str(tmp_path / "b"), str(tmp_path / "a"), str(tmp_path / "b"))
+    found = asked(PipConfiguration(find_links=links), CPU)
+    assert found.wheels == (tmp_path / "b/alpha-1.0-py3-none-any.whl",)
+    assert found.named[0].wheels == (tmp_path / "b" / GOOD,)

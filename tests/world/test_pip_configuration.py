@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.world.pip_configuration import PipConfiguration, read_pip_configuration
+from provision.world.pip_configuration import PipConfiguration, home_of, read_pip_configuration
 
 # What `pip install` would use, asked of pip itself.
 ASK_PIP = """
@@ -153,3 +153,13 @@ def test_pip_itself_answers_the_same(tmp_path: Path, case: str) -> None:
     assert list(ours.find_links) == links
     assert ours.proxy == proxy
     assert ours.cert == (cert or "")
+
+
+def test_no_home_is_no_home_folder() -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    assert home_of({}, nobody) is None
+    assert home_of({"HOME": ""}, nobody) is None
+    assert home_of({"HOME": "/home/jane"}, nobody) == Path("/home/jane")
+    assert home_of({}, lambda: Path("/home/jane")) == Path("/home/jane")

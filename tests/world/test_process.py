@@ -22,7 +22,7 @@ grandchild.stdout.readline()
 pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()} {grandchild.pid}")
 time.sleep(60)
 """
-# Calls `capture`, `stream` or `foreground` as the program does, with its own way of ending on SIGTERM.
+# Calls `capture` or `stream` as the program does, with its own way of ending on SIGTERM.
 CALLER = """
 import os, signal, sys
 from provision.world import process
@@ -31,8 +31,7 @@ def end(*_): raise Terminated
 signal.signal(signal.SIGTERM, end)
 argv = [sys.executable, "-c", sys.argv[2], sys.argv[3]]
 try:
-    {"capture": lambda: process.capture(argv, os.environ), "stream": lambda: process.stream(argv, os.environ, print),
-     "foreground": lambda: process.foreground(argv, os.environ)}[sys.argv[1]]()
+    {"capture": lambda: process.capture(argv, os.environ), "stream": lambda: process.stream(argv, os.environ, print)}[sys.argv[1]]()
 except (KeyboardInterrupt, Terminated) as error:
     sys.exit(f"ended by {type(error).__name__}")
 """
@@ -117,29 +116,49 @@ def test_a_program_dies_with_us(tmp_path: Path, way: str) -> None:
     assert gone(child)
 
 
-def test_a_program_in_the_foreground_is_ended_when_we_are_told_to_end(tmp_path: Path) -> None:
-    caller = subprocess.Popen([sys.executable, "-c", CALLER, "foreground", LONELY, str(tmp_path / "pids")], stderr=subprocess.PIPE, text=True)
-    (child,) = pids(tmp_path / "pids")
-    caller.send_signal(signal.SIGTERM)
-    _, said = caller.communicate(timeout=30)
-    assert said == "ended by Terminated\n"
-    assert gone(child)
-
-
-def test_ctrl_c_is_the_foreground_programs_to_answer(tmp_path: Path) -> None:
-    answers = LONELY.replace("time.sleep(60)", "\ntry: time.sleep(60)\nexcept KeyboardInterrupt: sys.exit(0)")
-    script = CALLER + "print('went on')\n"
-    caller = subprocess.Popen(
-        [sys.executable, "-c", script, "foreground", answers, str(tmp_path / "pids")], stdout=subprocess.PIPE, text=True, start_new_session=True
+def becoming(code: str, *words: str) -> list[str]:
+    """A Python that says `before` and then becomes one that runs `code`, with the handlers and ignored signals of the command line."""
+    first = (
+        "import os, signal, sys; from provision.world import process\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit('ours'))\n"
+        "sys.stdout.write('before\\n'); process.become([sys.executable, '-c', *sys.argv[1:]], os.environ)"
     )
-    pids(tmp_path / "pids")
-    os.killpg(caller.pid, signal.SIGINT)
-    said, _ = caller.communicate(timeout=30)
-    assert caller.returncode == 0
-    assert said == "went on\n"
+    return [sys.executable, "-c", first, code, *words]
 
 
-def test_the_foreground_programs_end_is_told_as_a_shell_does() -> None:
-    assert process.foreground([sys.executable, "-c", "raise SystemExit(7)"], os.environ) == 7
-    assert process.foreground([sys.executable, "-c", "import os; os.kill(os.getpid(), 15)"], os.environ) == 143
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+@pytest.mark.parametrize(("code", "ended"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 15)", -15), ("print('out')", 0)])
+def test_a_program_that_we_become_ends_as_itself(code: str, ended: int) -> None:
+    done = subprocess.run(becoming(code), capture_output=True, text=True, timeout=60)
+    assert done.returncode == ended
+    assert done.stdout == ("before\nout\n" if ended == 0 else "before\n"), "what we wrote comes first"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
+def test_a_program_that_we_become_ignores_no_signal() -> None:
+    first = "import os; from provision.world import process; process.become(['/bin/grep', 'SigIgn', '/proc/self/status'], os.environ)"
+    done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, timeout=60)
+    assert int(done.stdout.split()[-1], 16) == 0, done.stdout
+
+
+def test_a_program_that_we_became_has_its_own_time_to_end(tmp_path: Path) -> None:
+    saves = LONELY.replace("time.sleep(60)", "\ntry: time.sleep(60)\nfinally: print('saved')").replace("import os", "import signal, os", 1)
+    saves = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n" + saves
+    program = subprocess.Popen(becoming(saves, str(tmp_path / "pids")), stdout=subprocess.PIPE, text=True)
+    assert pids(tmp_path / "pids") == [program.pid], "there is no process of ours beside it"
+    program.send_signal(signal.SIGTERM)
+    said, _ = program.communicate(timeout=30)
+    assert (program.returncode, said) == (3, "before\nsaved\n")
+
+
+def test_what_cannot_be_started_is_said_with_the_way_out(tmp_path: Path) -> None:
+    script = tmp_path / "train"
+    script.write_text("print('no first line')\n")
+    script.chmod(0o755)
+    code = (
+        "import sys; from provision.errors import WorldError; from provision.world import Machine\n"
+        "try: Machine().run((sys.argv[1],), {'PATH': '/bin'})\nexcept WorldError as error: print(error.what, '|', error.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(script)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"cannot start {script} | a script needs a first line such as #!/usr/bin/env python3\n", done.stderr
+    missing = subprocess.run([sys.executable, "-c", code, "nonesuch-program"], capture_output=True, text=True, timeout=60)
+    assert missing.stdout.startswith("no program called nonesuch-program | "), missing.stderr

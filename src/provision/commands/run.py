@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
@@ -20,14 +22,14 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     """
     lock = read_lock(loaded, world)
     if lock is None:
-        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {loaded.path}`")
+        raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {quote(str(loaded.path))}`")
     if moved := differences(loaded.spec, lock):
-        tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {loaded.path}` brings it up to date")
+        tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {quote(str(loaded.path))}` brings it up to date")
     kind, place = place_of(loaded, lock, target, world)
     store = LocalStore(loaded.folder, world)
     have = kind.look(place, store.ledger(), world)
     if not have.whole:
-        hint = f"make it with `provision apply {loaded.path}`"
+        hint = f"make it with `provision apply {quote(str(loaded.path))}`"
         raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=hint)
     seat = kind.seat(place)
     caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}

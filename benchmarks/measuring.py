@@ -1,0 +1,162 @@
+"""Every promise with the way it is measured, in the order of the table."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.promise import Figure, Outcome, Promise
+from benchmarks.replay import Replay
+from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
+from benchmarks.workshop import Workshop
+from provision.lock import loads
+from provision.world import Machine
+
+Measure = Callable[[Workshop], tuple[Cost, Cost | None]]
+"""Returns our cost and the peer's (None where there is no peer); raises Unmeasured."""
+
+_WITHOUT_TORCH = f"""gpu: none
+python: "{sys.version_info.major}.{sys.version_info.minor}"
+packages: [transformers>=5.13, safetensors]
+platforms: [{Machine().platform()}]
+training: {{framework: none}}
+"""
+_RULES = """
+import json, sys, time
+from pathlib import Path
+from provision import rules, source
+from provision.facts import load
+from provision.world import Machine
+facts = load()
+(document,) = source.read(Path(sys.argv[1]), Machine())
+spec, _ = source.validate(document)
+wall, cpu = time.perf_counter(), time.process_time()
+rules.judge(rules.Case(spec, document, facts))
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+"""
+
+
+def measure(names: Iterable[str], workshop: Workshop) -> Iterator[Outcome]:
+    """Measure the named promises, in the table's order, and yield each outcome as it is known."""
+    wanted = set(names)
+    for promise, way in PROMISES.items():
+        if promise.name in wanted:
+            yield _measured(promise, way, workshop)
+
+
+def _measured(promise: Promise, way: Measure, workshop: Workshop) -> Outcome:
+    try:
+        ours, peer = way(workshop)
+    except Unmeasured as error:
+        return Outcome(promise, trouble=str(error))
+    return Outcome(promise, ours, peer)
+
+
+def _start(option: str) -> Measure:
+    def way(workshop: Workshop) -> tuple[Cost, Cost | None]:
+        return alternate(_once(workshop.script("provision", option)), _once(workshop.python("-c", "import click")), rounds=21)
+
+    return way
+
+
+def _lint(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    spec = workshop.project("lint")
+    schema = spec.with_name("schema.json")
+    schema.write_text(_said(workshop.script("provision", "schema")))
+    theirs = workshop.script("check-jsonschema", "--schemafile", str(schema), str(spec))
+    return alternate(_once(workshop.script("provision", "lint", str(spec))), _once(theirs), rounds=11)
+
+
+def _rules(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    asked = workshop.python("-c", _RULES, str(workshop.project("rules")))
+    return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
+
+
+def _lock_online(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    return alternate(_locking(workshop), _by_hand(workshop.lock_by_hand), rounds=5)
+
+
+def _lock_offline(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    return alternate(_locking(workshop, "--offline"), _by_hand(workshop.lock_by_hand, UV_OFFLINE="1"), rounds=7)
+
+
+def _apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    def ours() -> Cost:
+        spec = workshop.project("apply")
+        return cost(workshop.shortened("apply", str(spec), "--yes", "--locked"))
+
+    return alternate(ours, _by_hand(workshop.apply_by_hand), rounds=3)
+
+
+def _pip(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    spec = workshop.project("pip", locked=False)
+    spec.write_text(_WITHOUT_TORCH)
+    cost(workshop.script("provision", "lock", str(spec)))
+    lock = loads(spec.with_suffix(".lock").read_text(), "spec.lock")
+    pins = (f"{one.name}=={one.version} " + " ".join(f"--hash=sha256:{file.sha256}" for file in one.files) for one in lock.packages)
+    requirements = spec.with_name("requirements.txt")
+    requirements.write_text("\n".join(pins) + "\n")
+    environment = spec.with_name("pip-env")
+
+    def ours() -> Cost:
+        workshop.clear(spec.parent / ".provision")
+        return cost(workshop.shortened("apply", str(spec), "--yes", "--locked"))
+
+    def theirs() -> Cost:
+        workshop.clear(environment)
+        # Without bytecode, as on our side: there the first import writes it.
+        pip = (str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile", "--require-hashes", "-r", str(requirements))
+        return total((workshop.python("-m", "venv", str(environment)), Call(pip, workshop.environment, workshop.folder)))
+
+    return alternate(ours, theirs, rounds=1)
+
+
+def _verify(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    return cost(workshop.script("provision", "verify", str(workshop.applied))), None
+
+
+def _no_change(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    return repeat(_once(workshop.script("provision", "apply", str(workshop.applied), "--yes")), rounds=5), None
+
+
+def _once(call: Call) -> Subject:
+    return lambda: cost(call)
+
+
+def _locking(workshop: Workshop, *options: str) -> Subject:
+    def ours() -> Cost:
+        return cost(workshop.script("provision", "lock", str(workshop.project("lock", locked=False)), *options))
+
+    return ours
+
+
+def _by_hand(replay: Replay, **variables: str) -> Subject:
+    def theirs() -> Cost:
+        return total(replace(call, environment={**call.environment, **variables}) for call in replay.prepare())
+
+    return theirs
+
+
+def _said(call: Call) -> str:
+    done = subprocess.run(call.argv, env=dict(call.environment), cwd=call.cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unmeasured(f"{Path(call.argv[0]).name}: exit code {done.returncode}\n{done.stderr[-1500:]}")
+    return done.stdout
+
+
+PROMISES: dict[Promise, Measure] = {
+    Promise("version", "provision --version", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--version"),
+    Promise("help", "provision --help", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--help"),
+    Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
+    Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, None): _rules,
+    Promise("lock-online", "provision lock, warm, online", "the same calls of uv", Figure.WALL_RATIO, 1.25): _lock_online,
+    Promise("lock-offline", "provision lock --offline", "the same calls of uv", Figure.CPU_ADDED, 0.4): _lock_offline,
+    Promise("apply", "provision apply up to verification, warm", "the same calls of uv", Figure.CPU_ADDED, 0.8): _apply,
+    Promise("pip", "the same, transformers without torch", "venv + pip install --no-compile", Figure.WALL_RATIO, None): _pip,
+    Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
+    Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
+}

@@ -1,0 +1,46 @@
+"""What uv's answers mean: a conflict stays a conflict whatever its packages are called, and a long derivation is shown by its end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Bench, make_index, make_wheel, small_spec
+
+
+@pytest.mark.parametrize("name", ["certificate-tool", "timed-out", "client-error", "dns-error"])
+def test_a_conflict_is_no_network_error_whatever_its_packages_are_called(bench: Bench, tmp_path: Path, name: str) -> None:
+    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", name, "1.0"),))
+    bench.spec(small_spec(f"{name}==9"))
+    done = bench.run("lock", "spec.yaml")
+    assert done.returncode == 1, done.stderr
+    assert "no set of versions satisfies the spec" in done.stderr
+
+
+def test_a_wheel_that_lies_in_two_folders_is_no_conflict(bench: Bench, tmp_path: Path) -> None:
+    folders = (tmp_path / "one", tmp_path / "two")
+    for folder in folders:
+        make_wheel(folder, "homemade", "1.0")
+    bench.spec(small_spec("homemade"))
+    done = bench.run("lock", "spec.yaml", PIP_FIND_LINKS=" ".join(map(str, (*folders, folders[0]))))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_long_derivation_is_shown_by_its_end_and_kept_whole_in_a_file(bench: Bench, tmp_path: Path) -> None:
+    wheels = [make_wheel(tmp_path / "w", f"p{n}", "1.0", requires=(f"p{n + 1}>={1 + n % 2}",)) for n in range(20)]
+    wheels += [make_wheel(tmp_path / "w", f"p{n}", f"{v}.0", requires=(f"p{n + 1}>={v}",)) for n in range(20) for v in (2, 3)]
+    make_index(tmp_path / "index", tuple(wheels))
+    bench.spec(small_spec("p0"))
+    (tmp_path / "scratch").mkdir()
+    done = bench.run("lock", "spec.yaml", TMPDIR=str(tmp_path / "scratch"))
+    assert done.returncode == 1
+    said = re.search(r"\.\.\. (\d+) lines come before these; all of it: (\S+)", done.stderr)
+    assert said, done.stderr
+    assert len(done.stderr.splitlines()) < 50
+    assert "unsatisfiable" in done.stderr, "the end is where uv concludes"
+    whole = Path(said[2]).read_text()
+    assert len(whole.splitlines()) == int(said[1]) + 40
+    assert whole.splitlines()[-1].strip() in done.stderr
+    assert [path.name for path in (tmp_path / "scratch").iterdir()] == [Path(said[2]).name], "nothing else is left behind"
