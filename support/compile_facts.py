@@ -14,7 +14,7 @@ import yaml
 
 FACTS = Path(__file__).parents[1] / "src" / "provision" / "facts"
 COMPILED = FACTS / "compiled.json"
-PARTS = FACTS / "parts"
+PARTS = FACTS / "on_demand"
 SCHEMA = 1
 EVIDENCE = ("source", "as_of", "confidence")
 FOR_READERS = ("sources", "csv", "types")

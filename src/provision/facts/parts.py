@@ -13,7 +13,7 @@ from provision.facts.packages import Constraint, Symptom
 from provision.facts.places import Availability, Price
 from provision.facts.rows import Evidence
 
-PARTS = Path(__file__).with_name("parts")
+PARTS = Path(__file__).with_name("on_demand")
 SCHEMA = 1
 
 
