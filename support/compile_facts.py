@@ -50,7 +50,7 @@ def table(path: Path) -> dict[str, Any]:
 
 
 def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
-    """Yield the header and the rows of a CSV; a column of type `number` holds numbers or nothing, one of type `words` words between spaces."""
+    """Yield the header and the rows of a CSV; a column of type `number` holds numbers, one of type `words` words between spaces."""
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file)
         header = next(reader)
@@ -62,7 +62,7 @@ def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
 def typed(value: str, kind: str) -> Any:
     """Return a cell as its column's type has it."""
     if kind == "number":
-        return float(value) if value else None
+        return float(value)
     return value.split() if kind == "words" else value
 
 

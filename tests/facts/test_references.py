@@ -98,9 +98,7 @@ def test_prices_name_cards_and_machines_and_spot_is_no_dearer() -> None:
     for row in parts.prices():
         assert row.card == "" or row.card in NAMES
         assert row.item in FACTS.machines or row.item in ("gpu-attached-to-n1", "gpu-part-of-8-gpu-machine"), row.item
-        assert row.on_demand is not None or row.spot is not None
-        if row.on_demand is not None and row.spot is not None:
-            assert 0 < row.spot <= row.on_demand, row
+        assert 0 < row.spot <= row.on_demand, row
         if row.item in FACTS.machines:
             assert (row.card, row.gpus) == (FACTS.machines[row.item].card, FACTS.machines[row.item].gpus), row
 

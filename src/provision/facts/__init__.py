@@ -107,7 +107,7 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _reader(tables: _Tables) -> Callable[..., tuple[Any, ...]]:
-    shared: dict[tuple[str, ...], Evidence] = {}
+    shared: dict[tuple[str, str, str], Evidence] = {}
 
     def every(kind: Callable[..., _Row], table: str, name: str = "rows") -> tuple[_Row, ...]:
         return tuple(kind(**typed(row, tables[table], shared)) for row in tables[table][name])

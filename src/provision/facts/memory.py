@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
@@ -70,7 +71,7 @@ class Lever:
 
 def parse_count(text: str) -> int:
     """Return the number that "1.1B" or "350M" writes. Raises ValueError for any other text."""
-    if not text or text[-1] not in _UNITS:
+    if not re.fullmatch(r"\d+(\.\d+)?[KMBT]", text):
         raise ValueError(f"{text!r} is no count such as 1.1B or 350M")
     return round(float(text[:-1]) * _UNITS[text[-1]])
 

@@ -50,7 +50,8 @@ def colab_packages(folder: Path = PARTS) -> Mapping[str, Mapping[str, str]]:
     path = folder / "colab_packages.json"
     table = read(path)
     try:
-        return {runtime: {row[0]: row[place] for row in table["rows"] if row[place]} for place, runtime in enumerate(table["columns"]) if place}
+        columns, rows = table["columns"], [tuple(row) for row in table["rows"]]
+        return {runtime: {row[0]: row[place] for row in rows if row[place]} for place, runtime in enumerate(columns) if place}
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise damaged(path, error) from None
 
@@ -81,17 +82,21 @@ def rows_in(table: dict[str, Any], name: str = "rows") -> list[dict[str, Any]]:
     return [{**{key: value for key, value in row.items() if key != "by"}, **table.get("by", {}).get(row.get("by"), {})} for row in named]
 
 
-def typed(row: dict[str, Any], table: dict[str, Any], shared: dict[tuple[str, ...], Evidence]) -> dict[str, Any]:
+def typed(row: dict[str, Any], table: dict[str, Any], shared: dict[tuple[str, str, str], Evidence]) -> dict[str, Any]:
     """Return a row's values with lists as tuples and its evidence, the table's where it has none of its own; `shared` keeps one object for each."""
-    mark = tuple(str(row.get(key, table[key])) for key in ("source", "as_of", "confidence"))
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key not in ("source", "as_of", "confidence")}
-    return {**values, "evidence": shared.setdefault(mark, Evidence(*mark))}
+    values: dict[str, Any] = {key: tuple(value) if type(value) is list else value for key, value in row.items()}
+    mark: tuple[str, str, str] = (values.pop("source", table["source"]), values.pop("as_of", table["as_of"]), values.pop("confidence", table["confidence"]))
+    evidence = shared.get(mark)
+    if evidence is None:
+        evidence = shared[mark] = Evidence(*mark)
+    values["evidence"] = evidence
+    return values
 
 
 def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
     path = folder / f"{name}.json"
     table = read(path)
-    shared: dict[tuple[str, ...], Evidence] = {}
+    shared: dict[tuple[str, str, str], Evidence] = {}
     try:
         return [typed(row, table, shared) for row in rows_in(table)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:

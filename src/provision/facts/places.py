@@ -152,14 +152,14 @@ class Protected:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars an hour of a machine type (GPUs included) in a region, or of one GPU alone; None where nothing was published."""
+    """US dollars an hour of a machine type (GPUs included) in a region, or of one GPU alone."""
 
     item: str
     card: str
     gpus: float
     region: str
-    on_demand: float | None
-    spot: float | None
+    on_demand: float
+    spot: float
     evidence: Evidence
 
 
