@@ -1,10 +1,12 @@
-"""Compile the fact tables (YAML, for people) into the one JSON file that the program loads; `--check` only tells whether it is up to date."""
+"""Compile the fact tables (YAML and CSV, for people) into the JSON that the program loads; `--check` only tells whether it is up to date."""
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +14,56 @@ import yaml
 
 FACTS = Path(__file__).parents[1] / "src" / "provision" / "facts"
 COMPILED = FACTS / "compiled.json"
+PARTS = FACTS / "on_demand"
+SCHEMA = 1
 EVIDENCE = ("source", "as_of", "confidence")
+FOR_READERS = ("sources", "csv", "types")
+"""Keys of a table that serve those who edit it: anchors of long sources, and how its CSV is read."""
 
 
 def compiled(folder: Path) -> str:
     """Return the compiled form of all tables in `folder`: sorted keys, one row a line, so that a change of a fact is a change of a line."""
     tables = {path.stem: table(path) for path in sorted(folder.glob("*.yaml"))}
-    return "{\n" + ",\n".join(f"{json.dumps(name)}: {{\n{body(content)}\n}}" for name, content in tables.items()) + "\n}\n"
+    texts = [f'"schema": {SCHEMA}', *(f"{json.dumps(name)}: {{\n{body(content)}\n}}" for name, content in tables.items())]
+    return "{\n" + ",\n".join(texts) + "\n}\n"
+
+
+def parts(folder: Path) -> dict[str, str]:
+    """Return the compiled form of each table that is loaded on demand only, by the name of its file."""
+    return {f"{path.stem}.json": f'{{\n"schema": {SCHEMA},\n{body(table(path))}\n}}\n' for path in sorted((folder / "parts").glob("*.yaml"))}
 
 
 def table(path: Path) -> dict[str, Any]:
     """Return one table; every row that stands in it ends up with its own or the table's evidence."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    lost = [key for key in EVIDENCE if key not in content]
+    text = path.read_text(encoding="utf-8")
+    content = yaml.safe_load(text)
+    lost = [key for key in (*EVIDENCE, "keys") if key not in content]
     if lost:
         raise SystemExit(f"{path.name}: the table lacks {', '.join(lost)}")
-    return {key: flat(value) for key, value in content.items()}
+    about = " ".join(line.lstrip("# ") for line in text.split("\nas_of:")[0].splitlines() if line.startswith("#"))
+    sheet = {"columns": [], "rows": []} if "csv" in content else {}
+    if sheet:
+        columns, *lines = rows_of(path.parent / content["csv"], content.get("types", {}))
+        sheet = {"columns": columns, "rows": [tuple(line) for line in lines]}
+    kept = {key: flat(value) for key, value in content.items() if key not in FOR_READERS}
+    return {"about": about, **kept, **sheet}
+
+
+def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:
+    """Yield the header and the rows of a CSV; a column of type `number` holds numbers, one of type `words` words between spaces."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        header = next(reader)
+        yield header
+        for line in reader:
+            yield [typed(value, types.get(name, "text")) for name, value in zip(header, line, strict=True)]
+
+
+def typed(value: str, kind: str) -> Any:
+    """Return a cell as its column's type has it."""
+    if kind == "number":
+        return float(value)
+    return value.split() if kind == "words" else value
 
 
 def flat(value: Any) -> Any:
@@ -45,7 +81,7 @@ def body(content: dict[str, Any]) -> str:
     """Return a table's JSON with one row a line."""
     lines = []
     for key, value in sorted(content.items()):
-        rows = isinstance(value, list) and value and isinstance(value[0], dict)
+        rows = isinstance(value, list) and value and isinstance(value[0], dict | tuple)
         text = "[\n" + ",\n".join(line(row) for row in value) + "\n]" if rows else line(value)
         lines.append(f"{json.dumps(key)}: {text}")
     return ",\n".join(lines)
@@ -56,14 +92,23 @@ def line(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True)
 
 
+def stale(files: dict[Path, str]) -> list[str]:
+    """Return the names of compiled files that are not what the tables make, those that no table makes included."""
+    moved = [path.name for path, text in files.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    return moved + sorted(path.name for path in PARTS.glob("*") if path not in files)
+
+
 def main(arguments: list[str]) -> int:
     """Write the compiled facts, or with `--check` exit 1 when they are stale."""
-    text = compiled(FACTS / "tables")
+    tables = FACTS / "tables"
+    files = {COMPILED: compiled(tables), **{PARTS / name: text for name, text in parts(tables).items()}}
     if "--check" in arguments:
-        fresh = COMPILED.is_file() and COMPILED.read_text(encoding="utf-8") == text
-        print("facts are up to date" if fresh else "compiled.json is stale: run python support/compile_facts.py")
-        return 0 if fresh else 1
-    COMPILED.write_text(text, encoding="utf-8")
+        moved = stale(files)
+        print(f"stale: {', '.join(moved)}; run python support/compile_facts.py" if moved else "facts are up to date")
+        return 1 if moved else 0
+    PARTS.mkdir(exist_ok=True)
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import fields
@@ -19,9 +20,11 @@ from packaging.version import Version
 
 from provision.errors import ProvisionError
 from provision.facts import COMPILED, Facts, load
+from provision.facts.parts import PARTS, rows_in
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted((COMPILED.parent / "tables").glob("*.yaml"))
+ALL = (*TABLES, *sorted((COMPILED.parent / "tables" / "parts").glob("*.yaml")))
 
 
 def _script() -> ModuleType:
@@ -43,6 +46,25 @@ def test_compiled_facts_are_fresh() -> None:
     assert COMPILED.read_text(encoding="utf-8") == fresh, "run python support/compile_facts.py"
 
 
+def test_compiled_parts_are_fresh() -> None:
+    fresh = _script().parts(COMPILED.parent / "tables")
+    assert {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()} == fresh, "run python support/compile_facts.py"
+
+
+def test_a_changed_sheet_makes_its_part_stale_and_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    shutil.copytree(COMPILED.parent / "tables", folder)
+    sheet = folder / "parts" / "prices.csv"
+    sheet.write_text(sheet.read_text().replace("3.6734", "3.6735"))
+    script = _script()
+    moved = script.stale({PARTS / name: text for name, text in script.parts(folder).items()})
+    assert moved == ["prices.json"]
+
+
+def test_a_part_that_no_table_makes_is_stale() -> None:
+    assert "zones.json" in _script().stale({})
+
+
 def test_a_changed_table_makes_the_compiled_facts_stale(tmp_path: Path) -> None:
     for path in TABLES:
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -58,14 +80,14 @@ def test_the_script_tells_whether_they_are_fresh() -> None:
 
 def test_a_table_without_evidence_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("source: x\nas_of: 2026-01-01\nrows: []\n")
-    with pytest.raises(SystemExit, match="lacks confidence"):
+    with pytest.raises(SystemExit, match="lacks confidence, keys"):
         _script().compiled(tmp_path)
 
 
-@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_tables_carry_their_evidence(path: Path) -> None:
     table = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for row in (table, *_rows(table)):
+    for row in (table, *_rows(table), *table.get("by", {}).values()):
         evidence = {**table, **row}
         assert evidence["source"].strip()
         assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", str(evidence["as_of"]))
@@ -76,11 +98,19 @@ def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for value in table.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
 
 
-def test_keys_are_unique(facts: Facts) -> None:
-    raw = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in TABLES]
-    for table in raw:
-        firsts = [str(row.get("release") or row.get("first") or row.get("name") or row.get("version") or row.get("file")) for row in _rows(table)]
-        assert len(firsts) == len(set(firsts))
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_keys_are_unique(path: Path) -> None:
+    table = _script().table(path)
+    lists = {name for name, value in table.items() if isinstance(value, list) and value and isinstance(value[0], dict | tuple)}
+    assert lists == set(table["keys"])
+    for name, key in table["keys"].items():
+        rows = rows_in(table, name)
+        keys = [tuple(row[part] for part in key) for row in rows]
+        assert keys
+        assert len(keys) == len(set(keys))
+
+
+def test_no_two_cards_answer_to_one_name(facts: Facts) -> None:
     names = [name.casefold() for card in facts.cards for name in (card.name, *card.aliases)]
     assert len(names) == len(set(names))
 
@@ -125,10 +155,22 @@ def test_hashes_are_hashes(facts: Facts) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in facts.wheels.values())
 
 
-def test_every_field_of_a_row_comes_from_the_tables(facts: Facts) -> None:
-    for rows in (facts.torch, facts.transformers, facts.cards, facts.pythons):
+def test_rows_are_whole(facts: Facts) -> None:
+    """A field may be None only where its type says what None means."""
+    absent = {"accelerate", "torch", "driver_first", "driver_bundled", "end_of_life", "first_driver", "bandwidth_gb_s"}
+    tables = (
+        facts.torch,
+        facts.transformers,
+        facts.cards,
+        facts.pythons,
+        facts.builds.values(),
+        facts.toolkits.values(),
+        facts.drivers,
+        facts.machines.values(),
+    )
+    for rows in tables:
         assert rows
-        assert all(getattr(row, field.name) is not None or field.name in ("accelerate", "torch") for row in rows for field in fields(row))
+        assert all(getattr(row, field.name) is not None or field.name in absent for row in rows for field in fields(row))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b'{"torch": {}}', b"\xff\xfe", COMPILED.read_bytes()[:4000]])
@@ -151,3 +193,12 @@ def test_a_row_with_a_field_too_many_or_too_few_is_said_so(tmp_path: Path) -> No
 def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ProvisionError, match="cannot be read"):
         load(tmp_path / "none.json")
+
+
+def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "compiled.json"
+    path.write_text(COMPILED.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2', 1), encoding="utf-8")
+    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+        load(path)
+    assert "later version" in caught.value.why
+    assert "update provision-ml" in caught.value.hint

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from provision import __version__
+from provision.cli.knowing import facts
 
 _SECTIONS = {
     "start": ("init",),
-    "check": ("lint", "schema"),
+    "check": ("lint", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
     "look": ("status", "verify", "report"),
     "shell": ("completion",),
@@ -53,6 +54,9 @@ def app() -> None:
     provision init             write a first spec, provision.yaml
     provision apply --yes      check it, lock it, make it, verify it
     """  # noqa: D301 - click wants the character itself
+
+
+app.add_command(facts)
 
 
 def _examples(*lines: str) -> str:

@@ -1,0 +1,243 @@
+"""All tables in one hand, and what they answer; an unknown thing is answered with None, never with a guess."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from provision.facts import coverage
+from provision.facts import memory as reckoning
+from provision.facts.packages import (
+    BitsandbytesBinaries,
+    CapabilityFloor,
+    Declared,
+    FlashAttentionWheels,
+    NumpyFloor,
+    OptimizerState,
+    Overhead,
+    Run,
+    SourceOnly,
+)
+from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
+from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
+from provision.facts.versions import ordered, parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All tables. Releases stand oldest first; package names are canonical (PEP 503); an unknown thing is answered with None."""
+
+    torch: tuple[TorchRelease, ...]
+    transformers: tuple[TransformersRun, ...]
+    cards: tuple[Card, ...]
+    pythons: tuple[PythonVersion, ...]
+    replaced: Mapping[str, Replaced]
+    wheels: Mapping[str, str]
+    """File name to sha256, each confirmed by a source other than the file's own index."""
+    torch_family: frozenset[str]
+    flavoured: frozenset[str]
+    """The packages that are built once per CUDA flavour and carry its tag (+cu128) in their version."""
+    torch_hosts: frozenset[str]
+    popular: frozenset[str]
+    seen: frozenset[str]
+    accelerate_extras: frozenset[str]
+    accelerate_packages: frozenset[str]
+    index_pattern: str
+    builds: Mapping[str, Build]
+    """By "release:flavour:platform", as in "2.11.0:cu128:linux-x86_64"."""
+    toolkits: Mapping[str, Toolkit]
+    drivers: tuple[DriverBranch, ...]
+    capabilities: Mapping[str, Capability]
+    machines: Mapping[str, Machine]
+    attachments: tuple[Attachment, ...]
+    images: Mapping[str, Image]
+    image_drivers: tuple[ImageDriver, ...]
+    image_changes: tuple[ImageChange, ...]
+    systems: Mapping[str, System]
+    runtimes: Mapping[str, Runtime]
+    shapes: tuple[Shape, ...]
+    conditions: Mapping[str, Condition]
+    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "nvcc", "gcc", "pip"."""
+    protected: Mapping[str, Protected]
+    runs: Mapping[str, tuple[Run, ...]]
+    flash_attention: tuple[FlashAttentionWheels, ...]
+    bitsandbytes: tuple[BitsandbytesBinaries, ...]
+    capability_floors: tuple[CapabilityFloor, ...]
+    source_only: Mapping[str, SourceOnly]
+    numpy_floors: Mapping[str, NumpyFloor]
+    optimizers: Mapping[str, OptimizerState]
+    overhead: Mapping[str, Overhead]
+
+    def torch_release(self, version: str) -> TorchRelease | None:
+        """Return the release that `version` ("2.13", "2.13.0+cu130") is, or None when the table has no such release."""
+        wanted = parsed(version)
+        if wanted is None or wanted.is_prerelease or wanted.is_postrelease or len(wanted.release) > 3:
+            return None
+        release = ".".join(str(part) for part in (*wanted.release, 0, 0)[:3])
+        return next((row for row in self.torch if row.release == release), None)
+
+    def build(self, torch: str, flavour: str, platform: str = "linux-x86_64") -> Build | None:
+        """Return what a CUDA build of torch was compiled for; None when the table has no such build, which a CPU build never is."""
+        release = self.torch_release(torch)
+        return None if release is None else self.builds.get(f"{release.release}:{flavour}:{platform}")
+
+    def code_for(self, card: Card, build: Build) -> coverage.Code | None:
+        """Return the code of a build that a card would run, machine code before PTX; None when it has none. See `coverage.code_for`."""
+        return coverage.code_for(card.cc, build, self.capabilities)
+
+    def covers(self, card: Card, build: Build) -> bool:
+        """Tell whether a build has code that a card runs. See `coverage.code_for` for the rule and its source."""
+        return self.code_for(card, build) is not None
+
+    def covering(self, card: Card, torch: str, platform: str = "linux-x86_64") -> tuple[Build, ...]:
+        """Return the builds of a torch release that have code for a card, oldest CUDA first."""
+        release = self.torch_release(torch)
+        builds = (self.build(torch, flavour, platform) for flavour in release.builds) if release else ()
+        return tuple(sorted((row for row in builds if row is not None and self.covers(card, row)), key=lambda row: ordered(cuda_of(row.flavour))))
+
+    def feature(self, card: Card, name: str) -> bool | None:
+        """Tell whether a card has tensor_cores, tf32, bf16, fp8 or fp4 in hardware; None when its capability has no row."""
+        row = self.capabilities.get(card.cc)
+        return None if row is None else name in row.features and name not in card.lacks
+
+    def driver_floor(self, cuda: str, *, windows: bool = False) -> str | None:
+        """Return the oldest driver that runs programs of a CUDA version; None when that version has no row.
+
+        Source: NVIDIA, CUDA Compatibility, minor version compatibility (11.x: 450, 12.x: 525, 13.x: 580 on Linux).
+        """
+        row = self.toolkits.get(cuda)
+        return None if row is None else row.floor_windows if windows else row.floor_linux
+
+    def driver_ceiling(self, card: Card) -> DriverBranch | None:
+        """Return the last driver branch for a card's generation (470 for Kepler, 580 for Maxwell, Pascal, Volta); None when none drops it."""
+        return coverage.ceiling(card, self.drivers)
+
+    def newest_cuda(self, driver: str) -> str | None:
+        """Return the newest CUDA in the table that a driver ("580.82.07", or a branch: "580") brings; newer drivers than the table's bring at least that."""
+        return coverage.newest_cuda(driver, self.toolkits.values())
+
+    def obstacles(self, driver: str, build: Build | None, card: Card, *, windows: bool = False) -> tuple[coverage.Obstacle, ...]:
+        """Return all that keeps a build from running on a card with a driver: () when it runs, UNKNOWN when the build or the driver is."""
+        toolkit = None if build is None else self.toolkits.get(cuda_of(build.flavour))
+        return coverage.obstacles(driver, card, build, toolkit, self.drivers, self.capabilities, windows=windows)
+
+    def runs_on(self, driver: str, build: Build | None, card: Card, *, windows: bool = False) -> bool | None:
+        """Tell whether a build runs on a card with a driver; None when the facts cannot tell. See `obstacles`."""
+        found = self.obstacles(driver, build, card, windows=windows)
+        return None if any(one.hindrance is coverage.Hindrance.UNKNOWN for one in found) else not found
+
+    def image_driver(self, family: str, day: str) -> ImageDriver | None:
+        """Return the driver of a family's image of a day ("20260809"); None where none was published."""
+        known = [row for row in self.image_drivers if row.family == family and row.since.isdigit() and row.since <= day]
+        return max(known, key=lambda row: row.since, default=None)
+
+    def glibc(self, place: str) -> str | None:
+        """Return the C library of a system ("Ubuntu 22.04"), an image family or a Colab runtime; None when it is unknown."""
+        if place in self.runtimes:
+            return self.runtimes[place].glibc
+        image = self.images.get(place)
+        row = self.systems.get(image.os if image else place)
+        return row.glibc if row else None
+
+    def machines_with(self, card: str, count: int = 1) -> tuple[Machine, ...]:
+        """Return the machine types that carry exactly that many cards of a kind, the smallest first."""
+        rows = (row for row in self.machines.values() if row.card == card and row.gpus == count)
+        return tuple(sorted(rows, key=lambda row: (row.vcpus, row.ram_gb)))
+
+    def attachment(self, card: str, count: int = 1) -> Attachment | None:
+        """Return how large an N1 machine with that many cards attached may be; None when that number cannot be attached."""
+        return next((row for row in self.attachments if row.card == card and row.gpus == count), None)
+
+    def run(self, package: str, version: str) -> Run | None:
+        """Return the row that holds for a release of a package, or None; transformers has `transformers`."""
+        wanted = parsed(version)
+        rows = self.runs.get(package, ())
+        return next((row for row in rows if wanted is not None and ordered(row.first) <= wanted <= ordered(row.last)), None)
+
+    def declared(self, package: str, version: str, of: str) -> Declared | None:
+        """Return what a release declares about another package; None when it declares nothing, or nothing was read.
+
+        A release between two rows is answered where both say the same.
+        """
+        rows = self._around(package, version)
+        said = {row.declared.get(of) for row in rows}
+        return Declared(str(rows[0].declared[of]), rows[0].evidence) if len(said) == 1 and None not in said else None
+
+    def accelerate_floor(self, transformers: str) -> Floor | None:
+        """Return the accelerate that Trainer of that transformers release asks for; None when it asks for none, or is outside the table."""
+        return self._floor(transformers, "accelerate")
+
+    def torch_floor(self, transformers: str) -> Floor | None:
+        """Return the torch below which that transformers release switches PyTorch off; None when there is none, or it is outside the table."""
+        return self._floor(transformers, "torch")
+
+    def knows_transformers(self, version: str) -> bool:
+        """Tell whether a release lies within the table, between the oldest and the newest one that was read."""
+        wanted = parsed(version)
+        return wanted is not None and ordered(self.transformers[0].first) <= wanted <= ordered(self.transformers[-1].last)
+
+    def flavour_index(self, flavour: str) -> str:
+        """Return the address of the PyTorch index for a flavour such as "cu128" or "cpu"."""
+        return self.index_pattern.format(flavour=flavour)
+
+    def card(self, name: str) -> Card | None:
+        """Return the accelerator of that name or alias, whatever its case, or None."""
+        wanted = name.casefold()
+        return next((card for card in self.cards if wanted in (card.name.casefold(), *(alias.casefold() for alias in card.aliases))), None)
+
+    def cudas(self) -> tuple[str, ...]:
+        """Return the CUDA versions that any torch release was built for, oldest first."""
+        flavours = {flavour for row in self.torch for flavour in row.builds}
+        return tuple(sorted((cuda_of(flavour) for flavour in flavours), key=ordered))
+
+    def completions(self) -> dict[str, list[str]]:
+        """Return the known values of a spec's `gpu`, `python` and `cuda`: offered by editors, never the only ones allowed."""
+        return {
+            "gpu": ["none", "mps", *(card.name for card in self.cards)],
+            "python": [row.version for row in self.pythons],
+            "cuda": ["auto", "none", *self.cudas()],
+        }
+
+    def memory(self, work: reckoning.Workload) -> reckoning.Estimate:
+        """Return the GPU memory that a workload takes, in bytes on each device. See `memory.estimate` for the formula and its sources."""
+        return reckoning.estimate(work, self.optimizers, self.overhead)
+
+    def levers(self, work: reckoning.Workload, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
+        """Return the single changes of `training` that save GPU memory, the largest first, each with bytes saved and what remains."""
+        return reckoning.levers(work, self.optimizers, self.overhead, half=half)
+
+    def checkpoint_bytes(self, work: reckoning.Workload) -> int | None:
+        """Return the bytes of one checkpoint on disk; None when the optimizer is unknown."""
+        return reckoning.checkpoint_bytes(work, self.optimizers)
+
+    def _around(self, package: str, version: str) -> tuple[Run, ...]:
+        """Return the row that holds for a release, or the two it lies between; () outside the table."""
+        exact, wanted, rows = self.run(package, version), parsed(version), self.runs.get(package, ())
+        if exact is not None or wanted is None:
+            return (exact,) if exact else ()
+        below = [row for row in rows if ordered(row.last) < wanted]
+        above = [row for row in rows if ordered(row.first) > wanted]
+        return (below[-1], above[0]) if below and above else ()
+
+    def _floor(self, transformers: str, of: str) -> Floor | None:
+        """Bracket the release between two that were read; floors never fall from one release to the next."""
+        wanted = parsed(transformers)
+        if wanted is None:
+            return None
+        runs = self.transformers
+        upper = bisect_left([ordered(run.last) for run in runs], wanted)
+        lower = bisect_right([ordered(run.first) for run in runs], wanted) - 1
+        if upper == len(runs) or lower < 0 or (sure := getattr(runs[upper], of)) is None:
+            return None
+        return Floor(sure, getattr(runs[lower], of), runs[upper].evidence)
+
+
+def flavour_of(cuda: str) -> str:
+    """Return the torch build family of a spec's CUDA version: "cu128" for "12.8", "cpu" for "none"."""
+    return "cpu" if cuda == "none" else "cu" + cuda.replace(".", "")
+
+
+def cuda_of(flavour: str) -> str:
+    """Return the CUDA version of a build family: "12.8" for "cu128", "none" for "cpu"."""
+    return "none" if flavour == "cpu" else f"{flavour[2:-1]}.{flavour[-1]}"

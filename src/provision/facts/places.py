@@ -1,0 +1,183 @@
+"""The rows of the fact tables about places: machine types, images, Colab runtimes, zones and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from provision.facts.rows import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine type of Compute Engine: vCPUs, memory in GiB, and the cards it carries itself ("" and 0 for none; a fraction is a share of a card).
+
+    `only` is "spot", "reservation" or "vgpu" where it cannot be had otherwise.
+    """
+
+    name: str
+    vcpus: int
+    ram_gb: float
+    evidence: Evidence
+    card: str = ""
+    gpus: float = 0
+    only: str = ""
+
+    @property
+    def family(self) -> str:
+        """The machine series: "n1", "g2", "a3"."""
+        return self.name.split("-", 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """How large an N1 machine may be with that many cards of a kind attached."""
+
+    card: str
+    gpus: int
+    vcpus_max: int
+    ram_max_gb: float
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image family: its system, Python, frameworks, CUDA and driver ("" where nothing was published), and when its support ends.
+
+    `kind` is workbench, container, container-host or dlvm. `secure_boot_with_gpu` is the day since when Secure Boot works with a GPU, "" for never.
+    """
+
+    family: str
+    project: str
+    kind: str
+    os: str
+    evidence: Evidence
+    python: str = ""
+    torch: str = ""
+    tensorflow: str = ""
+    cuda: str = ""
+    driver: str = ""
+    released: str = ""
+    end_of_support: str = ""
+    end_of_availability: str = ""
+    secure_boot_with_gpu: str = ""
+    legacy: bool = False
+    pinnable: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDriver:
+    """The driver that images of a family carry from a day ("20260809") or a milestone ("M121") on."""
+
+    family: str
+    since: str
+    driver: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """An operating system: C library, default gcc major and Python."""
+
+    os: str
+    glibc: str
+    gcc: str
+    python: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A Colab runtime version: its GPU image at the day of its list of packages."""
+
+    runtime: str
+    released: str
+    os: str
+    glibc: str
+    python: str
+    torch: str
+    flavour: str
+    cudnn: str
+    numpy: str
+    transformers: str
+    packages: int
+    evidence: Evidence
+
+    @property
+    def minor(self) -> str:
+        """Python as major.minor: "3.12"."""
+        return ".".join(self.python.split(".")[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A Colab machine: card ("none" for CPU) and memory shape (standard or high), RAM in GiB, disk in GB, GPU memory in MiB; None where unpublished."""
+
+    card: str
+    shape: str
+    colab: str
+    ram_gib: float | None
+    disk_gb: float | None
+    vram_mib: int | None
+    device: str
+    free_tier: bool
+    units_per_hour: float | None
+    metadata: Mapping[str, str]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that holds on every Colab machine since a day, whatever the runtime: its driver, compiler, lifetime of runtimes."""
+
+    name: str
+    value: str
+    since: str
+    what: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A package that Colab's kernel lives on: pinned by google-colab, imported at start, needing a restart when replaced; `kills` it at such versions."""
+
+    package: str
+    pinned: bool
+    imported_at_start: bool
+    restart: bool
+    evidence: Evidence
+    kills: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars an hour of a machine type (GPUs included) in a region, or of one GPU alone."""
+
+    item: str
+    card: str
+    gpus: float
+    region: str
+    on_demand: float
+    spot: float
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """The zones of a region that have a card; empty where only the region is known."""
+
+    card: str
+    region: str
+    zones: tuple[str, ...]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChange:
+    """What images of a family have from a day ("20261004") on."""
+
+    family: str
+    since: str
+    what: str
+    evidence: Evidence

@@ -1,0 +1,145 @@
+"""The memory estimate against numbers that others published, and the levers it names."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provision.facts import load
+from provision.facts.memory import Workload, parse_count
+
+FACTS = load()
+BILLION = 10**9
+SHAPE = Workload(parameters=1_100_000_000, precision="bf16", batch_size=4, sequence_length=1024, hidden_size=2048, layers=22)
+
+
+def model_states(work: Workload) -> float:
+    """Bytes for each parameter of weights, gradients and optimizer state."""
+    found = FACTS.memory(work)
+    return (found.weights + found.gradients + found.optimizer) / work.parameters
+
+
+@pytest.mark.parametrize(
+    ("precision", "optimizer", "bytes_each"),
+    [
+        ("fp32", "adamw_torch", 16),
+        ("bf16", "adamw_torch", 18),
+        ("fp16", "adamw_torch", 18),
+        ("bf16", "adamw_bnb_8bit", 12),
+        ("bf16", "adafactor", 14),
+        ("fp32", "sgd", 8),
+    ],
+)
+def test_bytes_a_parameter_are_those_of_the_documentation(precision: str, optimizer: str, bytes_each: float) -> None:
+    assert model_states(Workload(parameters=BILLION, precision=precision, optimizer=optimizer)) == bytes_each
+
+
+@pytest.mark.hf
+@pytest.mark.parametrize(("precision", "named"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
+def test_model_states_are_those_of_accelerates_estimator(hf_python: str, precision: str, named: str) -> None:
+    program = f"import json; from accelerate.commands.estimate import estimate_training_usage as e; print(json.dumps(e({4 * BILLION}, {named!r})))"
+    theirs = json.loads(subprocess.run([hf_python, "-c", program], capture_output=True, text=True, check=True).stdout)
+    assert model_states(Workload(parameters=BILLION, precision=precision)) == (theirs["model"] + theirs["gradients"] + theirs["optimizer"]) / BILLION
+
+
+def test_4_bit_weights_take_9_bits_with_their_constants() -> None:
+    found = FACTS.memory(Workload(parameters=7 * BILLION, method="qlora", precision="bf16", hidden_size=4096, layers=32))
+    assert found.weights == pytest.approx(7 * BILLION * 4.5 / 8, rel=0.01)
+    assert found.gradients == 4 * 2 * 2 * 8 * 4096 * 32
+
+
+def test_adapters_train_little_and_freeze_the_rest() -> None:
+    found = FACTS.memory(dataclasses.replace(SHAPE, method="lora", trainable=1_000_000))
+    assert found.weights == 2 * SHAPE.parameters + 4_000_000
+    assert (found.gradients, found.optimizer) == (4_000_000, 8_000_000)
+
+
+def test_inference_has_neither_gradients_nor_optimizer() -> None:
+    found = FACTS.memory(dataclasses.replace(SHAPE, method="inference"))
+    assert (found.gradients, found.optimizer) == (0, 0)
+    assert found.activations == 2 * 2 * 4 * 1024 * 2048 * 22  # keys and values, 2 bytes each
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "weights", "gradients", "optimizer"), [("ddp", 6, 4, 8), ("deepspeed-zero2", 6, 1, 2), ("deepspeed-zero3", 1.5, 1, 2), ("fsdp", 1.5, 1, 2)]
+)
+def test_sharding_over_four_devices(strategy: str, weights: float, gradients: float, optimizer: float) -> None:
+    work = Workload(parameters=BILLION, precision="bf16", devices=4)
+    found = FACTS.memory(dataclasses.replace(work, strategy=strategy))  # type: ignore[arg-type]
+    assert (found.weights, found.gradients, found.optimizer) == (weights * BILLION, gradients * BILLION, optimizer * BILLION)
+
+
+def test_activations_are_34_bytes_for_each_token_layer_and_width() -> None:
+    assert FACTS.memory(SHAPE).activations == 34 * 4 * 1024 * 2048 * 22
+    assert FACTS.memory(dataclasses.replace(SHAPE, precision="fp32")).activations == 2 * 34 * 4 * 1024 * 2048 * 22
+    assert FACTS.memory(dataclasses.replace(SHAPE, checkpointing=True)).activations == (2 * 22 + 34) * 4 * 1024 * 2048
+    logits = FACTS.memory(dataclasses.replace(SHAPE, vocabulary=32_000))
+    assert logits.activations - FACTS.memory(SHAPE).activations == 4 * 1024 * 32_000 * 6
+    assert logits.unknown == ()
+
+
+def test_what_is_not_given_is_named_and_not_guessed() -> None:
+    found = FACTS.memory(Workload(parameters=BILLION, optimizer="no_such_optimizer"))
+    assert found.optimizer == 0
+    assert found.activations == 0
+    assert any("no_such_optimizer" in what for what in found.unknown)
+    assert any("batch_size" in what for what in found.unknown)
+    assert any("adapter" in what for what in FACTS.memory(Workload(parameters=BILLION, method="lora")).unknown)
+
+
+def test_the_total_is_the_sum_and_the_largest_part_is_named() -> None:
+    found = FACTS.memory(SHAPE)
+    assert found.total == found.weights + found.gradients + found.optimizer + found.activations + found.overhead
+    assert found.largest == "optimizer"
+    assert found.total > 24 * BILLION  # more than an L4 has
+    assert FACTS.memory(dataclasses.replace(SHAPE, batch_size=64)).largest == "activations"
+
+
+def test_levers_save_what_they_say_and_stand_in_order() -> None:
+    found = FACTS.levers(SHAPE)
+    now = FACTS.memory(SHAPE).total
+    assert [next(iter(lever.change)) for lever in found] == ["method", "method", "optimizer", "gradient_checkpointing", "batch_size"]
+    assert all(lever.saves > 0 and lever.total == now - lever.saves for lever in found)
+    assert found[2].change == {"optimizer": "adamw_bnb_8bit"}
+    assert found[2].saves == 6 * SHAPE.parameters
+    wide = FACTS.levers(dataclasses.replace(SHAPE, batch_size=64))
+    assert [lever.change for lever in wide[:2]] == [{"batch_size": 1}, {"gradient_checkpointing": True}]
+    assert {"strategy": "fsdp"} in [lever.change for lever in FACTS.levers(dataclasses.replace(SHAPE, devices=8))]
+    assert {"precision": "fp16"} in [lever.change for lever in FACTS.levers(dataclasses.replace(SHAPE, precision="fp32", method="inference"), half="fp16")]
+
+
+def test_nothing_is_offered_where_nothing_saves() -> None:
+    small = Workload(parameters=BILLION, method="inference", precision="bf16", batch_size=1, sequence_length=1, hidden_size=1, layers=1)
+    assert FACTS.levers(small) == ()
+
+
+@given(st.integers(1, 10**12), st.integers(1, 64), st.integers(1, 8), st.booleans())
+def test_more_of_anything_never_takes_less(parameters: int, batch: int, devices: int, checkpointing: bool) -> None:
+    work = dataclasses.replace(SHAPE, parameters=parameters, batch_size=batch, devices=devices, checkpointing=checkpointing)
+    total = FACTS.memory(work).total
+    assert FACTS.memory(dataclasses.replace(work, parameters=parameters + 1000)).total >= total
+    assert FACTS.memory(dataclasses.replace(work, batch_size=batch + 1)).total >= total
+    assert FACTS.memory(dataclasses.replace(work, strategy="fsdp")).total <= total
+
+
+def test_checkpoints() -> None:
+    assert FACTS.checkpoint_bytes(SHAPE) == 12 * SHAPE.parameters
+    assert FACTS.checkpoint_bytes(dataclasses.replace(SHAPE, method="lora", trainable=1000)) == 12_000
+    assert FACTS.checkpoint_bytes(dataclasses.replace(SHAPE, optimizer="no_such_optimizer")) is None
+
+
+@pytest.mark.parametrize(("text", "count"), [("1.1B", 1_100_000_000), ("350M", 350_000_000), ("7K", 7000), ("1T", 10**12)])
+def test_counts(text: str, count: int) -> None:
+    assert parse_count(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "7", "B", "1.1.1B", "many"])
+def test_what_is_no_count(text: str) -> None:
+    with pytest.raises(ValueError, match="is no count"):
+        parse_count(text)

@@ -1,0 +1,95 @@
+"""The tables that are read when first asked for: what they hold, how fast they come, and that damage is said."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.errors import ProvisionError
+from provision.facts import load, parts
+from provision.facts.parts import PARTS
+
+READERS: tuple[Callable[[Path], Any], ...] = (parts.prices, parts.zones, parts.constraints, parts.symptoms, parts.colab_packages)
+
+
+def test_prices_of_a_machine() -> None:
+    found = {row.region: row for row in parts.prices() if row.item == "g2-standard-4"}
+    assert found["us-central1"].on_demand == pytest.approx(0.7068, abs=0.01)
+    assert found["us-central1"].card == "L4"
+    assert found["us-central1"].evidence.as_of == "2026-07-30"
+    shares = [row for row in parts.prices() if row.item == "gpu-part-of-8-gpu-machine"]
+    assert {row.evidence.confidence for row in shares} == {"low"}
+
+
+def test_zones_of_a_card() -> None:
+    found = {row.region: row for row in parts.zones() if row.card == "L4"}
+    assert "us-central1-a" in found["us-central1"].zones
+    only_region = [row for row in parts.zones() if not row.zones]
+    assert only_region
+    assert all(row.evidence.confidence == "medium" for row in only_region)
+
+
+def test_packages_of_a_runtime() -> None:
+    gpu, cpu = parts.colab_packages()["2026.07"], parts.colab_packages()["2026.07-cpu"]
+    assert (gpu["torch"], cpu["torch"]) == ("2.11.0+cu128", "2.11.0+cpu")
+    assert "bitsandbytes" not in gpu
+
+
+def test_constraints_and_symptoms() -> None:
+    assert parts.constraints()["bnb-cc"].applies_to == "bitsandbytes"
+    assert {symptom.id for symptom in parts.symptoms()} >= {"driver-too-old", "no-kernel-image"}
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"null", b'{"schema": 1}', b'{"schema": 1, "rows": [7], "columns": ["x"]}', b"\xff\xfe"])
+def test_a_damaged_part_is_said_so(tmp_path: Path, reader: Callable[[Path], Any], content: bytes | None) -> None:
+    folder = tmp_path / "parts"
+    shutil.copytree(PARTS, folder)
+    for path in folder.iterdir():
+        path.write_bytes(content) if content is not None else path.unlink()
+    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+        reader(folder)
+    assert "reinstall" in caught.value.hint
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+def test_a_part_of_a_later_version_is_refused(tmp_path: Path, reader: Callable[[Path], Any]) -> None:
+    folder = tmp_path / "parts"
+    shutil.copytree(PARTS, folder)
+    for path in folder.iterdir():
+        path.write_text(path.read_text().replace('"schema": 1', '"schema": 2', 1))
+    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+        reader(folder)
+    assert "later version" in caught.value.why
+
+
+def test_what_lint_needs_loads_in_15_milliseconds() -> None:
+    """The best of several runs: what the machine's other work takes is not the tables' doing."""
+    best = min(_seconds_of_load() for _ in range(12))
+    assert best < 0.015
+
+
+def _seconds_of_load() -> float:
+    start = time.perf_counter()
+    load()
+    return time.perf_counter() - start
+
+
+def test_loading_the_facts_reads_no_part() -> None:
+    program = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from provision.facts import load
+load()
+print(sum("on_demand" in name for name in opened), sum("compiled.json" in name for name in opened))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1"]
