@@ -11,7 +11,7 @@ from provision import __version__
 
 _SECTIONS = {
     "start": ("init",),
-    "check": ("lint", "schema"),
+    "check": ("lint", "explain", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
     "look": ("status", "verify", "report"),
     "shell": ("completion",),
@@ -76,6 +76,16 @@ def lint(specs: tuple[Path, ...], fix: bool, diff: bool, form: str) -> int:
     from provision.cli import checking
 
     return checking.lint(specs or (_spec_or_default(None),), fix=fix or diff, dry=diff, form=form)
+
+
+@app.command(epilog=_examples("provision explain PKG001", "provision explain trainer-needs-accelerate --output-format markdown"))
+@click.argument("rule", metavar="RULE")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the page is written.")
+def explain(rule: str, form: str) -> int:
+    """Say what a finding means, by its id or its name."""
+    from provision.cli import checking
+
+    return checking.explain(rule, form)
 
 
 @app.command(epilog=_examples("provision schema > spec.schema.json"))

@@ -1,4 +1,4 @@
-"""lint and schema: what is said about a spec without acting on it."""
+"""lint, explain and schema: what is said about a spec without acting on it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,21 @@ def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, form: str) -> int:
     for name, diff in result.changed.items():
         terminal.note(diff if dry else f"fixed {name}")
     return 1 if dry and result.changed else result.exit_code
+
+
+def explain(word: str, form: str) -> int:
+    """Show the page of a rule or finding; exit 1 when there is none of that name."""
+    from provision.commands.explain import page
+    from provision.views import pages
+
+    found = page(word)
+    if form == "json":
+        terminal.show(json.dumps(pages.document(found), indent=1))
+    elif form == "markdown":
+        terminal.show(found.markdown)
+    else:
+        terminal.show(pages.text(found, terminal.colored(), terminal.width()))
+    return 0
 
 
 def schema() -> int:
