@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 from provision.cli import terminal
 from provision.world import Machine
 
 
-def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, form: str) -> int:
-    """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change."""
+def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, skip_foreign: bool, form: str) -> int:
+    """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change, and 2 when a file cannot be read."""
+    from provision.cli import findings
     from provision.commands.lint import lint as judge
-    from provision.views import json as data
-    from provision.views import text
 
-    result = judge(paths, Machine(), terminal.note, fix=fix, dry=dry)
-    documents = result.documents
-    if form == "json":
-        terminal.show(json.dumps(data.joined(data.findings(judged.diagnostics, judged.source) for judged in documents), indent=1))
-    elif form == "concise":
-        terminal.show("".join(text.concise(judged.diagnostics, judged.source) for judged in documents))
-    else:
-        frames = (text.findings(j.diagnostics, j.source, terminal.colored(), terminal.width(), with_footer=False) for j in documents)
-        everything = [diagnostic for judged in documents for diagnostic in judged.diagnostics]
-        fixable = sum(text.fixable(judged.diagnostics, judged.source) for judged in documents)
-        terminal.show("\n".join([*(frame for frame in frames if frame), text.footer(everything, fixable)]))
-    for name, diff in result.changed.items():
-        terminal.note(diff if dry else f"fixed {name}")
-    return 1 if dry and result.changed else result.exit_code
+    world = Machine()
+    result = judge(paths, world, partial(findings.note, world.environment()), fix=fix, dry=dry, skip_foreign=skip_foreign)
+    code = max(result.exit_code, int(dry and bool(result.changed)))
+    findings.show(result, form, world.environment(), code)
+    findings.show_beside(result, form, world.environment(), dry=dry)
+    return code
 
 
 def explain(word: str, form: str) -> int:

@@ -13,7 +13,7 @@ from shutil import get_terminal_size
 
 from provision.effects import Tell
 from provision.errors import ProvisionError, Refused
-from provision.safe import redact, safe
+from provision.safe import redact, safe, safe_line
 from provision.views.ink import Ink, Pen
 
 
@@ -63,7 +63,7 @@ def show_error(error: ProvisionError) -> None:
         note(error.what)
         return
     pen = Pen(colored(sys.stderr))
-    sys.stderr.write(f"{pen('error', Ink.ERROR)}: {safe(redact(error.what))}\n")
+    sys.stderr.write(f"{pen('error', Ink.ERROR)}: {safe_line(redact(error.what))}\n")
     for label, words in (("why", error.why), ("help", error.hint)):
         for number, line in enumerate(safe(redact(words)).splitlines() if words else ()):
             sys.stderr.write(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}\n")

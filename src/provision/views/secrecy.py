@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from provision.diagnostics import At, Diagnostic, Place
 
+_HOLDING_SECRETS = ("SEC001", "SPC007")
+"""Findings whose place holds a secret in the clear; so may any value under `secrets`, where one is named."""
+
 
 def is_secret(finding: Diagnostic) -> bool:
     """Tell whether a finding may point at a secret: no view shows the text there, nor a fix, which would repeat it."""
     where = finding.where
-    return finding.id.startswith("SEC") or (isinstance(where, Place) and where.route[:1] == ("secrets",) and where.at is At.VALUE)
+    return finding.id in _HOLDING_SECRETS or (isinstance(where, Place) and where.route[:1] == ("secrets",) and where.at is At.VALUE)
