@@ -10,7 +10,7 @@ import pytest
 
 SPEC = 'gpu: none\npython: "3.11"\npackages: []\n'
 TOKEN = "hf_" + "Zq3" * 10
-WORDS = "correct-horse-battery"
+WORDS = "quiet-otter-lantern"
 
 
 CASES = (
@@ -28,7 +28,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("words", [("--output-format", form) for form in ("text", "concise", "json")] + [("--diff",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("--output-format", form) for form in ("text", "concise", "json", "sarif", "github")] + [("--diff",)], ids=" ".join)
 def test_a_secret_is_in_no_form_of_the_findings(tmp_path: Path, words: tuple[str, ...]) -> None:
     files = {f"{number}.yaml": SPEC + line + "\n" for number, (_, line) in enumerate(CASES)}
     for name, text in files.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 from provision.cli import terminal
@@ -16,10 +15,10 @@ def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, skip_foreign: bool, f
     from provision.commands.lint import lint as judge
 
     world = Machine()
-    result = judge(paths, world, partial(findings.note, world.environment()), fix=fix, dry=dry, skip_foreign=skip_foreign)
+    result = judge(paths, world, terminal.note, fix=fix, dry=dry, skip_foreign=skip_foreign)
     code = max(result.exit_code, int(dry and bool(result.changed)))
     findings.show(result, form, world.environment(), code)
-    findings.show_beside(result, form, world.environment(), dry=dry)
+    findings.show_beside(result, form, dry=dry)
     return code
 
 

@@ -32,35 +32,21 @@ def show(result: Linted, form: str, environment: Mapping[str, str], exit_code: i
     elif form == "github":
         _annotate(result, environment)
     elif form == "concise":
-        terminal.show(_harmless("".join(text.concise(*document) for document in documents), environment))
+        terminal.show(terminal.for_log("".join(text.concise(*document) for document in documents)))
     elif documents or not unread:
         frames = (text.findings(*document, terminal.colored(), terminal.width(), with_footer=False) for document in documents)
         everything = [diagnostic for diagnostics, _ in documents for diagnostic in diagnostics]
         fixable = sum(text.fixable(*document) for document in documents)
-        terminal.show(_harmless("\n".join([*(frame for frame in frames if frame), text.footer(everything, fixable)]), environment))
+        terminal.show(terminal.for_log("\n".join([*(frame for frame in frames if frame), text.footer(everything, fixable)])))
 
 
-def show_beside(result: Linted, form: str, environment: Mapping[str, str], *, dry: bool) -> None:
+def show_beside(result: Linted, form: str, *, dry: bool) -> None:
     """Write to standard error what was fixed, or with `dry` would be, and which files could not be read."""
     for name, diff in result.changed.items():
-        note(environment, redact(diff, _secrets(result)) if dry else f"fixed {safe_line(name)}")
+        terminal.note(redact(diff, _secrets(result)) if dry else f"fixed {safe_line(name)}")
     if form != "github":
         for _, error in result.unread:
             terminal.show_error(error)
-
-
-def note(environment: Mapping[str, str], text: str) -> None:
-    """Write something said beside the findings to standard error."""
-    terminal.note(_harmless(text, environment))
-
-
-def _harmless(text: str, environment: Mapping[str, str]) -> str:
-    """Text that a workflow's log may hold: the runner takes lines of any program for commands."""
-    if environment.get("GITHUB_ACTIONS") != "true":
-        return text
-    from provision.views.github import disarmed
-
-    return disarmed(text)
 
 
 def _annotate(result: Linted, environment: Mapping[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ _RANKS = list(Severity)
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
 """As the runner undoes it (actions/runner, ActionCommand.cs)."""
-
-_BEGINS = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +61,6 @@ def annotate(
         (rest if summarized and taken[kind] > MOST else shown).append(one)
     commands = [*(_unread(name, error, repository) for name, error in unread), *(_command(one, repository) for one in shown)]
     return Annotations("".join(line + "\n" for line in commands), _summary(rest, len(found), repository) if rest else "")
-
-
-def disarmed(text: str) -> str:
-    """Return text for a log in which no line is a workflow command: the runner reads one where a line begins with :: or holds ##[ (ActionCommand.cs)."""
-    return _BEGINS.sub(r"\1: :", text).replace("##[", "## [")
 
 
 def _command(one: _Found, repository: Repository) -> str:
