@@ -11,6 +11,7 @@ _SHAPES = re.compile(
     r"|ya29\.[A-Za-z0-9_\-]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s]+@")  # up to the last @, as uv and urllib read it: a password may hold one
+_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 REDACTED = "***"
 
 
@@ -22,6 +23,14 @@ def safe(text: str) -> str:
 def safe_line(text: str) -> str:
     """Return `text` as one harmless line: newlines and tabs are escaped too."""
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def disarmed(text: str) -> str:
+    """Return text for the log of a GitHub workflow, in which no line is a command.
+
+    The runner takes any program's line for one where it begins with :: behind blanks, or holds ##[ (actions/runner, ActionCommand.cs).
+    """
+    return _COMMAND.sub(r"\1: :", text).replace("##[", "## [")
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

@@ -12,7 +12,7 @@ from provision.cli.knowing import facts
 
 _SECTIONS = {
     "start": ("init",),
-    "check": ("lint", "facts", "schema"),
+    "check": ("lint", "explain", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
     "look": ("status", "verify", "report"),
     "shell": ("completion",),
@@ -88,12 +88,23 @@ def init(path: Path, force: bool, form: str) -> int:
 @click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--fix", is_flag=True, help="Apply the safe fixes.")
 @click.option("--diff", is_flag=True, help="Show the safe fixes as a diff; change nothing.")
-@click.option("--output-format", "form", type=click.Choice(["text", "concise", "json"]), default="text", help="How findings are written.")
-def lint(specs: tuple[Path, ...], fix: bool, diff: bool, form: str) -> int:
+@click.option("--skip-foreign", is_flag=True, help="Leave alone files that are no specs: not called provision*.yaml, without an apiVersion of ours.")
+@click.option("--output-format", "form", type=click.Choice(["text", "concise", "json", "sarif", "github"]), default="text", help="How findings are written.")
+def lint(specs: tuple[Path, ...], fix: bool, diff: bool, skip_foreign: bool, form: str) -> int:
     """Say what is wrong with specs: offline, without credentials."""
     from provision.cli import checking
 
-    return checking.lint(specs or (_spec_or_default(None),), fix=fix or diff, dry=diff, form=form)
+    return checking.lint(specs or (_spec_or_default(None),), fix=fix or diff, dry=diff, skip_foreign=skip_foreign, form=form)
+
+
+@app.command(epilog=_examples("provision explain PKG001", "provision explain trainer-needs-accelerate --output-format markdown"))
+@click.argument("rule", metavar="RULE")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the page is written.")
+def explain(rule: str, form: str) -> int:
+    """Say what a finding means, by its id or its name."""
+    from provision.cli import checking
+
+    return checking.explain(rule, form)
 
 
 @app.command(epilog=_examples("provision schema > spec.schema.json"))

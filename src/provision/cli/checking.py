@@ -1,4 +1,4 @@
-"""lint and schema: what is said about a spec without acting on it."""
+"""lint, explain and schema: what is said about a spec without acting on it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from provision.cli import terminal
 from provision.world import Machine
 
 
-def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, form: str) -> int:
-    """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change."""
+def lint(paths: tuple[Path, ...], *, fix: bool, dry: bool, skip_foreign: bool, form: str) -> int:
+    """Show the findings in every file; exit 1 when one is an error, or when --diff shows a change, and 2 when a file cannot be read."""
+    from provision.cli import findings
     from provision.commands.lint import lint as judge
-    from provision.views import json as data
-    from provision.views import text
 
-    result = judge(paths, Machine(), terminal.note, fix=fix, dry=dry)
-    documents = result.documents
+    world = Machine()
+    result = judge(paths, world, terminal.note, fix=fix, dry=dry, skip_foreign=skip_foreign)
+    code = max(result.exit_code, int(dry and bool(result.changed)))
+    findings.show(result, form, world.environment(), code)
+    findings.show_beside(result, form, dry=dry)
+    return code
+
+
+def explain(word: str, form: str) -> int:
+    """Show the page of a rule or finding; exit 1 when there is none of that name."""
+    from provision.commands.explain import page
+    from provision.views import pages
+
+    found = page(word)
     if form == "json":
-        found = data.joined(data.findings(judged.diagnostics, judged.source) for judged in documents)
-        errors = {"errors": [terminal.told(error) for error in result.errors]} if result.errors else {}
-        terminal.show(json.dumps({**found, **errors}, indent=1))
-    elif form == "concise":
-        terminal.show("".join(text.concise(judged.diagnostics, judged.source) for judged in documents))
-    elif documents:
-        frames = (text.findings(j.diagnostics, j.source, terminal.colored(), terminal.width(), with_footer=False) for j in documents)
-        everything = [diagnostic for judged in documents for diagnostic in judged.diagnostics]
-        fixable = sum(text.fixable(judged.diagnostics, judged.source) for judged in documents)
-        terminal.show("\n".join([*(frame for frame in frames if frame), text.footer(everything, fixable)]))
-    for name, diff in result.changed.items():
-        terminal.note(diff if dry else f"fixed {name}")
-    for error in result.errors:
-        terminal.show_error(error)
-    return 1 if dry and result.changed and not result.errors else result.exit_code
+        terminal.show(json.dumps(pages.document(found), indent=1))
+    elif form == "markdown":
+        terminal.show(found.markdown)
+    else:
+        terminal.show(pages.text(found, terminal.colored(), terminal.width()))
+    return 0
 
 
 def schema() -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from provision.effects import Tell
 from provision.errors import ProvisionError, Refused
-from provision.safe import redact, safe
+from provision.safe import disarmed, redact, safe, safe_line
 from provision.views.ink import Ink, Pen
 
 
@@ -40,17 +40,23 @@ def show(text: str) -> None:
 
 def say(text: str) -> None:
     """Write a result of plain words, which may hold foreign text such as paths, to standard output."""
-    show(safe(text))
+    show(for_log(safe(text)))
+
+
+def for_log(text: str) -> str:
+    """Return harmless text as it may stand in a log: where that is read for commands, without any."""
+    return disarmed(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
 def note(text: str) -> None:
     """Write something said beside the result to standard error."""
-    sys.stderr.write(safe(text) + "\n")
+    sys.stderr.write(for_log(safe(text)) + "\n")
     sys.stderr.flush()
 
 
 def beside(text: str) -> None:
     """Write a view's text, which is harmless already and may hold our colours, to standard error."""
+    text = for_log(text)
     sys.stderr.write(text if text.endswith("\n") else text + "\n")
 
 
@@ -61,14 +67,14 @@ def show_error(error: ProvisionError) -> None:
     if isinstance(error, Findings):
         from provision.views import text
 
-        sys.stderr.write(text.findings(error.diagnostics, error.source, colored(sys.stderr), width()))
+        beside(text.findings(error.diagnostics, error.source, colored(sys.stderr), width()))
         note(error.what)
         return
     pen = Pen(colored(sys.stderr))
-    sys.stderr.write(f"{pen('error', Ink.ERROR)}: {safe(redact(error.what))}\n")
+    beside(f"{pen('error', Ink.ERROR)}: {safe_line(redact(error.what))}")
     for label, words in (("why", error.why), ("help", error.hint)):
         for number, line in enumerate(safe(redact(words)).splitlines() if words else ()):
-            sys.stderr.write(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}\n")
+            beside(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}")
 
 
 def told(error: ProvisionError) -> dict[str, str]:

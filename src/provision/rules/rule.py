@@ -92,5 +92,13 @@ def explain(rule: Rule) -> str:
     body = (rule.page or rule.summary).strip()
     parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", body]
     for title, examples in (("Found in", rule.bad), ("Not found in", rule.good)):
-        parts += [f"## {title}", *(f"```yaml\n{example.spec.strip()}\n```" for example in examples)]
+        parts += [f"## {title}", *(_shown(example) for example in examples)]
     return "\n\n".join([*parts, "## Sources", "\n".join(f"- {source}" for source in rule.sources)]) + "\n"
+
+
+def _shown(example: Example) -> str:
+    spec = f"```yaml\n{example.spec.strip()}\n```"
+    if example.resolved is None:
+        return spec
+    held = ", ".join(f"{name} {version}" for name, version in example.resolved.versions.items())
+    return f"Resolved to {held} on Python {example.resolved.python}:\n\n{spec}"

@@ -89,6 +89,13 @@ class Source:
         """Return the new text, byte order mark included, of each file that the fixes change: none, or this spec's own."""
         return edited_together((self, fix) for fix in fixes)
 
+    def changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
+        """Return the stretches of this spec's own file that a fix replaces, each with its new text; () when the fix cannot be made here."""
+        if not self.edited((fix,)):
+            return ()
+        own = self.texts[self.name]
+        return tuple((own.span(change.start, change.end), change.text) for change in editing.changes(self._subject, fix) or ())
+
     @property
     def _subject(self) -> editing.Subject:
         return editing.Subject(self.texts[self.name], self.tree)

@@ -40,11 +40,17 @@ def edited(fixes: Iterable[tuple[Subject, Fix]]) -> dict[str, str]:
     """
     files: dict[str, tuple[Text, list[tuple[Change, ...]]]] = {}
     for subject, fix in fixes:
-        changes = _changes(subject, fix)
-        if changes:
-            files.setdefault(subject.text.name, (subject.text, []))[1].append(changes)
-    new = {name: (text, _applied(text, wanted)) for name, (text, wanted) in files.items()}
+        wanted = changes(subject, fix)
+        if wanted:
+            files.setdefault(subject.text.name, (subject.text, []))[1].append(wanted)
+    new = {name: (text, _applied(text, asked)) for name, (text, asked) in files.items()}
     return {name: ("\ufeff" if text.bom else "") + content for name, (text, content) in new.items() if content != text.content}
+
+
+def changes(subject: Subject, fix: Fix) -> tuple[Change, ...] | None:
+    """Return what a fix changes in the text; None when a part of it cannot be made there."""
+    wanted = [_change(subject, edit) for edit in fix.edits]
+    return None if None in wanted else tuple(change for change in wanted if change is not None)
 
 
 def own(subject: Subject, route: Route) -> Placed | None:
@@ -95,11 +101,6 @@ def _touch(one: Change, other: Change) -> bool:
         # Two lines, or two members after a comma, can stand one after the other.
         return not (one.text[:1] in ",\r\n" and other.text[:1] in ",\r\n")
     return (one.start < other.end and other.start < one.end) or one[:2] == other[:2]
-
-
-def _changes(subject: Subject, fix: Fix) -> tuple[Change, ...] | None:
-    changes = [_change(subject, edit) for edit in fix.edits]
-    return None if None in changes else tuple(change for change in changes if change is not None)
 
 
 def _change(subject: Subject, edit: Edit) -> Change | None:

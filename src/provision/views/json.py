@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, assert_never
 
 from provision import __version__
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Position, Replace, Severity, Span, Where
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Position, Replace, Route, Severity, Span, Where
 from provision.safe import redact
 
 VERSION = 1
@@ -68,7 +68,7 @@ def _finding(finding: Diagnostic, source: Spans) -> dict[str, Any]:
         "source": redact(finding.source),
         "file": redact(span.file),
         "document": source.document,
-        "path": list(finding.where.route) if isinstance(finding.where, Place) else None,
+        "path": _path(finding.where.route) if isinstance(finding.where, Place) else None,
         "range": _range(span),
         "related": [{"message": redact(r.text), "file": redact(source.span(r.where).file), "range": _range(source.span(r.where))} for r in finding.related],
         "fix": None if finding.fix is None else _fix(finding.fix, source),
@@ -86,9 +86,13 @@ def _edit(edit: Edit, source: Spans) -> dict[str, Any]:
             span = source.span(where)
             return {"kind": "replace", "file": redact(span.file), "range": _range(span), "text": redact(text)}
         case Insert(route, key, text):
-            return {"kind": "insert", "path": list(route), "key": key, "text": redact(text)}
+            return {"kind": "insert", "path": _path(route), "key": key, "text": redact(text)}
         case _:
             assert_never(edit)
+
+
+def _path(route: Route) -> list[str | int]:
+    return [redact(part) if isinstance(part, str) else part for part in route]
 
 
 def _range(span: Span) -> dict[str, Any]:

@@ -12,14 +12,13 @@ from provision.safe import redact, safe, safe_line
 from provision.views.excerpt import Margin, Mark, draw, lines_of, masked_lines, shown
 from provision.views.ink import Ink, Pen, fit, wrap
 from provision.views.outcome import report
+from provision.views.secrecy import is_secret
 
 __all__ = ["SourceText", "concise", "findings", "fixable", "footer", "ordered", "report"]
 
 _RANKS = list(Severity)
 _NARROWEST = 20
 _NO_FINDINGS = "No findings."
-_HOLDING_SECRETS = ("SEC001", "SPC007")
-"""Findings whose place holds a secret in the clear."""
 
 
 class SourceText(Protocol):
@@ -80,7 +79,7 @@ class _Sheet:
 
 
 def _sheet(diagnostics: Sequence[Diagnostic], source: SourceText, pen: Pen, width: int) -> _Sheet:
-    secret = [source.span(where) for d in diagnostics if _is_secret(d) for where in (d.where, *(r.where for r in d.related))]
+    secret = [source.span(where) for d in diagnostics if is_secret(d) for where in (d.where, *(r.where for r in d.related))]
     lines = {name: lines_of(text.removeprefix("\ufeff")) for name, text in source.files.items()}
     masked = {name: masked_lines(text, (span for span in secret if span.file == name)) for name, text in lines.items()}
     return _Sheet(source, lines, masked, pen, width)
@@ -98,7 +97,7 @@ def _frame(finding: Diagnostic, sheet: _Sheet) -> Iterator[str]:
         if name in sheet.lines:
             everything = frozenset(range(1, len(sheet.lines[name]) + 1))
             yield margin()
-            yield from draw(sheet.lines[name], here, everything if _is_secret(finding) else sheet.masked[name], margin)
+            yield from draw(sheet.lines[name], here, everything if is_secret(finding) else sheet.masked[name], margin)
             yield margin()
     for word, text in (("why", finding.why), ("help", finding.help), ("source", finding.source)):
         yield from _note(word, text, margin)
@@ -126,7 +125,7 @@ def _patch(finding: Diagnostic, sheet: _Sheet, margin: Margin) -> Iterator[str]:
         return
     texts = sheet.source.edited((finding.fix,))
     yield from _note(_fix_word(finding.fix.applicability if texts else Applicability.MANUAL), finding.fix.title, margin)
-    for name, text in ({} if _is_secret(finding) else texts).items():
+    for name, text in ({} if is_secret(finding) else texts).items():
         hidden = sheet.masked.get(name, frozenset())
         for removed, added in _hunks(sheet.lines.get(name, []), lines_of(text.removeprefix("\ufeff"))):
             covered = any(number in hidden for number, _ in removed)
@@ -150,10 +149,6 @@ def _hunks(old: list[str], new: list[str]) -> Iterator[tuple[list[tuple[int, str
 
 def _common(one: list[str], other: list[str]) -> int:
     return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _is_secret(finding: Diagnostic) -> bool:
-    return finding.id in _HOLDING_SECRETS
 
 
 def _at(span: Span) -> str:

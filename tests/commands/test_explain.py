@@ -1,0 +1,63 @@
+"""`provision explain`: every id and name leads to its page, anything else to the nearest one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from provision.commands.explain import page, pages
+from provision.errors import Failed
+from provision.rules import RULES, explain
+from provision.source import FINDINGS
+from provision.views.pages import Page
+
+
+def provision(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "provision", *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
+def test_there_is_a_page_for_everything_that_lint_can_say() -> None:
+    assert {one.id for one in pages()} == {rule.id for rule in RULES} | {kind.id for kind in FINDINGS} | {"BUG000"}
+    assert len({one.id for one in pages()}) == len({one.name for one in pages()}) == len(pages())
+
+
+@pytest.mark.parametrize("one", pages(), ids=lambda one: one.id)
+def test_id_and_name_in_any_case_lead_to_the_page(one: Page) -> None:
+    identity, name = one.id, one.name
+    assert all(page(word) == one for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_")))
+    assert identity in page(identity).markdown
+    assert page(identity).description
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("PKG01", "PKG001"), ("trainer-need-accelerate", "trainer-needs-accelerate"), ("duplicate-kye", "duplicate-key"), ("CUD01", "CUD001")],
+)
+def test_what_is_mistyped_is_refused_with_the_nearest(word: str, near: str) -> None:
+    with pytest.raises(Failed) as refused:
+        page(word)
+    assert refused.value.exit_code == 1
+    assert near in refused.value.hint
+
+
+def test_what_resembles_nothing_gets_no_guess() -> None:
+    with pytest.raises(Failed) as refused:
+        page("?" * 100_000)
+    assert "did you mean" not in refused.value.hint
+    assert len(refused.value.what) < 100
+
+
+def test_the_forms_of_the_command() -> None:
+    rule = RULES[0]
+    as_text, as_json, as_markdown = (provision("explain", rule.id, "--output-format", form) for form in ("text", "json", "markdown"))
+    assert (as_text.returncode, as_json.returncode, as_markdown.returncode) == (0, 0, 0)
+    assert as_markdown.stdout == explain(rule)
+    assert json.loads(as_json.stdout)["markdown"] == explain(rule)
+    assert as_text.stdout.startswith(f"{rule.id} {rule.name}\n")
+    refused = provision("explain", "no\x1b[2Jthing")
+    assert refused.returncode == 1
+    assert refused.stdout == ""
+    assert "\x1b" not in refused.stderr

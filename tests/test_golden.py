@@ -1,0 +1,42 @@
+"""Specs with exactly what `provision lint` says about them; UPDATE_GOLDEN=1 writes it anew, for a person to read in the diff."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provision.rules import RULES
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(path.parent for path in GOLDEN.glob("*/spec.yaml"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_lint_says_exactly_this(case: Path) -> None:
+    environment = {**{key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}, "NO_COLOR": "1", "COLUMNS": "100"}
+    line = [sys.executable, "-m", "provision", "lint", "spec.yaml"]
+    done = subprocess.run(line, cwd=case, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    path = case / "lint.txt"
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(done.stdout, encoding="utf-8")
+    assert done.stdout == path.read_text(encoding="utf-8")
+    assert done.stderr == ""
+    assert done.returncode == (1 if "error[" in done.stdout else 0)
+
+
+def test_every_family_of_rules_has_a_case() -> None:
+    said = "".join((case / "lint.txt").read_text(encoding="utf-8") for case in CASES)
+    families = {rule.id[:3] for rule in RULES} | {"YML", "SPC"}
+    assert {family for family in families if f"[{family}" not in said} == set()
+
+
+def test_the_pins_of_the_first_document() -> None:
+    """The build's tag is found and nothing else; the fix says the CUDA version once."""
+    said = (GOLDEN / "seed-pins" / "lint.txt").read_text(encoding="utf-8")
+    assert said.startswith("error[CUD001] local-version-tag: torch==2.0.1+cu118 names the build cu118\n --> spec.yaml:8:5\n")
+    assert '11 + cuda: "11.8"' in said
+    assert said.endswith("\nFound 1 error. [*] 1 fixable with --fix.\n")

@@ -1,0 +1,284 @@
+"""The GitHub action and the pre-commit hooks: well-formed by their own linters, and run for real with inputs that attack a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.workflow import commands
+
+ROOT = Path(__file__).parent.parent
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+INSTALL, LINT = (step["run"] for step in ACTION["runs"]["steps"])
+BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
+"""How the runner starts `shell: bash` (docs.github.com, workflow syntax, jobs.<job_id>.steps[*].shell)."""
+HOSTILE = (
+    "$(touch pwned)",
+    "`touch pwned`",
+    "; touch pwned",
+    "a b.yaml",
+    "'\"$x\"'",
+    "-x.yaml",
+    "&& touch pwned #",
+    "\\$(touch pwned)",
+    "${IFS}x",
+    "~",
+    "a%0A::error::x",
+)
+
+
+def tool(name: str) -> str:
+    """A development tool beside this interpreter or on PATH; skips where there is none."""
+    found = shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
+    if found is None:
+        pytest.skip(f"{name} is not installed: pip install --group dev")
+    return found
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A folder in which steps run, with a stand-in for each program they start; it writes down how it was called."""
+
+    folder: Path
+
+    @property
+    def bin(self) -> Path:
+        return self.folder / "bin"
+
+    def stand_in(self, name: str, body: str) -> None:
+        self.bin.mkdir(exist_ok=True)
+        path = self.bin / name
+        # Each argument ends in NUL, each call in a line break after that.
+        path.write_text(f'#!/usr/bin/env bash\nprintf "%s\\0" "{name}" "$@" >>"$CALLS"; printf "\\n" >>"$CALLS"\n{body}\n')
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def step(self, script: str, **inputs: str) -> subprocess.CompletedProcess[str]:
+        own = {"CALLS": str(self.folder / "calls"), "GITHUB_OUTPUT": str(self.folder / "output"), "RUNNER_TEMP": str(self.folder / "temp")}
+        environment = {**os.environ, **own, "PATH": f"{self.bin}:{os.environ['PATH']}", **inputs}
+        (self.folder / "temp").mkdir(exist_ok=True)
+        (self.folder / "step.sh").write_text(script)
+        work = self.folder / "work"
+        work.mkdir(exist_ok=True)
+        return subprocess.run(
+            [*BASH, str(self.folder / "step.sh")], cwd=work, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+        )
+
+    def lint(self, **inputs: str) -> subprocess.CompletedProcess[str]:
+        given = {"LINT_SPECS": "provision.yaml", "LINT_ARGUMENTS": "", "LINT_FOLDER": ".", "LINT_SARIF": "", "LINT_FAIL": "true", "LINT_BIN": str(self.bin)}
+        return self.step(LINT, **{**given, **inputs})
+
+    @property
+    def calls(self) -> list[list[str]]:
+        path = self.folder / "calls"
+        return [call.split("\0") for call in path.read_text().split("\0\n")[:-1]] if path.exists() else []
+
+    @property
+    def output(self) -> dict[str, str]:
+        path = self.folder / "output"
+        return dict(line.split("=", 1) for line in path.read_text().splitlines()) if path.exists() else {}
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    made = Runner(tmp_path)
+    made.stand_in("provision", 'case " $* " in *" sarif "*) echo "{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"')
+    return made
+
+
+# The action
+
+
+def test_the_action_is_well_formed() -> None:
+    done = subprocess.run([tool("check-jsonschema"), "--builtin-schema", "vendor.github-actions", str(ROOT / "action.yml")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_zizmor_finds_nothing_in_action_and_hooks() -> None:
+    files = [str(ROOT / name) for name in ("action.yml", ".pre-commit-hooks.yaml")]
+    done = subprocess.run([tool("zizmor"), "--offline", "--persona", "auditor", "--strict-collection", *files], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_zizmor_would_find_an_input_in_a_script(tmp_path: Path) -> None:
+    broken = (ROOT / "action.yml").read_text().replace('"$LINT_FOLDER"', '"${{ inputs.working-directory }}"')
+    (tmp_path / "action.yml").write_text(broken)
+    done = subprocess.run([tool("zizmor"), "--offline", str(tmp_path / "action.yml")], capture_output=True, text=True)
+    assert "template-injection" in done.stdout
+
+
+def test_inputs_reach_programs_as_variables_only() -> None:
+    assert "${{" not in INSTALL + LINT
+    given = {name for step in ACTION["runs"]["steps"] for value in step["env"].values() for name in re.findall(r"inputs\.([a-z-]+)", value)}
+    assert given == set(ACTION["inputs"])
+    assert all("uses" not in step for step in ACTION["runs"]["steps"]), "an action of others is pinned by its commit"
+
+
+def test_each_variable_is_given_and_used() -> None:
+    for step in ACTION["runs"]["steps"]:
+        assert set(step["env"]) == set(re.findall(r"LINT_[A-Z]+", step["run"]))
+
+
+def test_the_action_lints_and_says_how_it_ended(runner: Runner) -> None:
+    done = runner.lint(CODE="1")
+    assert done.returncode == 1
+    assert done.stdout == "::error::found\n"
+    line = ["provision", "lint", "--output-format"]
+    assert runner.calls == [[*line, "sarif", "--", "provision.yaml"], [*line, "github", "--", "provision.yaml"]]
+    sarif = runner.folder / "temp" / "provision.sarif"
+    assert runner.output == {"exit-code": "1", "sarif-file": str(sarif)}
+    assert sarif.read_text() == "{}\n"
+
+
+@pytest.mark.parametrize(("code", "fail", "ends"), [("0", "true", 0), ("1", "true", 1), ("1", "false", 0), ("2", "false", 2), ("70", "false", 70)])
+def test_only_findings_can_be_let_pass(runner: Runner, code: str, fail: str, ends: int) -> None:
+    assert runner.lint(CODE=code, LINT_FAIL=fail).returncode == ends
+    assert runner.output["exit-code"] == code
+
+
+def test_names_are_matched_and_never_split(runner: Runner) -> None:
+    work = runner.folder / "work"
+    (work / "sub" / "deep").mkdir(parents=True)
+    for name in ("a b.yaml", "c.yaml", "sub/deep/d.yaml"):
+        (work / name).touch()
+    runner.lint(LINT_SPECS="*.yaml\n\nsub/**/*.yaml\nno such*.yaml\n", LINT_ARGUMENTS="--skip-foreign\n--fix\n")
+    (first, _) = runner.calls
+    assert first[2:4] == ["--skip-foreign", "--fix"]
+    assert first[first.index("--") + 1 :] == ["a b.yaml", "c.yaml", "sub/deep/d.yaml", "no such*.yaml"]
+
+
+def test_hostile_specs_and_arguments_arrive_as_they_are(runner: Runner) -> None:
+    listed = "\n".join(HOSTILE)
+    done = runner.lint(LINT_SPECS=listed, LINT_ARGUMENTS=listed)
+    assert done.returncode == 0, done.stderr
+    for call in runner.calls:
+        assert call[2:] == [*HOSTILE, "--output-format", call[call.index("--output-format") + 1], "--", *HOSTILE]
+    assert list(runner.folder.rglob("pwned")) == []
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_folders_and_sarif_names_are_names(runner: Runner, hostile: str) -> None:
+    assert runner.lint(LINT_FOLDER=hostile).returncode == 2
+    assert runner.calls == []
+    assert runner.lint(LINT_SARIF=f"x/{hostile}.sarif").returncode == 0
+    assert runner.output["sarif-file"] == f"{runner.folder}/work/x/{hostile}.sarif"
+    assert Path(runner.output["sarif-file"]).read_text() == "{}\n"
+    assert list(runner.folder.rglob("pwned")) == []
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [{"LINT_SARIF": "a\nexit-code=0"}, {"LINT_FOLDER": ".\n"}, {"LINT_FAIL": "no"}, {"LINT_FAIL": "true; touch pwned"}, {"LINT_FOLDER": "nowhere"}],
+)
+def test_what_is_no_input_is_refused(runner: Runner, inputs: dict[str, str]) -> None:
+    done = runner.lint(**inputs)
+    assert done.returncode == 2
+    (said,) = commands(done.stdout)
+    assert (said.name, said.properties) == ("error", {"title": "provision"})
+    assert (runner.calls, runner.output) == ([], {})
+
+
+def test_without_a_sarif_file_none_is_named(runner: Runner) -> None:
+    runner.stand_in("provision", "exit 2")
+    assert runner.lint().returncode == 2
+    assert runner.output == {"exit-code": "2", "sarif-file": ""}
+
+
+def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> None:
+    work = runner.folder / "work"
+    work.mkdir()
+    (work / "provision.yaml").write_text('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n')
+    (runner.bin / "provision").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} -m provision "$@"\n')
+    done = runner.lint(GITHUB_WORKSPACE=str(work), GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
+    assert done.returncode == 1, done.stderr
+    (said,) = commands(done.stdout)
+    assert (said.properties["file"], said.properties["line"]) == ("provision.yaml", "3")
+    (run,) = json.loads(Path(runner.output["sarif-file"]).read_text())["runs"]
+    assert [one["ruleId"] for one in run["results"]] == ["PKG001"]
+
+
+# How the action installs
+
+
+@pytest.fixture
+def installer(tmp_path: Path) -> Runner:
+    made = Runner(tmp_path)
+    made.stand_in("python3", '[[ "$1" != -c ]] || exit "${OLD:-0}"\n[[ "$2" != venv ]] || { mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; }')
+    return made
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "1", "2.0rc1", "1.0.post2", "1.2.3.dev4", "1.0a1.dev2"])
+def test_a_version_is_installed_from_the_index(installer: Runner, version: str) -> None:
+    assert installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action").returncode == 0
+    assert installer.calls[-1][-2:] == ["--", f"provision-ml=={version}"]
+    assert installer.output == {"bin": f"{installer.folder}/temp/provision/bin"}
+
+
+def test_without_a_version_the_checkout_is_installed(installer: Runner) -> None:
+    assert installer.step(INSTALL, LINT_VERSION="", LINT_ACTION="/a folder/$(touch pwned)").returncode == 0
+    assert installer.calls[-1][-2:] == ["--", "/a folder/$(touch pwned)"]
+    assert list(installer.folder.rglob("pwned")) == []
+
+
+@pytest.mark.parametrize(
+    "version", ["1.0; touch pwned", "$(touch pwned)", "1.0\n", "1.0 --pre", "-r x", "latest", "1.0\n1.0", "git+https://x", "1.0\r::error::x", ">=1"]
+)
+def test_what_is_no_version_is_refused(installer: Runner, version: str) -> None:
+    done = installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action")
+    assert done.returncode == 2
+    assert [said.name for said in commands(done.stdout)] == ["error"]
+    assert installer.calls == []
+
+
+def test_an_old_python_is_refused(installer: Runner) -> None:
+    done = installer.step(INSTALL, LINT_VERSION="", LINT_ACTION="/action", OLD="1")
+    assert done.returncode == 2
+    assert "3.11" in done.stdout
+    assert len(installer.calls) == 1
+
+
+# The hooks
+
+
+def test_the_hooks_are_well_formed() -> None:
+    done = subprocess.run([tool("pre-commit"), "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [hook["id"] for hook in HOOKS] == ["provision-lint", "provision-lint-fix"]
+    # pre-commit takes keys that it does not know without a word.
+    assert {key for hook in HOOKS for key in hook} == {"id", "name", "description", "entry", "args", "language", "files"}
+    assert {hook["language"] for hook in HOOKS} == {"python"}
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_the_hooks_look_at_specs(hook: dict[str, Any]) -> None:
+    wanted = ("provision.yaml", "a/provision.yml", "provision-train.yaml", "provision.train.yaml", "-x/provision.yaml")
+    others = ("provisional.yaml", "myprovision.yaml", "provision.lock", "provision-a/b.yaml", "provision.yaml.j2")
+    assert [name for name in (*wanted, *others) if re.search(hook["files"], name)] == list(wanted)
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_the_hooks_run(tmp_path: Path, hook: dict[str, Any]) -> None:
+    spec = 'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n'
+    for name in ("-x/provision.yaml", "chart/values.yaml"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(spec)
+    # As pre-commit puts it together: entry, arguments, names.
+    _, *words = [*shlex.split(hook["entry"]), *hook["args"], "-x/provision.yaml", "chart/values.yaml"]
+    done = subprocess.run([sys.executable, "-m", "provision", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    fixes = hook["id"].endswith("fix")
+    assert done.returncode == (0 if fixes else 1), done.stderr
+    assert "skipped chart/values.yaml" in done.stderr
+    assert ("accelerate" in (tmp_path / "-x/provision.yaml").read_text()) == fixes
+    assert (tmp_path / "chart/values.yaml").read_text() == spec

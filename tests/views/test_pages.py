@@ -1,0 +1,57 @@
+"""The page of a finding: nothing lost between its forms, nothing wider than asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from provision.commands.explain import pages
+from provision.diagnostics import Severity
+from provision.views.ink import cells
+from provision.views.pages import Page, document, text
+
+MADE = Page(
+    "ABC001",
+    "made-up",
+    Severity.WARNING,
+    "A summary.",
+    "A description.",
+    "# ABC001 made-up\n\nSeverity: warning\n\nA summary that\ngoes on.\n\n- one point that is\n  long\n- another\n\n```yaml\ngpu: L4\n\n# kept\n```\n\nLast.\n",
+    ("somewhere",),
+    ("bad: 1\n",),
+    ("good: 1\n",),
+)
+
+
+def test_paragraphs_are_wrapped_and_specs_are_not() -> None:
+    assert text(MADE, False, 20) == (
+        "ABC001 made-up\n\nSeverity: warning\n\nA summary that goes\non.\n\n- one point that is\n  long\n- another\n\n    gpu: L4\n\n    # kept\n\nLast.\n"
+    )
+
+
+def test_only_headings_are_coloured() -> None:
+    told = text(MADE, True, 80)
+    assert told.count("\x1b[") == 2
+    assert told.startswith("\x1b[1mABC001 made-up\x1b[0m\n")
+
+
+def test_data_holds_the_whole_page() -> None:
+    told = document(MADE)
+    assert told["examples"] == {"bad": ["bad: 1\n"], "good": ["good: 1\n"]}
+    assert (told["version"], told["id"], told["severity"], told["sources"]) == (1, "ABC001", "warning", ["somewhere"])
+    assert told["markdown"] == MADE.markdown
+    assert json.loads(json.dumps(told)) == told
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.id)
+def test_every_page_is_told_whole(page: Page) -> None:
+    told = text(page, False, 60)
+    said = " ".join(told.split())
+    assert page.name in told
+    assert "```" not in told
+    assert " ".join(page.description.split()) in said
+    for spec in (*page.bad, *page.good):
+        assert all(f"    {line}".rstrip() in told for line in spec.strip().splitlines())
+    prose = [line for line in told.splitlines() if not line.startswith("    ")]
+    assert max(map(cells, prose)) <= 60
