@@ -282,3 +282,9 @@ def test_what_is_not_sure_may_warn_and_never_fail() -> None:
     assert low.at_most(Severity.INFO) is Severity.INFO
     assert medium.at_most(Severity.ERROR) is Severity.ERROR
     assert (low.sure, medium.sure) == (False, True)
+
+
+def test_precisions_of_apple_silicon() -> None:
+    assert (FACTS.mps["bf16"].torch, FACTS.mps["bf16"].macos) == ("2.6.0", "14.0")
+    assert "fp8" not in FACTS.mps
+    assert all(FACTS.torch_release(row.torch) is not None for row in FACTS.mps.values())

@@ -20,7 +20,7 @@ from provision.facts.packages import (
     SourceOnly,
 )
 from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
-from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
+from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, MpsPrecision, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
 from provision.facts.versions import ordered, parsed
 
 
@@ -49,6 +49,8 @@ class Facts:
     toolkits: Mapping[str, Toolkit]
     drivers: tuple[DriverBranch, ...]
     capabilities: Mapping[str, Capability]
+    mps: Mapping[str, MpsPrecision]
+    """By precision; one without a row is not to be had on Apple silicon."""
     machines: Mapping[str, Machine]
     attachments: tuple[Attachment, ...]
     images: Mapping[str, Image]

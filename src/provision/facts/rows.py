@@ -160,6 +160,16 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class MpsPrecision:
+    """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any)."""
+
+    precision: str
+    torch: str
+    macos: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
 class TransformersRun:
     """A run of transformers releases, `first` to `last`, with the same needs.
 
