@@ -32,6 +32,7 @@ MODELS = {
     for name, model in vars(language).items()
     if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == language.__name__ and not name.startswith("_")
 }
+SCHEMA = language.json_schema({})
 
 
 def _render() -> ModuleType:
@@ -80,9 +81,12 @@ def test_the_schema_is_that_of_the_command() -> None:
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_part_and_every_field_is_described(name: str) -> None:
     assert (MODELS[name].__doc__ or "").strip()
+    part = SCHEMA if name == "Spec" else SCHEMA["definitions"][name]
+    fields = next(form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form)
+    assert set(fields) == set(MODELS[name].model_fields)
     for key, field in MODELS[name].model_fields.items():
         tells_the_kind = key == "kind" and len(get_args(field.annotation)) == 1
-        assert field.description or tells_the_kind, f"{name}.{key} has no description"
+        assert fields[key].get("description") or tells_the_kind, f"{name}.{key} has no description"
 
 
 def test_every_part_has_a_section_with_an_example_of_every_key() -> None:

@@ -22,7 +22,7 @@ _TOKEN_SHAPES = (
     re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}"),
     re.compile(r"\bsk-[A-Za-z0-9_-]{20,}"),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
-    re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+    re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s]+(?=@)"),
 )
 _KEYED = re.compile(r"(?i)\b([\w-]*(?:api[_-]?key|token|secret|password|wandb|key)[\w-]*[\"']?\s*[=:]?\s*[\"']?)([A-Fa-f0-9]{40})\b")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
