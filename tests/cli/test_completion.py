@@ -48,7 +48,7 @@ def on_path(tmp_path: Path) -> dict[str, str]:
         (["provision", "st"], ["status"]),
         (["provision", "l"], ["lint", "lock"]),
         (["provision", "apply", "--ver"], ["--verify", "--verbose"]),
-        (["provision", "lint", "--output-format", ""], ["text", "concise", "json"]),
+        (["provision", "lint", "--output-format", ""], ["text", "concise", "json", "sarif", "github"]),
         (["provision", "completion", "f"], ["fish"]),
     ],
 )
