@@ -65,7 +65,7 @@ def _without_default(schema: dict[str, Any]) -> None:
 class _Part(BaseModel):
     """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class _Short(_Part):

@@ -70,8 +70,10 @@ def test_every_option_says_what_it_does(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"run", "schema", "completion"}))
 def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None:
-    (option,) = (parameter for parameter in app.commands[name].params if parameter.name == "form")
-    assert {"text", "json"} <= set(option.type.choices)  # type: ignore[attr-defined]
+    command = app.commands[name]
+    for verb in command.commands.values() if isinstance(command, click.Group) else [command]:
+        (option,) = (parameter for parameter in verb.params if parameter.name == "form")
+        assert {"text", "json"} <= set(option.type.choices)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_deeply_nested_json_is_damage_and_no_crash(made: Bench, name: str) -> No
     for verb in (("status",), ("apply", "--yes")):
         done = made.run(verb[0], "spec.yaml", *verb[1:])
         assert done.returncode in (0, 1, 2), (verb, done.stderr)
-        assert "bug" not in done.stderr
+        assert "this is a bug" not in done.stderr
 
 
 def test_a_damaged_stored_report_is_made_again(made: Bench) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.views.ink import cells
-from provision.views.text import report
+from provision.views.outcome import report
 from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
 
 PATH = ".provision/reports/here/report.json"

@@ -11,10 +11,9 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Severity, Span
 from provision.safe import redact, safe, safe_line
 from provision.views.excerpt import Margin, Mark, draw, lines_of, masked_lines, shown
 from provision.views.ink import Ink, Pen, fit, wrap
-from provision.views.outcome import report
 from provision.views.secrecy import is_secret
 
-__all__ = ["SourceText", "concise", "findings", "fixable", "footer", "ordered", "report"]
+__all__ = ["SourceText", "concise", "findings", "fixable", "footer", "ordered"]
 
 _RANKS = list(Severity)
 _NARROWEST = 20

@@ -33,7 +33,7 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import WorldError
-from provision.world import files, mirrors, process, uv
+from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 from provision.world.pip_configuration import PipConfiguration, read_pip_configuration
 
 _PLATFORMS = {
@@ -87,6 +87,8 @@ class Machine:
 
     def interpreters(self, minor: str) -> Interpreters:
         """Return what Pythons this machine has: our own first, then what uv finds; all of them are listed only when none fits."""
+        from provision.world import uv
+
         own = _own()
         if own.minor == minor and own.path.exists():
             return Interpreters(minor, own, (own,), fetchable=False)
@@ -99,6 +101,8 @@ class Machine:
 
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages come from on this machine."""
+        from provision.world import mirrors
+
         return mirrors.sources(self._pip(), self._environment, indexes, minor)
 
     def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -109,6 +113,8 @@ class Machine:
 
     def resolve(self, project: Project, tell: Tell) -> Resolution:
         """Resolve a project; raises LockError, NetworkError, WorldError."""
+        from provision.world import uv
+
         sources = self.sources(project.indexes, project.python)
         for note in sources.notes:
             tell(note)
@@ -119,6 +125,8 @@ class Machine:
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""
+        from provision.world import uv
+
         match effect:
             case InstallPython():
                 uv.install_python(effect, self._uv())
@@ -141,6 +149,8 @@ class Machine:
 
     def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> NoReturn:
         """Become a program; raises WorldError when there is no such program, or when it cannot be started."""
+        from provision.world import process
+
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
             raise WorldError(
@@ -153,6 +163,8 @@ class Machine:
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
 
     def _probe(self, effect: RunProbe, tell: Tell) -> None:
+        from provision.world import process
+
         only = [word for check in effect.only for word in ("--only", check)]
         argv = [str(effect.python), str(effect.parcel), "verify", "--expectations", str(effect.expectations), "--out", str(effect.report), "--events", *only]
         # Bytecode is wanted: without it every import of the stack costs seconds, at each verification and each run of the user's own program.
@@ -169,16 +181,22 @@ class Machine:
         return known.chosen.path
 
     def _uv(self) -> dict[str, str]:
+        from provision.world import uv
+
         return {**uv.scrubbed(self._environment, self._pip()), **({"UV_OFFLINE": "1"} if self._offline else {})}
 
     def _pip(self) -> PipConfiguration:
         return read_pip_configuration(self._environment)
 
     def _installed(self, name: str) -> bool:
+        from provision.world import process
+
         answer = process.capture(["dpkg-query", "--show", "--showformat=${db:Status-Status}", name], self._environment)
         return answer.code == 0 and answer.stdout == "installed"
 
     def _version(self, path: Path) -> str | None:
+        from provision.world import process
+
         argv = [str(path), "-I", "-S", "-c", "import platform; print(platform.python_version())"]
         try:
             answer = process.capture(argv, self._environment, timeout_s=20)
