@@ -70,7 +70,7 @@ class Runner:
         environment = {**os.environ, **own, "PATH": f"{self.bin}:{os.environ['PATH']}", **inputs}
         (self.folder / "temp").mkdir(exist_ok=True)
         (self.folder / "step.sh").write_text(script)
-        work = self.folder / "work"
+        work = self.folder / "checkout"
         work.mkdir(exist_ok=True)
         return subprocess.run(
             [*BASH, str(self.folder / "step.sh")], cwd=work, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
@@ -149,7 +149,7 @@ def test_only_findings_can_be_let_pass(runner: Runner, code: str, fail: str, end
 
 
 def test_names_are_matched_and_never_split(runner: Runner) -> None:
-    work = runner.folder / "work"
+    work = runner.folder / "checkout"
     (work / "sub" / "deep").mkdir(parents=True)
     for name in ("a b.yaml", "c.yaml", "sub/deep/d.yaml"):
         (work / name).touch()
@@ -173,7 +173,7 @@ def test_hostile_folders_and_sarif_names_are_names(runner: Runner, hostile: str)
     assert runner.lint(LINT_FOLDER=hostile).returncode == 2
     assert runner.calls == []
     assert runner.lint(LINT_SARIF=f"x/{hostile}.sarif").returncode == 0
-    assert runner.output["sarif-file"] == f"{runner.folder}/work/x/{hostile}.sarif"
+    assert runner.output["sarif-file"] == f"{runner.folder}/checkout/x/{hostile}.sarif"
     assert Path(runner.output["sarif-file"]).read_text() == "{}\n"
     assert list(runner.folder.rglob("pwned")) == []
 
@@ -197,7 +197,7 @@ def test_without_a_sarif_file_none_is_named(runner: Runner) -> None:
 
 
 def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> None:
-    work = runner.folder / "work"
+    work = runner.folder / "checkout"
     work.mkdir()
     (work / "provision.yaml").write_text('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n')
     (runner.bin / "provision").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} -m provision "$@"\n')
