@@ -18,7 +18,8 @@ apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
 
 test: $(VENV)/.developed
-	$(LOCAL) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@# Not below .cache: what git ignores, and folders with a dot, are looked at by the tools under test.
+	$(LOCAL) sh -c 't=$$(mktemp -d /tmp/provision-test-XXXXXX) && trap "rm -rf $$t" EXIT && $(BIN)/python -m pytest --basetemp=$$t/pytest $(PYTEST_ARGS)'
 	$(LOCAL) $(MAKE) --no-print-directory check
 
 check: $(VENV)/.developed

@@ -137,7 +137,8 @@ def test_a_program_that_we_become_ends_as_itself(code: str, ended: int) -> None:
 def test_a_program_that_we_become_ignores_no_signal() -> None:
     first = "import os; from provision.world import process; process.become(['/bin/grep', 'SigIgn', '/proc/self/status'], os.environ)"
     done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, timeout=60)
-    assert int(done.stdout.split()[-1], 16) == 0, done.stdout
+    named = (1 << 31) - 1  # above lie signals of the C library, which a caller may have left ignored
+    assert int(done.stdout.split()[-1], 16) & named == 0, done.stdout
 
 
 def test_a_program_that_we_became_has_its_own_time_to_end(tmp_path: Path) -> None:
