@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -64,6 +65,15 @@ class Image:
     legacy: bool = False
     pinnable: bool = True
     note: str = ""
+
+
+def family_and_day(image: str) -> tuple[str, str]:
+    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN; a name of any other form is taken as a family, with day "".
+
+    Source: docs.cloud.google.com, Workbench instances, image versioning.
+    """
+    dated = re.fullmatch(r"(.+)-(\d{8})-\d{4}-rc\d+", image)
+    return (dated[1], dated[2]) if dated else (image, "")
 
 
 @dataclass(frozen=True, slots=True)

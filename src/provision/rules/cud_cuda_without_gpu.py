@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Replace, Severity
-from provision.rules.devices import Device, devices
 from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.sites import Device
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each pair of gpu and cuda that cannot both be meant."""
-    for device in devices(case):
+    for device in case.devices:
         if not device.nvidia and device.cuda not in ("auto", "none"):
             message = f"cuda: {device.cuda} is asked for with gpu: {device.gpu.type}, which has no CUDA"
             yield _finding(device, message, "CUDA builds would be installed for nothing.")

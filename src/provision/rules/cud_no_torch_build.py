@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease, cuda_of, flavour_of
 from provision.facts.versions import ordered, span
-from provision.rules.devices import Device, devices
 from provision.rules.releases import Releases, torch_releases
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.sites import Device
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -31,7 +31,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
     if releases is None or not rows:
         return
-    for device in {device.cuda_route: device for device in devices(case) if device.nvidia and device.cuda not in ("auto", "none")}.values():
+    for device in {device.cuda_route: device for device in case.devices if device.nvidia and device.cuda not in ("auto", "none")}.values():
         sure = [row.builds.get(flavour_of(device.cuda)) for row in rows]
         if not any(confidence in ("high", "medium") for confidence in sure):
             yield _finding(case, releases, rows, device, doubtful="low" in sure)

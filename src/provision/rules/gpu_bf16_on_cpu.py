@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.devices import devices
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.spec import Precision
 
@@ -30,7 +29,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
     refused = case.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
-    for route in dict.fromkeys(device.gpu_route for device in devices(case) if device.gpu.none):
+    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.none):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.found(
             f"precision: bf16 is declared, and gpu is none{at}" + (" without use_cpu" if refused else ""),
@@ -45,7 +44,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def _fix(case: Case) -> Fix | None:
     """Offer use_cpu where no target has a card that it would keep idle."""
-    if not all(device.gpu.none for device in devices(case)):
+    if not all(device.gpu.none for device in case.devices):
         return None
     there = "arguments" in case.spec.training.model_fields_set
     edit = Insert(("training", "arguments"), "use_cpu", "true") if there else Insert(("training",), "arguments", "{use_cpu: true}")

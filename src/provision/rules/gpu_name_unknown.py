@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Route, Severity
-from provision.rules.devices import devices
 from provision.rules.lines import scalar
 from provision.rules.rule import Case, Example, Rule
 from provision.rules.spelling import nearest
@@ -29,7 +28,7 @@ from provision.spec import Gpu
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding at each place where an unknown card is named."""
-    for route, gpu in {device.gpu_route: device.gpu for device in devices(case) if device.nvidia}.items():
+    for route, gpu in {device.gpu_route: device.gpu for device in case.devices if device.nvidia}.items():
         if case.facts.card(gpu.type) is not None:
             continue
         meant = _meant(case, gpu.type)

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import ordered
-from provision.rules.devices import devices
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.spec import Precision
 
@@ -34,7 +33,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     needed = NEEDS.get(precision)
     if needed is None:
         return
-    for route, gpu in {device.gpu_route: device.gpu for device in devices(case)}.items():
+    for route, gpu in {device.gpu_route: device.gpu for device in case.devices}.items():
         card = case.facts.card(gpu.type)
         if card is None or ordered(card.cc) >= ordered(needed):
             continue

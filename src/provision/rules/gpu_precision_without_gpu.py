@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.devices import devices
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.spec import Precision
 
@@ -36,7 +35,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     if precision not in _WHY or case.spec.training.method == "inference":
         return
     slow_only = precision is Precision.FP16 and case.spec.framework() != "hf-trainer"
-    for route in dict.fromkeys(device.gpu_route for device in devices(case) if device.gpu.none):
+    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.none):
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.found(
             f"precision: {precision.value} is declared, and gpu is none{at}",

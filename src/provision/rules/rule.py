@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
 from provision.facts import Facts
+from provision.rules.sites import Device, Site, sites_of
 from provision.spec import Spec
 
 
@@ -30,7 +32,7 @@ class Resolved:
     flavour: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """What rules are asked about: a valid spec with its text, the facts, and when asked a second time the set it was resolved to."""
 
@@ -38,6 +40,16 @@ class Case:
     source: Text
     facts: Facts
     resolved: Resolved | None = None
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """Every target with what the facts know of it, in the spec's order."""
+        return sites_of(self.spec, self.facts)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Each pair of gpu and cuda that holds at some target, once."""
+        return tuple({(site.device.gpu_route, site.device.cuda_route): site.device for site in self.sites}.values())
 
 
 Check = Callable[[Case], Iterator[Diagnostic]]
