@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 Route = tuple[str | int, ...]
 """Where a value stands in the spec as its author wrote it: ("packages", 0), ("gpu", "type"); () is the whole document."""
@@ -33,8 +33,7 @@ class Applicability(StrEnum):
     MANUAL = "manual"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A place in a file: 1-based line, 1-based column in code points, 0-based offset in code points."""
 
     line: int
@@ -42,8 +41,7 @@ class Position:
     offset: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of a file's text; `end` is exclusive."""
 
     file: str
@@ -51,8 +49,7 @@ class Span:
     end: Position
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A route and which part of it is meant; the view turns it into line and column."""
 
     route: Route
@@ -63,24 +60,21 @@ Where = Place | Span
 """Findings about meaning name a `Place`; findings about text that has no route (syntax, duplicate keys) name a `Span`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """A second place that takes part in a finding, and what it has to do with it."""
 
     where: Where
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(NamedTuple):
     """Put `text` (YAML source) in the place of a scalar or of a key."""
 
     where: Where
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(NamedTuple):
     """Add `key: text` to the mapping at `route`, or `- text` to the sequence there when `key` is None."""
 
     route: Route
@@ -91,8 +85,7 @@ class Insert:
 Edit = Replace | Insert
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """A change of the author's text that removes a finding."""
 
     title: str
@@ -100,8 +93,7 @@ class Fix:
     applicability: Applicability = Applicability.SAFE
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One finding.
 
     `id` is three letters and three digits and never reused; `message` says what is wrong with both values, `why` what follows from it, `help` the way out;

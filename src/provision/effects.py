@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Tell = Callable[[str], None]
 """Receives one line of progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+class Interpreter(NamedTuple):
     """A CPython found on this machine: full version such as "3.11.7" and absolute path."""
 
     version: str
@@ -24,8 +23,7 @@ class Interpreter:
         return ".".join(self.version.split(".")[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreters:
+class Interpreters(NamedTuple):
     """What was found for one Python version: the one to use, all that exist, and whether uv could fetch it."""
 
     wanted: str
@@ -34,8 +32,7 @@ class Interpreters:
     fetchable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(NamedTuple):
     """A named index that a project binds packages to, at its canonical address.
 
     `flavour` is the local version label of its wheels ("cpu", "cu128"), None for an index of another kind. A local folder may stand in for such an index
@@ -49,7 +46,7 @@ class Index:
     platforms: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class Preference:
     """A version to keep: canonical name, exact version, index name, and the environments (PEP 508 markers) that it is for; none means all."""
 
@@ -59,8 +56,7 @@ class Preference:
     markers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the environments that count.
 
     `bindings` holds (package, index name, environment marker or ""); `environments` are PEP 508 markers, one a platform; `preferences` are versions to
@@ -77,8 +73,7 @@ class Project:
     preferences: tuple[Preference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSource:
+class IndexSource(NamedTuple):
     """Where an index is on this machine: its address ("" for uv's own default), and the wheels that stand in for it, if any do."""
 
     name: str
@@ -86,8 +81,7 @@ class IndexSource:
     wheels: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(NamedTuple):
     """Where packages come from on this machine: the default index, the named ones, further wheels, and what a person should know about that."""
 
     default: IndexSource
@@ -97,7 +91,7 @@ class Sources:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class Pin:
     """One locked package as an installer needs it: canonical name, exact version, the index it is bound to (None: the default one), sha256 of every file."""
 
@@ -107,8 +101,7 @@ class Pin:
     hashes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """What uv answered: its lock (TOML) with the dependency graph, and the PEP 751 export with files and hashes."""
 
     graph: str
@@ -119,23 +112,20 @@ class Resolution:
 # The effects. Each names everything it needs; performing one twice is safe.
 
 
-@dataclass(frozen=True, slots=True)
-class InstallPython:
+class InstallPython(NamedTuple):
     """Let uv fetch a managed CPython of this minor version."""
 
     minor: str
 
 
-@dataclass(frozen=True, slots=True)
-class CreateVenv:
+class CreateVenv(NamedTuple):
     """Make an empty virtual environment at `path` with an interpreter of this minor version, in place of anything there."""
 
     path: Path
     minor: str
 
 
-@dataclass(frozen=True, slots=True)
-class InstallPackages:
+class InstallPackages(NamedTuple):
     """Install exactly these pins, wheels only, every file checked against its hash."""
 
     environment: Path
@@ -144,8 +134,7 @@ class InstallPackages:
     indexes: tuple[Index, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFile:
+class WriteFile(NamedTuple):
     """Write a file in one step (temporary file, fsync, rename)."""
 
     path: Path
@@ -154,31 +143,27 @@ class WriteFile:
     """None keeps the mode of the file that is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class MakeFolder:
+class MakeFolder(NamedTuple):
     """Make a folder and its parents."""
 
     path: Path
     mode: int = 0o755
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveTree:
+class RemoveTree(NamedTuple):
     """Remove a folder of ours and all it holds; nothing happens when it is gone already."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class PointLink:
+class PointLink(NamedTuple):
     """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
 
     path: Path
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunProbe:
+class RunProbe(NamedTuple):
     """Run the probe in an environment; its report appears at `report`. `environment` is added to the caller's."""
 
     python: Path

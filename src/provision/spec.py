@@ -430,15 +430,15 @@ class Spec(_Part):
     """Environment variables whose values are fetched where they are used."""
     paths: dict[EnvironmentName, str] = {}
     """Absolute folders, checked writable, exported as PROVISION_PATH_<NAME>."""
-    requires: Requires = Requires()
+    requires: Requires = Requires.model_construct()
     """What the machine must have."""
-    training: Training = Training()
+    training: Training = Training.model_construct()
     """What will run."""
     cost: Cost | None = None
     """A bound on the hourly price."""
-    verify: Verify = Verify()
+    verify: Verify = Verify.model_construct()
     """How thoroughly the device is checked."""
-    targets: dict[Identifier, Target] = Field(default={"here": LocalTarget(kind="local")}, min_length=1)
+    targets: dict[Identifier, Target] = Field(default={"here": LocalTarget.model_construct(kind="local")}, min_length=1)
     """Places where the environment is made; default: here, a local uv environment."""
 
     @field_validator("env", "secrets")

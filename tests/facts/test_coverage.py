@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,7 +119,7 @@ def test_what_has_no_row_is_unknown() -> None:
     assert FACTS.runs_on("nonsense", FACTS.build("2.13.0", "cu130"), t4) is None
     assert FACTS.driver_floor("99.9") is None
     assert FACTS.driver_floor("12.7") is None
-    assert FACTS.feature(dataclasses.replace(t4, cc="99.0"), "bf16") is None
+    assert FACTS.feature(t4._replace(cc="99.0"), "bf16") is None
     assert FACTS.newest_cuda("nonsense") is None
     assert FACTS.newest_cuda("390.1") is None
 
@@ -180,7 +178,7 @@ def test_what_keeps_a_build_from_running(driver: str, torch: str, flavour: str, 
 def test_ptx_asks_for_a_driver_of_its_own_cuda() -> None:
     card = FACTS.card("RTX-5090")
     assert card is not None
-    by_ptx = dataclasses.replace(made_for("9.0", ptx="9.0"), flavour="cu132")
+    by_ptx = made_for("9.0", ptx="9.0")._replace(flavour="cu132")
     old, new = FACTS.obstacles("580.65.06", by_ptx, card), FACTS.obstacles("595.58.03", by_ptx, card)
     assert [(one.hindrance, one.wanted) for one in old] == [(Hindrance.PTX_NEEDS_DRIVER, "595.45.04")]
     assert new == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 
@@ -54,13 +53,13 @@ def test_4_bit_weights_take_9_bits_with_their_constants() -> None:
 
 
 def test_adapters_train_little_and_freeze_the_rest() -> None:
-    found = FACTS.memory(dataclasses.replace(SHAPE, method="lora", trainable=1_000_000))
+    found = FACTS.memory(SHAPE._replace(method="lora", trainable=1_000_000))
     assert found.weights == 2 * SHAPE.parameters + 4_000_000
     assert (found.gradients, found.optimizer) == (4_000_000, 8_000_000)
 
 
 def test_inference_has_neither_gradients_nor_optimizer() -> None:
-    found = FACTS.memory(dataclasses.replace(SHAPE, method="inference"))
+    found = FACTS.memory(SHAPE._replace(method="inference"))
     assert (found.gradients, found.optimizer) == (0, 0)
     assert found.activations == 2 * 2 * 4 * 1024 * 2048 * 22  # keys and values, 2 bytes each
     assert found.unknown == ()
@@ -71,15 +70,15 @@ def test_inference_has_neither_gradients_nor_optimizer() -> None:
 )
 def test_sharding_over_four_devices(strategy: str, weights: float, gradients: float, optimizer: float) -> None:
     work = Workload(parameters=BILLION, precision="bf16", devices=4)
-    found = FACTS.memory(dataclasses.replace(work, strategy=strategy))  # type: ignore[arg-type]
+    found = FACTS.memory(work._replace(strategy=strategy))  # type: ignore[arg-type]
     assert (found.weights, found.gradients, found.optimizer) == (weights * BILLION, gradients * BILLION, optimizer * BILLION)
 
 
 def test_activations_are_34_bytes_for_each_token_layer_and_width() -> None:
     assert FACTS.memory(SHAPE).activations == 34 * 4 * 1024 * 2048 * 22
-    assert FACTS.memory(dataclasses.replace(SHAPE, precision="fp32")).activations == 2 * 34 * 4 * 1024 * 2048 * 22
-    assert FACTS.memory(dataclasses.replace(SHAPE, checkpointing=True)).activations == (2 * 22 + 34) * 4 * 1024 * 2048
-    logits = FACTS.memory(dataclasses.replace(SHAPE, vocabulary=32_000))
+    assert FACTS.memory(SHAPE._replace(precision="fp32")).activations == 2 * 34 * 4 * 1024 * 2048 * 22
+    assert FACTS.memory(SHAPE._replace(checkpointing=True)).activations == (2 * 22 + 34) * 4 * 1024 * 2048
+    logits = FACTS.memory(SHAPE._replace(vocabulary=32_000))
     assert logits.activations - FACTS.memory(SHAPE).activations == 4 * 1024 * 32_000 * 6
     assert logits.unknown == ()
 
@@ -98,7 +97,7 @@ def test_the_total_is_the_sum_and_the_largest_part_is_named() -> None:
     assert found.total == found.weights + found.gradients + found.optimizer + found.activations + found.overhead
     assert found.largest == "optimizer"
     assert found.total > 24 * BILLION  # more than an L4 has
-    assert FACTS.memory(dataclasses.replace(SHAPE, batch_size=64)).largest == "activations"
+    assert FACTS.memory(SHAPE._replace(batch_size=64)).largest == "activations"
 
 
 def test_levers_save_what_they_say_and_stand_in_order() -> None:
@@ -108,10 +107,10 @@ def test_levers_save_what_they_say_and_stand_in_order() -> None:
     assert all(lever.saves > 0 and lever.total == now - lever.saves for lever in found)
     assert found[2].change == {"optimizer": "adamw_bnb_8bit"}
     assert found[2].saves == 6 * SHAPE.parameters
-    wide = FACTS.levers(dataclasses.replace(SHAPE, batch_size=64))
+    wide = FACTS.levers(SHAPE._replace(batch_size=64))
     assert [lever.change for lever in wide[:2]] == [{"batch_size": 1}, {"gradient_checkpointing": True}]
-    assert {"strategy": "fsdp"} in [lever.change for lever in FACTS.levers(dataclasses.replace(SHAPE, devices=8))]
-    assert {"precision": "fp16"} in [lever.change for lever in FACTS.levers(dataclasses.replace(SHAPE, precision="fp32", method="inference"), half="fp16")]
+    assert {"strategy": "fsdp"} in [lever.change for lever in FACTS.levers(SHAPE._replace(devices=8))]
+    assert {"precision": "fp16"} in [lever.change for lever in FACTS.levers(SHAPE._replace(precision="fp32", method="inference"), half="fp16")]
 
 
 def test_nothing_is_offered_where_nothing_saves() -> None:
@@ -121,17 +120,17 @@ def test_nothing_is_offered_where_nothing_saves() -> None:
 
 @given(st.integers(1, 10**12), st.integers(1, 64), st.integers(1, 8), st.booleans())
 def test_more_of_anything_never_takes_less(parameters: int, batch: int, devices: int, checkpointing: bool) -> None:
-    work = dataclasses.replace(SHAPE, parameters=parameters, batch_size=batch, devices=devices, checkpointing=checkpointing)
+    work = SHAPE._replace(parameters=parameters, batch_size=batch, devices=devices, checkpointing=checkpointing)
     total = FACTS.memory(work).total
-    assert FACTS.memory(dataclasses.replace(work, parameters=parameters + 1000)).total >= total
-    assert FACTS.memory(dataclasses.replace(work, batch_size=batch + 1)).total >= total
-    assert FACTS.memory(dataclasses.replace(work, strategy="fsdp")).total <= total
+    assert FACTS.memory(work._replace(parameters=parameters + 1000)).total >= total
+    assert FACTS.memory(work._replace(batch_size=batch + 1)).total >= total
+    assert FACTS.memory(work._replace(strategy="fsdp")).total <= total
 
 
 def test_checkpoints() -> None:
     assert FACTS.checkpoint_bytes(SHAPE) == 12 * SHAPE.parameters
-    assert FACTS.checkpoint_bytes(dataclasses.replace(SHAPE, method="lora", trainable=1000)) == 12_000
-    assert FACTS.checkpoint_bytes(dataclasses.replace(SHAPE, optimizer="no_such_optimizer")) is None
+    assert FACTS.checkpoint_bytes(SHAPE._replace(method="lora", trainable=1000)) == 12_000
+    assert FACTS.checkpoint_bytes(SHAPE._replace(optimizer="no_such_optimizer")) is None
 
 
 @pytest.mark.parametrize(("text", "count"), [("1.1B", 1_100_000_000), ("350M", 350_000_000), ("7K", 7000), ("1T", 10**12)])

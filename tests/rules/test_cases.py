@@ -241,7 +241,7 @@ def test_cards_on_both_sides_of_what_a_precision_needs(ask: Ask, gpu: str, preci
 def test_a_card_of_low_confidence_may_warn_only(ask: Ask, facts: Facts) -> None:
     case = ask('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\n').case
     card = next(card for card in facts.cards if card.name == "T4")
-    doubtful = replace(facts, cards=(replace(card, evidence=replace(card.evidence, confidence="low")),))
+    doubtful = facts.with_tables(cards=(card._replace(evidence=card.evidence._replace(confidence="low")),))
     assert [finding.severity for finding in judge(case)] == [Severity.ERROR]
     assert [finding.severity for finding in judge(replace(case, facts=doubtful))] == [Severity.WARNING]
 

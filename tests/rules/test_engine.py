@@ -46,7 +46,7 @@ def test_a_rule_that_fails_is_a_finding_and_stops_no_other(ask: Ask) -> None:
     def fails(case: Case) -> Iterator[Diagnostic]:
         raise KeyError(secret)
 
-    broken = dataclasses.replace(RULES[0], check=fails)
+    broken = RULES[0]._replace(check=fails)
     found = judge(ask(PLAIN).case, (broken, *RULES[1:]))
     assert [finding.id for finding in found] == ["BUG000", "PKG006", "PKG004"]
     assert found[0].severity is Severity.ERROR
@@ -59,7 +59,7 @@ def test_findings_before_a_failure_in_the_same_rule_are_not_half_shown(ask: Ask)
         yield RULES[0].found("one", (), why="w.", way_out="h")
         raise ValueError
 
-    assert [finding.id for finding in judge(ask(PLAIN).case, (dataclasses.replace(RULES[0], check=halfway),))] == ["BUG000"]
+    assert [finding.id for finding in judge(ask(PLAIN).case, (RULES[0]._replace(check=halfway),))] == ["BUG000"]
 
 
 def test_findings_stand_in_the_order_of_their_routes(ask: Ask) -> None:
@@ -222,7 +222,7 @@ def test_no_rule_fails_on_a_valid_spec(data: dict[str, Any], resolved: Resolved 
 
 def test_facts_may_be_few(ask: Ask, facts: Facts) -> None:
     """Rules answer with what the facts hold; a table with a single row is still a table."""
-    few = dataclasses.replace(facts, torch=facts.torch[-1:], transformers=facts.transformers[-1:], cards=(), replaced={}, popular=frozenset())
+    few = facts.with_tables(torch=facts.torch[-1:], transformers=facts.transformers[-1:], cards=(), replaced={}, popular=frozenset())
     case = ask('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.0, transformers==5.13.1, sklearn]\n').case
     found = judge(dataclasses.replace(case, facts=few))
     assert {finding.id for finding in found} == {"GPU001", "PKG003"}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
@@ -138,6 +136,9 @@ def progress(ask: Callable[..., None] = note) -> Iterator[tuple[Tell, Callable[.
 
 def write_crash(error: Exception) -> str:
     """Write what is needed to find our bug to a file and return its path; known secret shapes are left out."""
+    import tempfile
+    import traceback
+
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-bug-", suffix=".txt", delete=False) as file:
         file.write(redact("".join(traceback.format_exception(error))))
         return file.name

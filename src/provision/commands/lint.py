@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from provision.commands.loading import Judged, judge
 from provision.diagnostics import Applicability, Severity
@@ -21,8 +21,7 @@ _NAMED = re.compile(r"provision([.-].*)?\.ya?ml")
 _SAYS_SO = re.compile(r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?provision/""", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Linted:
+class Linted(NamedTuple):
     """The findings in every document of every file, the files that were changed (name to unified diff), and those that could not be read or written."""
 
     documents: tuple[Judged, ...]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
 from provision.diagnostics import Diagnostic, Severity
@@ -29,8 +28,7 @@ class Findings(Failed):
         self.diagnostics = diagnostics
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """One document of a spec file with everything that is said about it; `spec` is None when it cannot be understood."""
 
     source: Source
@@ -38,8 +36,7 @@ class Judged:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A spec without errors, its text, and the facts it was judged by."""
 
     path: Path

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,82 +29,91 @@ __all__ = [
 COMPILED = Path(__file__).with_name("compiled.json")
 _Row = TypeVar("_Row")
 _Tables = dict[str, dict[str, Any]]
+_Maker = Callable[[], Any]
 
 
 def load(path: Path = COMPILED) -> Facts:
-    """Read the compiled tables.
+    """Return the compiled tables; each is made when it is first asked for.
 
-    Raises ProvisionError when the file is missing, damaged, or written for a later version.
+    Raises ProvisionError when the file is missing, damaged, or written for a later version; what is wrong inside a table is said when it is made.
     """
+    tables = read(path)
+    return Facts({name: partial(_made, path, make) for name, make in _makers(tables).items()})
+
+
+def _made(path: Path, make: _Maker) -> Any:
     try:
-        return _facts(read(path))
+        return make()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(path, error) from None
 
 
-def _facts(tables: _Tables) -> Facts:
-    """Make typed rows of the tables; one object of evidence serves all rows that share it."""
-    torch, names, brings = tables["torch"], tables["names"], tables["transformers"]["brings_accelerate"]
+def _makers(tables: _Tables) -> dict[str, _Maker]:
+    """Return what makes each table; one object of evidence serves all rows that share it."""
     every = _reader(tables)
-    runs: dict[str, list[packages.Run]] = {}
-    for run in every(packages.Run, "packages", "runs"):
-        runs.setdefault(run.package, []).append(run)
-    return Facts(
-        torch=every(_torch, "torch"),
-        transformers=every(TransformersRun, "transformers"),
-        cards=every(Card, "gpus"),
-        pythons=every(PythonVersion, "pythons"),
-        replaced={row.name: row for row in every(Replaced, "names", "replaced")},
-        wheels={row["file"]: row["sha256"] for row in tables["wheels"]["rows"]},
-        torch_family=frozenset(torch["family"]),
-        flavoured=frozenset(torch["flavoured"]),
-        torch_hosts=frozenset(torch["hosts"]),
-        popular=frozenset(names["popular"]),
-        seen=frozenset(names["seen"]),
-        accelerate_extras=frozenset(brings["extras"]),
-        accelerate_packages=frozenset(brings["packages"]),
-        index_pattern=torch["index"],
-        runs={name: tuple(of) for name, of in runs.items()},
+    return {
+        "torch": lambda: every(_torch, "torch"),
+        "transformers": lambda: every(TransformersRun, "transformers"),
+        "cards": lambda: every(Card, "gpus"),
+        "pythons": lambda: every(PythonVersion, "pythons"),
+        "replaced": lambda: {row.name: row for row in every(Replaced, "names", "replaced")},
+        "wheels": lambda: {row["file"]: row["sha256"] for row in tables["wheels"]["rows"]},
+        "torch_family": lambda: frozenset(tables["torch"]["family"]),
+        "flavoured": lambda: frozenset(tables["torch"]["flavoured"]),
+        "torch_hosts": lambda: frozenset(tables["torch"]["hosts"]),
+        "popular": lambda: frozenset(tables["names"]["popular"]),
+        "seen": lambda: frozenset(tables["names"]["seen"]),
+        "accelerate_extras": lambda: frozenset(tables["transformers"]["brings_accelerate"]["extras"]),
+        "accelerate_packages": lambda: frozenset(tables["transformers"]["brings_accelerate"]["packages"]),
+        "index_pattern": lambda: tables["torch"]["index"],
+        "runs": lambda: _by_package(every(packages.Run, "packages", "runs")),
         **_hardware(every),
         **_places(every),
         **_extensions(every),
-    )
-
-
-def _hardware(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
-    return {
-        "builds": {f"{row.release}:{row.flavour}:{row.platform}": row for row in every(_build, "builds")},
-        "toolkits": {row.cuda: row for row in every(_toolkit, "cuda", "toolkits")},
-        "drivers": every(rows.DriverBranch, "cuda", "drivers"),
-        "capabilities": {row.cc: row for row in every(rows.Capability, "cuda", "capabilities")},
-        "mps": {row.precision: row for row in every(rows.MpsPrecision, "mps")},
     }
 
 
-def _places(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
+def _by_package(rows: Iterable[packages.Run]) -> dict[str, tuple[packages.Run, ...]]:
+    runs: dict[str, list[packages.Run]] = {}
+    for run in rows:
+        runs.setdefault(run.package, []).append(run)
+    return {name: tuple(of) for name, of in runs.items()}
+
+
+def _hardware(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "machines": {row.name: row for row in every(places.Machine, "machines")},
-        "attachments": every(places.Attachment, "machines", "attach"),
-        "images": {row.family: row for row in every(places.Image, "images")},
-        "image_drivers": every(places.ImageDriver, "images", "drivers"),
-        "image_changes": every(places.ImageChange, "images", "changes"),
-        "systems": {row.os: row for row in every(places.System, "images", "systems")},
-        "runtimes": {row.runtime: row for row in every(places.Runtime, "colab", "runtimes")},
-        "shapes": every(places.Shape, "colab", "shapes"),
-        "conditions": {row.name: row for row in every(places.Condition, "colab", "conditions")},
-        "protected": {row.package: row for row in every(places.Protected, "colab", "protected")},
+        "builds": lambda: {f"{row.release}:{row.flavour}:{row.platform}": row for row in every(_build, "builds")},
+        "toolkits": lambda: {row.cuda: row for row in every(_toolkit, "cuda", "toolkits")},
+        "drivers": lambda: every(rows.DriverBranch, "cuda", "drivers"),
+        "capabilities": lambda: {row.cc: row for row in every(rows.Capability, "cuda", "capabilities")},
+        "mps": lambda: {row.precision: row for row in every(rows.MpsPrecision, "mps")},
     }
 
 
-def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
+def _places(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "flash_attention": every(packages.FlashAttentionWheels, "extensions", "flash_attn"),
-        "bitsandbytes": every(packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
-        "capability_floors": every(packages.CapabilityFloor, "extensions", "capability_floors"),
-        "source_only": {row.package: row for row in every(packages.SourceOnly, "extensions", "sdist_only")},
-        "numpy_floors": {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
-        "optimizers": {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
-        "overhead": {row.name: row for row in every(packages.Overhead, "memory", "overhead")},
+        "machines": lambda: {row.name: row for row in every(places.Machine, "machines")},
+        "attachments": lambda: every(places.Attachment, "machines", "attach"),
+        "images": lambda: {row.family: row for row in every(places.Image, "images")},
+        "image_drivers": lambda: every(places.ImageDriver, "images", "drivers"),
+        "image_changes": lambda: every(places.ImageChange, "images", "changes"),
+        "systems": lambda: {row.os: row for row in every(places.System, "images", "systems")},
+        "runtimes": lambda: {row.runtime: row for row in every(places.Runtime, "colab", "runtimes")},
+        "shapes": lambda: every(places.Shape, "colab", "shapes"),
+        "conditions": lambda: {row.name: row for row in every(places.Condition, "colab", "conditions")},
+        "protected": lambda: {row.package: row for row in every(places.Protected, "colab", "protected")},
+    }
+
+
+def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
+    return {
+        "flash_attention": lambda: every(packages.FlashAttentionWheels, "extensions", "flash_attn"),
+        "bitsandbytes": lambda: every(packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
+        "capability_floors": lambda: every(packages.CapabilityFloor, "extensions", "capability_floors"),
+        "source_only": lambda: {row.package: row for row in every(packages.SourceOnly, "extensions", "sdist_only")},
+        "numpy_floors": lambda: {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
+        "optimizers": lambda: {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
+        "overhead": lambda: {row.name: row for row in every(packages.Overhead, "memory", "overhead")},
     }
 
 

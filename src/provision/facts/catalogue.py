@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from provision.facts import coverage
 from provision.facts import memory as reckoning
@@ -24,9 +25,11 @@ from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, M
 from provision.facts.versions import ordered, parsed
 
 
-@dataclass(frozen=True, slots=True)
 class Facts:
-    """All tables. Releases stand oldest first; package names are canonical (PEP 503); an unknown thing is answered with None."""
+    """All tables. Releases stand oldest first; package names are canonical (PEP 503); an unknown thing is answered with None.
+
+    `tables` makes each one. It is made when it is first asked for: of most tables, most specs ask nothing.
+    """
 
     torch: tuple[TorchRelease, ...]
     transformers: tuple[TransformersRun, ...]
@@ -70,6 +73,21 @@ class Facts:
     numpy_floors: Mapping[str, NumpyFloor]
     optimizers: Mapping[str, OptimizerState]
     overhead: Mapping[str, Overhead]
+
+    def __init__(self, tables: Mapping[str, Callable[[], Any]]) -> None:
+        self._tables = tables
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a table. Raises ProvisionError when it is damaged."""
+        if name.startswith("_") or name not in self._tables:
+            raise AttributeError(name)
+        table = self._tables[name]()
+        setattr(self, name, table)
+        return table
+
+    def with_tables(self, **tables: Any) -> Facts:
+        """Return the same facts with other tables in place of some."""
+        return Facts({**self._tables, **{name: partial(_itself, table) for name, table in tables.items()}})
 
     def torch_release(self, version: str) -> TorchRelease | None:
         """Return the release that `version` ("2.13", "2.13.0+cu130") is, or None when the table has no such release."""
@@ -233,6 +251,10 @@ class Facts:
         if upper == len(runs) or lower < 0 or (sure := getattr(runs[upper], of)) is None:
             return None
         return Floor(sure, getattr(runs[lower], of), runs[upper].evidence)
+
+
+def _itself(table: Any) -> Any:
+    return table
 
 
 def flavour_of(cuda: str) -> str:

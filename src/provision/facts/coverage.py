@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from provision.facts.rows import Build, Capability, Card, DriverBranch, Evidence, Toolkit
 from provision.facts.versions import ordered, parsed
@@ -18,8 +18,7 @@ class Form(StrEnum):
     PTX = "ptx"
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """The code of a build that a GPU would run."""
 
     form: Form
@@ -37,8 +36,7 @@ class Hindrance(StrEnum):
     PTX_NEEDS_DRIVER = "driver too old to compile the build's PTX"
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(NamedTuple):
     """One hindrance: the value that would do (the driver or branch to have, "" where there is none), and the facts it rests on."""
 
     hindrance: Hindrance

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 
 from provision.facts.packages import OptimizerState, Overhead
 
@@ -15,8 +14,7 @@ _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 _HALF = ("fp16", "bf16", "fp8")
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(NamedTuple):
     """What is trained. `parameters` in units; `hidden_size`, `layers`, `batch_size` (a device) and `sequence_length` None where unknown; `devices` of one job.
 
     `trainable` is the number of adapter parameters of LoRA, when known; `vocabulary` the number of tokens that logits are computed for.
@@ -37,8 +35,7 @@ class Workload:
     vocabulary: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Bytes on each GPU by what takes them. `unknown` names what was not counted: the total is then a lower bound. `assumed` names what was assumed."""
 
     weights: int
@@ -60,8 +57,7 @@ class Estimate:
         return max(("weights", "gradients", "optimizer", "activations", "overhead"), key=lambda part: int(getattr(self, part)))
 
 
-@dataclass(frozen=True, slots=True)
-class Lever:
+class Lever(NamedTuple):
     """A change of `training` (field to value) that saves memory: bytes saved on each GPU, and the total that remains."""
 
     change: Mapping[str, str | int | bool]
@@ -105,17 +101,17 @@ def estimate(work: Workload, optimizers: Mapping[str, OptimizerState], overhead:
 def levers(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead], *, half: str = "bf16") -> tuple[Lever, ...]:
     """Return the single changes that save memory, the one that saves most first; `half` is the 16-bit format the card computes in."""
     now = estimate(work, optimizers, overhead).total
-    changes: list[tuple[dict[str, str | int | bool], Workload]] = [({"precision": half}, replace(work, precision=half))]
+    changes: list[tuple[dict[str, str | int | bool], Workload]] = [({"precision": half}, work._replace(precision=half))]
     if work.method != "inference":
-        changes.append(({"gradient_checkpointing": True}, replace(work, checkpointing=True)))
-        changes.append(({"optimizer": "adamw_bnb_8bit"}, replace(work, optimizer="adamw_bnb_8bit")))
+        changes.append(({"gradient_checkpointing": True}, work._replace(checkpointing=True)))
+        changes.append(({"optimizer": "adamw_bnb_8bit"}, work._replace(optimizer="adamw_bnb_8bit")))
         if work.method == "full":
-            changes.append(({"method": "lora"}, replace(work, method="lora")))
-        changes.append(({"method": "qlora"}, replace(work, method="qlora")))
+            changes.append(({"method": "lora"}, work._replace(method="lora")))
+        changes.append(({"method": "qlora"}, work._replace(method="qlora")))
         if work.devices > 1:
-            changes.append(({"strategy": "fsdp"}, replace(work, strategy="fsdp")))
+            changes.append(({"strategy": "fsdp"}, work._replace(strategy="fsdp")))
     if work.batch_size is not None and work.batch_size > 1:
-        changes.append(({"batch_size": 1}, replace(work, batch_size=1)))
+        changes.append(({"batch_size": 1}, work._replace(batch_size=1)))
     totals = [(change, estimate(changed, optimizers, overhead).total) for change, changed in changes]
     found = [Lever(change, now - total, total) for change, total in totals if total < now]
     return tuple(sorted(found, key=lambda lever: -lever.saves))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from provision.facts.rows import Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A run of releases, `first` to `last`, that declare the same.
 
     `declared` maps a package, or "package[extra]" when only that extra asks for it, to a specifier; `floors` are checked inside the package itself.
@@ -21,19 +20,17 @@ class Run:
     python: str
     declared: Mapping[str, str]
     evidence: Evidence
-    floors: Mapping[str, str] = field(default_factory=dict)
+    floors: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """What a release declares about another package: the specifier ("" for any version), and where that is known from."""
 
     specifier: str
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class FlashAttentionWheels:
+class FlashAttentionWheels(NamedTuple):
     """The ready-made wheels of a flash-attn release: torch minors, CUDA majors, Pythons (empty: not read)."""
 
     version: str
@@ -44,8 +41,7 @@ class FlashAttentionWheels:
     pythons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BitsandbytesBinaries:
+class BitsandbytesBinaries(NamedTuple):
     """The CUDA versions whose binary a bitsandbytes release carries; whether it falls back to a lower minor of the same major."""
 
     version: str
@@ -54,8 +50,7 @@ class BitsandbytesBinaries:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class CapabilityFloor:
+class CapabilityFloor(NamedTuple):
     """The least compute capability that a use of a package runs on; `cc_max` is the newest where there is one."""
 
     package: str
@@ -66,8 +61,7 @@ class CapabilityFloor:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOnly:
+class SourceOnly(NamedTuple):
     """A package that comes as source alone, and what its build needs."""
 
     package: str
@@ -76,8 +70,7 @@ class SourceOnly:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NumpyFloor:
+class NumpyFloor(NamedTuple):
     """The first release of a package that was built for NumPy 2; older ones need numpy<2."""
 
     package: str
@@ -85,8 +78,7 @@ class NumpyFloor:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(NamedTuple):
     """What a package needs, in words: whom it applies to, what it requires, what one sees otherwise."""
 
     key: str
@@ -98,8 +90,7 @@ class Constraint:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(NamedTuple):
     """The text of an error (`regex`, to search for), the layer it comes from, its cause and what helps."""
 
     id: str
@@ -111,8 +102,7 @@ class Symptom:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerState:
+class OptimizerState(NamedTuple):
     """Bytes of optimizer state for each trained parameter, by the name that TrainingArguments(optim=...) takes."""
 
     name: str
@@ -120,8 +110,7 @@ class OptimizerState:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Overhead:
+class Overhead(NamedTuple):
     """Bytes that a process takes on a GPU beside the tensors of training."""
 
     name: str

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from provision.facts.rows import Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """A machine type of Compute Engine: vCPUs, memory in GiB, and the cards it carries itself ("" and 0 for none; a fraction is a share of a card).
 
     `only` is "spot", "reservation" or "vgpu" where it cannot be had otherwise.
@@ -30,8 +29,7 @@ class Machine:
         return self.name.split("-", 1)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(NamedTuple):
     """How large an N1 machine may be with that many cards of a kind attached."""
 
     card: str
@@ -41,8 +39,7 @@ class Attachment:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """An image family: its system, Python, frameworks, CUDA and driver ("" where nothing was published), and when its support ends.
 
     `kind` is workbench, container, container-host or dlvm. `secure_boot_with_gpu` is the day since when Secure Boot works with a GPU, "" for never.
@@ -76,8 +73,7 @@ def family_and_day(image: str) -> tuple[str, str]:
     return (dated[1], dated[2]) if dated else (image, "")
 
 
-@dataclass(frozen=True, slots=True)
-class ImageDriver:
+class ImageDriver(NamedTuple):
     """The driver that images of a family carry from a day ("20260809") or a milestone ("M121") on."""
 
     family: str
@@ -86,8 +82,7 @@ class ImageDriver:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(NamedTuple):
     """An operating system: C library, default gcc major and Python."""
 
     os: str
@@ -97,8 +92,7 @@ class System:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(NamedTuple):
     """A Colab runtime version: its GPU image at the day of its list of packages."""
 
     runtime: str
@@ -120,8 +114,7 @@ class Runtime:
         return ".".join(self.python.split(".")[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A Colab machine: card ("none" for CPU) and memory shape (standard or high), RAM in GiB, disk in GB, GPU memory in MiB; None where unpublished."""
 
     card: str
@@ -137,8 +130,7 @@ class Shape:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """Something that holds on every Colab machine since a day, whatever the runtime: its driver, compiler, lifetime of runtimes."""
 
     name: str
@@ -148,8 +140,7 @@ class Condition:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Protected:
+class Protected(NamedTuple):
     """A package that Colab's kernel lives on: pinned by google-colab, imported at start, needing a restart when replaced; `kills` it at such versions."""
 
     package: str
@@ -160,8 +151,7 @@ class Protected:
     kills: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """US dollars an hour of a machine type (GPUs included) in a region, or of one GPU alone."""
 
     item: str
@@ -173,8 +163,7 @@ class Price:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Availability:
+class Availability(NamedTuple):
     """The zones of a region that have a card; empty where only the region is known."""
 
     card: str
@@ -183,8 +172,7 @@ class Availability:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class ImageChange:
+class ImageChange(NamedTuple):
     """What images of a family have from a day ("20261004") on."""
 
     family: str

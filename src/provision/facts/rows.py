@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from provision.diagnostics import Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Where a fact comes from, as of which day, and how sure we are: high, medium or low. What is low may warn, never fail."""
 
     source: str
@@ -26,8 +25,7 @@ class Evidence:
         return Severity.WARNING if severity is Severity.ERROR and not self.sure else severity
 
 
-@dataclass(frozen=True, slots=True)
-class TorchRelease:
+class TorchRelease(NamedTuple):
     """One release of torch: the Pythons (major.minor) that have a wheel, and the CUDA flavours it was built in.
 
     `builds` maps a flavour such as "cu128" to the confidence that it can be installed; `default` is the flavour that the public index serves for Linux x86_64.
@@ -72,8 +70,7 @@ class TorchRelease:
         return self.glibc if platform == "linux-x86_64" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(NamedTuple):
     """What one CUDA build of torch was compiled for: machine code for the capabilities in `sm`, PTX of capability `ptx` ("" for none)."""
 
     release: str
@@ -84,8 +81,7 @@ class Build:
     ptx: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Toolkit:
+class Toolkit(NamedTuple):
     """A CUDA toolkit.
 
     Its compiler makes code for `capabilities` (empty: not read, between `cc_min` and `cc_max`) and takes gcc up to major `gcc_max`. Programs made with it run
@@ -105,8 +101,7 @@ class Toolkit:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class DriverBranch:
+class DriverBranch(NamedTuple):
     """A branch of the NVIDIA driver: the newest CUDA it brings, the GPU generations it is the last for, its end ("2028-08", "ended" or None)."""
 
     branch: str
@@ -116,8 +111,7 @@ class DriverBranch:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Capability:
+class Capability(NamedTuple):
     """A CUDA compute capability: generation, first driver branch, and features (tensor_cores, tf32, bf16, fp8, fp4).
 
     Machine code for it runs on the same major and a minor at least its own, except on `code_not_on`, and on `code_also_on` besides.
@@ -132,8 +126,7 @@ class Capability:
     code_also_on: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """An accelerator: CUDA compute capability such as "8.9", memory in GB as the vendor counts, bandwidth in GB/s, dense peaks in TFLOP/s by format.
 
     `gcp`, `workbench`, `vertex` and `colab` are its names there, "" where it is not offered; `status` on Google Cloud is offered, listed, reservation,
@@ -147,7 +140,7 @@ class Card:
     aliases: tuple[str, ...]
     evidence: Evidence
     bandwidth_gb_s: float | None = None
-    tflops: Mapping[str, float] = field(default_factory=dict)
+    tflops: Mapping[str, float] = {}
     tflops_source: str = ""
     gcp: str = ""
     workbench: str = ""
@@ -159,8 +152,7 @@ class Card:
     lacks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MpsPrecision:
+class MpsPrecision(NamedTuple):
     """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any)."""
 
     precision: str
@@ -169,8 +161,7 @@ class MpsPrecision:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class TransformersRun:
+class TransformersRun(NamedTuple):
     """A run of transformers releases, `first` to `last`, with the same needs.
 
     `accelerate` is the floor that Trainer enforces, `torch` the release below which torch is switched off at import; None where none is known.
@@ -184,12 +175,11 @@ class TransformersRun:
     torch: str | None
     declared: Mapping[str, str]
     evidence: Evidence
-    floors: Mapping[str, str] = field(default_factory=dict)
-    ceilings: Mapping[str, str] = field(default_factory=dict)
+    floors: Mapping[str, str] = {}
+    ceilings: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
+class Floor(NamedTuple):
     """The lowest version that will do: `version` is enough for sure; below `certain` it is too old for sure, between the two nothing was read."""
 
     version: str
@@ -197,8 +187,7 @@ class Floor:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class PythonVersion:
+class PythonVersion(NamedTuple):
     """A CPython minor version and the month after which it gets no more security fixes."""
 
     version: str
@@ -206,8 +195,7 @@ class PythonVersion:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(NamedTuple):
     """A package name that leads elsewhere: `kind` is stub (empty or refuses to install), other (another project), abandoned or hostile."""
 
     name: str

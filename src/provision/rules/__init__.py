@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from provision.diagnostics import Diagnostic, Place, Related, Severity, Span, Where
+from provision.errors import ProvisionError
 from provision.rules import (
     cud_cuda_without_gpu,
     cud_local_version_tag,
@@ -70,6 +69,8 @@ def judge(case: Case, rules: tuple[Rule, ...] = RULES) -> tuple[Diagnostic, ...]
 def _asked(rule: Rule, case: Case) -> tuple[Diagnostic, ...]:
     try:
         return tuple(rule.check(case))
+    except ProvisionError:  # the facts cannot be read, which is no fault of the rule
+        raise
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in one rule must not keep the others from speaking
         return (_failed(rule, error),)
 
@@ -90,7 +91,7 @@ def _failed(rule: Rule, error: Exception) -> Diagnostic:
 def _harmless(finding: Diagnostic) -> Diagnostic:
     message, why, way_out = (_clean(text) for text in (finding.message, finding.why, finding.help))
     related = tuple(Related(other.where, _clean(other.text)) for other in finding.related)
-    return replace(finding, message=message, why=why, help=way_out, related=related)
+    return finding._replace(message=message, why=why, help=way_out, related=related)
 
 
 def _clean(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts.versions import admitted, named, ordered, reaches
@@ -12,8 +12,7 @@ from provision.rules.rule import Case
 from provision.spec import Package
 
 
-@dataclass(frozen=True, slots=True)
-class Releases:
+class Releases(NamedTuple):
     """The releases of one package that are still possible.
 
     `wanted` says in words what was asked for; `known` are those in the fact table, oldest first; `beyond` tells whether newer ones are possible as well;

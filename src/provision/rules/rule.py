@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
 from provision.facts import Facts
@@ -23,8 +23,7 @@ class Text(Protocol):
         """Tell whether there is a scalar without quotes at `route`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """One resolved set: canonical package name to exact version, Python as "3.11" and torch flavour as "cu128" (None: no torch)."""
 
     versions: Mapping[str, str]
@@ -55,8 +54,7 @@ class Case:
 Check = Callable[[Case], Iterator[Diagnostic]]
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at."""
 
     spec: str
@@ -64,8 +62,7 @@ class Example:
     resolved: Resolved | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One thing that can be wrong with a spec. `severity` is the gravest it speaks with; `page` is the docstring of its module."""
 
     id: str
@@ -73,7 +70,7 @@ class Rule:
     severity: Severity
     summary: str
     sources: tuple[str, ...]
-    page: str | None = field(repr=False)
+    page: str | None
     check: Check
     bad: tuple[Example, ...]
     good: tuple[Example, ...]

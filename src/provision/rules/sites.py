@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of
@@ -10,8 +10,7 @@ from provision.facts.places import Image, Runtime, family_and_day
 from provision.spec import ColabTarget, Gpu, LocalTarget, Spec, Target, WorkbenchTarget
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """What one or more targets compute on: the values and the routes they were written at."""
 
     gpu: Gpu
@@ -32,8 +31,7 @@ class Device:
         return None if self.cuda == "auto" else flavour_of(self.cuda)
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
+class Brought(NamedTuple):
     """What a place brings by itself, as "580.82.07": who brings it, in words; the route of what chose that; how sure we are."""
 
     value: str
@@ -42,8 +40,7 @@ class Brought:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """One target with what the facts know of it; None where they know nothing, as of the driver of a local machine."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from provision.source.text import Stretch, Text
 
@@ -25,8 +25,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+
 _ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scalar:
+class Scalar(NamedTuple):
     """One value: `value` is its text with quotes and escapes resolved, `resolved` what it stands for.
 
     `style` is the character that opens it (a quote, | or >), empty for a plain scalar. start and end leave out anchor and tag.
@@ -43,8 +42,7 @@ class Scalar:
     height: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sequence:
+class Sequence(NamedTuple):
     """A list; `flow` tells [a, b] from the block form."""
 
     text: Text
@@ -57,8 +55,7 @@ class Sequence:
     height: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mapping:
+class Mapping(NamedTuple):
     """Keys and values in the order in which they were written, duplicates and merge keys included."""
 
     text: Text
@@ -71,8 +68,7 @@ class Mapping:
     height: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Alias:
+class Alias(NamedTuple):
     """A use (*name) of an anchored node; weight and height are the target's."""
 
     text: Text
@@ -88,8 +84,7 @@ Node = Scalar | Sequence | Mapping
 Item = Node | Alias
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """A key and its value."""
 
     key: Scalar

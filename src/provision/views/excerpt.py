@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from provision.diagnostics import Span
 from provision.safe import REDACTED, redact, safe_line
@@ -19,8 +19,7 @@ _PRIVATE_KEY_BEGINS = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----")
 _PRIVATE_KEY_ENDS = re.compile("-----END [A-Z ]*PRIVATE KEY-----")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A place to point at and what to say there; the primary mark is drawn with carets."""
 
     span: Span
@@ -29,8 +28,7 @@ class Mark:
     ink: Ink
 
 
-@dataclass(frozen=True, slots=True)
-class Margin:
+class Margin(NamedTuple):
     """The left edge of a frame: the width of its line numbers, and the cells that are free right of it."""
 
     numbers: int
@@ -48,15 +46,13 @@ class Margin:
         return f"{self.pen(f'{label:>{self.numbers}} {sign}', Ink.FRAME)} {text}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(NamedTuple):
     text: str
     column: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Laid:
+class _Laid(NamedTuple):
     """One line on the screen: a cell for every character from `offset` on; characters from `hidden` on are masked."""
 
     cells: list[_Cell]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn, assert_never
+from typing import TYPE_CHECKING, NoReturn, assert_never
 
 from provision.effects import (
     CreateVenv,
@@ -34,7 +34,9 @@ from provision.effects import (
 )
 from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
-from provision.world.pip_configuration import PipConfiguration, read_pip_configuration
+
+if TYPE_CHECKING:
+    from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
     ("Linux", "x86_64"): "linux-x86_64",
@@ -186,6 +188,8 @@ class Machine:
         return {**uv.scrubbed(self._environment, self._pip()), **({"UV_OFFLINE": "1"} if self._offline else {})}
 
     def _pip(self) -> PipConfiguration:
+        from provision.world.pip_configuration import read_pip_configuration
+
         return read_pip_configuration(self._environment)
 
     def _installed(self, name: str) -> bool:
