@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
-from benchmarks.workshop import Workshop
+from benchmarks.workshop import ROOT, Workshop
 from provision.lock import loads
 from provision.world import Machine
 
@@ -37,6 +37,26 @@ spec, _ = source.validate(document)
 wall, cpu = time.perf_counter(), time.process_time()
 rules.judge(rules.Case(spec, document, facts))
 print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+"""
+
+
+_MANY = """
+import json, sys, time
+from pathlib import Path
+from provision import rules, source
+from provision.facts import load
+from provision.world import Machine
+facts, cases = load(), []
+for path in sys.argv[1:]:
+    for document in source.read(Path(path), Machine()):
+        spec, _ = source.validate(document)
+        cases += [(spec, document)] if spec else []
+for spec, document in cases:
+    rules.judge(rules.Case(spec, document, facts))
+wall, cpu = time.perf_counter(), time.process_time()
+for spec, document in cases:
+    rules.judge(rules.Case(spec, document, facts))
+print(json.dumps([(time.perf_counter() - wall) / len(cases), (time.process_time() - cpu) / len(cases)]))
 """
 
 
@@ -73,6 +93,12 @@ def _lint(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 def _rules(workshop: Workshop) -> tuple[Cost, Cost | None]:
     asked = workshop.python("-c", _RULES, str(workshop.project("rules")))
+    return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
+
+
+def _rules_many(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    golden = sorted(str(path) for path in (ROOT / "tests" / "golden").glob("*/spec.yaml"))
+    asked = workshop.python("-c", _MANY, *golden)
     return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
 
 
@@ -152,7 +178,8 @@ PROMISES: dict[Promise, Measure] = {
     Promise("version", "provision --version", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--version"),
     Promise("help", "provision --help", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--help"),
     Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
-    Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, None): _rules,
+    Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, 0.02): _rules,
+    Promise("rules-many", "the same, a spec of many", "", Figure.CPU, 0.001): _rules_many,
     Promise("lock-online", "provision lock, warm, online", "the same calls of uv", Figure.WALL_RATIO, 1.25): _lock_online,
     Promise("lock-offline", "provision lock --offline", "the same calls of uv", Figure.CPU_ADDED, 0.4): _lock_offline,
     Promise("apply", "provision apply up to verification, warm", "the same calls of uv", Figure.CPU_ADDED, 0.8): _apply,

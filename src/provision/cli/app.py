@@ -12,7 +12,7 @@ from provision.cli.knowing import facts
 
 _SECTIONS = {
     "start": ("init",),
-    "check": ("lint", "explain", "facts", "schema"),
+    "check": ("lint", "explain", "suggest", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
     "look": ("status", "verify", "report"),
     "shell": ("completion",),
@@ -105,6 +105,30 @@ def explain(rule: str, form: str) -> int:
     from provision.cli import checking
 
     return checking.explain(rule, form)
+
+
+@app.command(epilog=_examples("provision suggest", "provision suggest specs/mine.yaml --resolve", "provision suggest --gpu V100 --transformers 5.13"))
+@_spec
+@click.option("--gpu", metavar="CARD", help="Without a spec: the card, as in L4, V100:2 or none.")
+@click.option("--torch", metavar="VERSION", help="Without a spec: a version of torch, as in 2.11.")
+@click.option("--transformers", metavar="VERSION", help="Without a spec: a version of transformers, as in 5.13.")
+@click.option("--python", metavar="VERSION", help="Without a spec: a version of Python, as in 3.12.")
+@click.option("--cuda", metavar="VERSION", help="Without a spec: the CUDA that torch is built for, as in 12.8.")
+@click.option("--precision", type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]), help="Without a spec: the number format of training.")
+@click.option("--most", type=click.IntRange(1, 20), default=3, show_default=True, help="How many combinations to look for.")
+@click.option("--resolve", "with_uv", is_flag=True, help="Ask uv whether each can be resolved; needs the network.")
+@_offline
+@_format
+def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: str, **words: str | None) -> int:
+    """Find combinations of versions that every rule accepts, near a spec or for a card."""
+    from provision.cli import checking
+
+    asked = {name: word for name, word in words.items() if word is not None}
+    if asked and spec is not None:
+        raise click.UsageError(f"--{next(iter(asked))} is for a search without a spec; change the spec instead, or leave it out")
+    if asked and "gpu" not in asked:
+        raise click.UsageError("a search without a spec needs --gpu, as in --gpu L4, or --gpu none for CPU")
+    return checking.suggest(asked or _spec_or_default(spec), most=most, with_uv=with_uv, offline=offline, form=form)
 
 
 @app.command(epilog=_examples("provision schema > spec.schema.json"))

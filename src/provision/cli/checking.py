@@ -1,4 +1,4 @@
-"""lint, explain and schema: what is said about a spec without acting on it."""
+"""lint, explain, suggest and schema: what is said about a spec without acting on it."""
 
 from __future__ import annotations
 
@@ -35,6 +35,21 @@ def explain(word: str, form: str) -> int:
     else:
         terminal.show(pages.text(found, terminal.colored(), terminal.width()))
     return 0
+
+
+def suggest(subject: Path | dict[str, str], *, most: int, with_uv: bool, offline: bool, form: str) -> int:
+    """Show combinations near a spec, or for what was named; exit 1 when none satisfies every rule."""
+    from provision.commands.suggest import suggest_for_spec, suggest_for_words
+    from provision.views import suggestions
+
+    world = Machine(offline=offline)
+    with terminal.progress() as (tell, _):
+        if isinstance(subject, Path):
+            offer = suggest_for_spec(subject, world, tell, most=most, with_uv=with_uv)
+        else:
+            offer = suggest_for_words(subject, world, tell, most=most, with_uv=with_uv)
+    terminal.show(json.dumps(suggestions.document(offer), indent=1) if form == "json" else suggestions.text(offer, terminal.colored(), terminal.width()))
+    return 0 if offer.holds else 1
 
 
 def schema() -> int:

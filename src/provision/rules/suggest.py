@@ -1,0 +1,176 @@
+"""Complete combinations that every rule accepts at every target: the least change first, then the newest."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from provision.diagnostics import Diagnostic, Place, Route, Severity, Where
+from provision.facts import Facts
+from provision.facts.versions import ordered
+from provision.rules import Case, judge
+from provision.rules.variations import Change, Choice, Variations
+from provision.spec import Spec
+
+MOST_TRIED = 400
+"""Specs that are put before the rules in one search: about a second. Our choice."""
+REMARK = 0.5
+"""What a warning weighs that the spec did not have before, against 1 for a changed version. Our choice."""
+
+
+class Suggestion(NamedTuple):
+    """A spec that no rule finds an error in, what was changed to get there, and what the rules still say that they did not say before."""
+
+    spec: Spec
+    choice: Choice
+    changes: tuple[Change, ...]
+    remarks: tuple[Diagnostic, ...]
+
+    @property
+    def gives_up(self) -> tuple[str, ...]:
+        """What is given up, in words."""
+        return tuple(change.gives_up for change in self.changes if change.gives_up)
+
+
+class Suggested(NamedTuple):
+    """The combinations that were found, and the errors that all of them share with all others that were tried; how many specs the rules were asked of."""
+
+    found: tuple[Suggestion, ...]
+    in_the_way: tuple[Diagnostic, ...]
+    tried: int
+
+
+class Evidence(StrEnum):
+    """How well a combination is backed."""
+
+    RULES = "rules only"
+    RESOLVED = "resolved by uv"
+    REFUTED = "uv finds no set of versions"
+    VERIFIED = "verified on a device"
+
+
+class Backed(NamedTuple):
+    """A combination with its evidence; `note` says what backs it, or why nothing more does."""
+
+    suggestion: Suggestion
+    evidence: Evidence
+    note: str
+
+
+class Offer(NamedTuple):
+    """What can be had for a spec; `name` is how people call it. `in_the_way` are errors that no combination mends."""
+
+    name: str
+    spec: Spec
+    combinations: tuple[Backed, ...]
+    in_the_way: tuple[Diagnostic, ...]
+    tried: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether at least one combination satisfies every rule, and uv where it was asked."""
+        return not self.in_the_way and any(one.evidence is not Evidence.REFUTED for one in self.combinations)
+
+
+class Unwritten:
+    """The text of a spec that nobody has written: it stands nowhere."""
+
+    def text(self, _route: Route) -> str | None:
+        """Return None."""
+        return None
+
+    def is_plain(self, _route: Route) -> bool:
+        """Return False."""
+        return False
+
+
+def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset()) -> Suggested:
+    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that the author left open.
+
+    Best first: of all that the facts' arithmetic lets through, what changes least is put before the rules first. Where they find an error, what could be had
+    instead there is tried in its turn. Errors that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
+    """
+    first = _search(spec, facts, most, free, frozenset())
+    if first.found or not first.in_the_way:
+        return first
+    second = _search(spec, facts, most, free, frozenset((one.id, one.where) for one in first.in_the_way))
+    return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
+
+
+def _search(spec: Spec, facts: Facts, most: int, free: frozenset[str], aside: frozenset[tuple[str, Where]]) -> Suggested:
+    variations = Variations(spec, facts, free)
+    known = {(one.id, one.message) for one in _judged(spec, facts)}
+    queue, found = _Queue(variations), list[Suggestion]()
+    always: dict[tuple[str, Where], Diagnostic] | None = None
+    for cost, choice in queue:
+        made = variations.spec_of(choice)
+        said = _judged(made, facts)
+        wrong = {(one.id, one.where): one for one in said if one.severity is Severity.ERROR and (one.id, one.where) not in aside}
+        always = wrong if always is None else {key: one for key, one in always.items() if key in wrong}
+        if wrong:
+            queue.widen(cost, choice, [where.route for one in wrong.values() for where in _places(one) if isinstance(where, Place)])
+            continue
+        remarks = tuple(one for one in said if (one.id, one.message) not in known and one.severity is Severity.WARNING)
+        if queue.postponed(cost, choice, REMARK * len(remarks)):
+            continue
+        found.append(Suggestion(made, choice, variations.changes(choice), remarks))
+        queue.settle(choice)
+        if len(found) >= most:
+            break
+    return Suggested(tuple(found), tuple((always or {}).values()), queue.tried)
+
+
+class _Queue:
+    """The choices, cheapest first and of equal ones the newest; what is settled is not offered again in another dress."""
+
+    def __init__(self, variations: Variations) -> None:
+        self._variations = variations
+        self._heap = [(cost, _age(choice), choice) for cost, choice in variations.choices()]
+        heapq.heapify(self._heap)
+        self._settled: set[tuple[str, str]] = set()
+        self._seen: set[Choice] = set()
+        self._weighed: set[Choice] = set()
+        self.tried = 0
+
+    def __iter__(self) -> Iterator[tuple[float, Choice]]:
+        while self._heap and self.tried < MOST_TRIED:
+            cost, _, choice = heapq.heappop(self._heap)
+            if choice in self._seen or (choice.torch, choice.cuda) in self._settled:
+                continue
+            self._seen.add(choice)
+            self.tried += 1
+            yield cost, choice
+
+    def settle(self, choice: Choice) -> None:
+        """Leave out further choices with that build of torch: they would differ in what works already."""
+        self._settled.add((choice.torch, choice.cuda))
+
+    def widen(self, cost: float, choice: Choice, routes: Collection[Route]) -> None:
+        """Offer what could be had instead where errors point."""
+        for more, other in self._variations.others(choice, routes):
+            heapq.heappush(self._heap, (cost + more, _age(other), other))
+
+    def postponed(self, cost: float, choice: Choice, more: float) -> bool:
+        """Tell whether the choice was put back, because it turned out to cost more than was known."""
+        if not more or choice in self._weighed:
+            return False
+        self._weighed.add(choice)
+        self._seen.discard(choice)
+        heapq.heappush(self._heap, (cost + more, _age(choice), choice))
+        return True
+
+
+def _age(choice: Choice) -> tuple[tuple[int, ...], ...]:
+    """Return what sorts the newest first: torch, transformers, CUDA, Python."""
+    versions = (choice.torch, choice.transformers, "" if choice.cuda in ("auto", "none") else choice.cuda, choice.python)
+    return tuple(tuple(-part for part in ordered(version).release) if version else () for version in versions)
+
+
+def _places(finding: Diagnostic) -> tuple[Where, ...]:
+    return (finding.where, *(related.where for related in finding.related))
+
+
+def _judged(spec: Spec, facts: Facts) -> tuple[Diagnostic, ...]:
+    return judge(Case(spec, Unwritten(), facts))

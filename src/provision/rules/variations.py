@@ -1,0 +1,210 @@
+"""Which versions and settings a spec could have instead, what each would cost, and the spec that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from packaging.specifiers import SpecifierSet
+
+from provision.diagnostics import Route
+from provision.facts import Facts, TorchRelease, cuda_of
+from provision.facts.versions import admitted, ordered, reaches
+from provision.rules.lines import without_local
+from provision.rules.sites import Site, sites_of
+from provision.spec import Package, Precision, Spec
+
+CHANGED, OTHER_PYTHON, OTHER_PRECISION, LOOSENED, DROPPED = 1.0, 1.5, 3.0, 1.5, 4.0
+"""What a change weighs, our choice: a version or build is changed readily, a Python less so, a precision changes the training, and a package is missed."""
+_STEP = 0.02
+"""What each release between the one that was asked for and the one that is offered adds: nearer is better, and never outweighs one change more."""
+_NEAREST = 4
+_CORE = ("torch", "torchvision", "torchaudio", "transformers", "accelerate")
+_LOWER = {Precision.FP8: (Precision.BF16, Precision.FP16), Precision.BF16: (Precision.FP16, Precision.FP32), Precision.TF32: (Precision.FP32,)}
+
+
+class Change(NamedTuple):
+    """One line of the spec as it was and would be ("" for a line that is new, or gone), and what is given up by it ("" for nothing)."""
+
+    route: Route
+    was: str
+    now: str
+    gives_up: str = ""
+
+
+class Option(NamedTuple):
+    """A value of one dimension and what it costs to have it instead of what was asked for."""
+
+    cost: float
+    value: str
+
+
+class Choice(NamedTuple):
+    """A point of the search. "" for torch or transformers where the spec does not list them; `loosened` and `dropped` are packages by canonical name."""
+
+    cuda: str
+    torch: str
+    transformers: str
+    python: str
+    precision: Precision
+    loosened: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+class Variations:
+    """All that could be changed in one spec. `free` names what its author left open ("python", "cuda"): to choose it costs nothing."""
+
+    def __init__(self, spec: Spec, facts: Facts, free: frozenset[str] = frozenset()) -> None:
+        self.spec, self.facts, self.free = spec, facts, free
+        self.sites = sites_of(spec, facts)
+        self._all_transformers = self._releases("transformers", tuple(run.last for run in facts.transformers))
+
+    def choices(self) -> Iterator[tuple[float, Choice]]:
+        """Yield each build of torch that the facts' arithmetic does not exclude, with the cheapest of all else, and what that costs; in no order."""
+        for torch in self._releases("torch", tuple(row.release for row in self.facts.torch)):
+            for cuda in self._cudas(torch.value):
+                others, pythons = self._transformers(torch.value), self._pythons(torch.value)
+                if others and pythons:
+                    cost = torch.cost + cuda.cost + others[0].cost + pythons[0].cost
+                    yield cost, Choice(cuda.value, torch.value, others[0].value, pythons[0].value, self.spec.training.precision)
+
+    def others(self, choice: Choice, routes: Collection[Route]) -> Iterator[tuple[float, Choice]]:
+        """Yield what could be had instead where findings point at `routes`: the next Python or transformers, a lower precision, a package looser or gone."""
+        listed: dict[Route, Package] = {("packages", number): package for number, package in enumerate(self._lines(choice))}
+        meant = {listed[route[:2]].key: listed[route[:2]] for route in routes if route[:2] in listed}
+        if meant:
+            yield from ((cost, choice._replace(transformers=value)) for cost, value in _after(choice.transformers, self._transformers(choice.torch)))
+        if any(route[0] in ("python", "targets") for route in routes if route):
+            yield from ((cost, choice._replace(python=value)) for cost, value in _after(choice.python, self._pythons(choice.torch)))
+        if ("training", "precision") in routes:
+            yield from ((OTHER_PRECISION, choice._replace(precision=lower)) for lower in _LOWER.get(choice.precision, ()))
+        for package in meant.values():
+            if package.key in _CORE:
+                continue
+            if package.version and package.key not in choice.loosened:
+                yield LOOSENED, choice._replace(loosened=choice.loosened | {package.key})
+            elif package.key not in choice.dropped:
+                yield DROPPED, choice._replace(dropped=choice.dropped | {package.key})
+
+    def spec_of(self, choice: Choice) -> Spec:
+        """Return the spec that a choice makes."""
+        training = self.spec.training.model_copy(update={"precision": choice.precision})
+        targets = {name: target.model_copy(update={"cuda": self._own_cuda(target.cuda, choice)}) for name, target in self.spec.targets.items()}
+        own: dict[str, Any] = {"python": choice.python, "cuda": choice.cuda, "training": training, "targets": targets}
+        return self.spec.model_copy(update={**own, "packages": list(self._lines(choice))})
+
+    def changes(self, choice: Choice) -> tuple[Change, ...]:
+        """Return what a choice changes in the spec, in the spec's order."""
+        return tuple(self._changes(choice, self.spec_of(choice)))
+
+    def _changes(self, choice: Choice, spec: Spec) -> Iterator[Change]:
+        for field in ("cuda", "python"):
+            was, now = str(getattr(self.spec, field)), str(getattr(spec, field))
+            if was != now:
+                older = field not in self.free and was not in ("auto", "none") and ordered(now) < ordered(was)
+                yield Change((field,), "" if field in self.free else f'"{was}"', f'"{now}"', f"{field} {was}" if older else "")
+        yield from self._package_changes(choice)
+        for name, target in self.spec.targets.items():
+            if target.cuda != spec.targets[name].cuda:
+                yield Change(("targets", name, "cuda"), f'"{target.cuda}"', f'"{spec.targets[name].cuda}"')
+        if choice.precision is not self.spec.training.precision:
+            was = self.spec.training.precision.value
+            yield Change(("training", "precision"), was, choice.precision.value, f"training in {was}")
+
+    def _package_changes(self, choice: Choice) -> Iterator[Change]:
+        old = {package.key: (number, package) for number, package in enumerate(self.spec.packages)}
+        new = {package.key: package for package in self._lines(choice)}
+        for key, (number, package) in old.items():
+            now = new.get(key)
+            if now is None or not _within(package, now):
+                same = now is not None and now.version == without_local(package.version)
+                missed = f"the package {key}" if now is None else f"{key}{package.version}" if package.version and not same else ""
+                yield Change(("packages", number), package.requirement, now.requirement if now else "", missed)
+        for key in new.keys() - old.keys():
+            yield Change(("packages",), "", new[key].requirement)
+
+    def _lines(self, choice: Choice) -> Iterator[Package]:
+        """Yield the packages of a choice: torch and what hangs on it pinned, the floor of accelerate kept, the rest as written, loosened or left out."""
+        release = self.facts.torch_release(choice.torch) if choice.torch else None
+        for package in self.spec.packages:
+            if package.key in choice.dropped:
+                continue
+            yield self._line(package, choice, release)
+        floor = self.facts.accelerate_floor(choice.transformers) if choice.transformers else None
+        extras = {extra.lower() for package in self.spec.packages if package.key == "transformers" for extra in package.extras}
+        brought = extras & self.facts.accelerate_extras or self.facts.accelerate_packages & {package.key for package in self.spec.packages}
+        if floor is not None and not brought and self.spec.framework() == "hf-trainer" and self.spec.package("accelerate") is None:
+            yield Package(name="accelerate", version=f">={floor.version}")
+
+    def _line(self, package: Package, choice: Choice, release: TorchRelease | None) -> Package:
+        made: dict[str, tuple[str, ...]] = {"torch": (choice.torch,), "transformers": (choice.transformers,)}
+        if release is not None:
+            made |= {"torchvision": release.torchvision, "torchaudio": release.torchaudio}
+        if any(made.get(package.key, ())):
+            return package.model_copy(update={"version": f"=={made[package.key][-1]}"})
+        floor = self.facts.accelerate_floor(choice.transformers) if package.key == "accelerate" and choice.transformers else None
+        if floor is not None and not reaches(SpecifierSet(without_local(package.version)), floor.version):
+            return package.model_copy(update={"version": f">={floor.version}"})
+        return package.model_copy(update={"version": ""}) if package.key in choice.loosened else package
+
+    def _own_cuda(self, own: str | None, choice: Choice) -> str | None:
+        """Return the `cuda` of a target: its own stays where it has none or goes without CUDA."""
+        return choice.cuda if own not in (None, "none", "auto") else own
+
+    def _releases(self, name: str, table: Sequence[str]) -> list[Option]:
+        """Return the releases of a package by what they cost, of equal ones the newest first; one empty option where the spec does not list it."""
+        package = self.spec.package(name)
+        if package is None:
+            return [Option(0.0, "")]
+        wanted = admitted(SpecifierSet(without_local(package.version)), table)
+        asked = [table.index(version) for version in wanted] or [len(table) - 1]
+        costs = {version: 0.0 if version in wanted else CHANGED + _STEP * min(abs(place - other) for other in asked) for place, version in enumerate(table)}
+        return sorted((Option(costs[version], version) for version in reversed(table)), key=lambda option: option.cost)
+
+    def _transformers(self, torch: str) -> list[Option]:
+        """Return the nearest releases of transformers that take a release of torch."""
+        options = self._all_transformers
+        floors = {option.value: self.facts.torch_floor(option.value) for option in options} if torch else {}
+        fit = [one for one in options if (floor := floors.get(one.value)) is None or ordered(torch) >= ordered(floor.version)]
+        return fit[:_NEAREST]
+
+    def _cudas(self, torch: str) -> list[Option]:
+        """Return the CUDA versions that a release was built for and that run on every card with the drivers that are known."""
+        asked = self.spec.cuda
+        if not any(site.device.nvidia for site in self.sites) or not torch:
+            return [Option(0.0, asked)]
+        release = self.facts.torch_release(torch)
+        runs = [cuda_of(flavour) for flavour in (release.builds if release else ()) if all(self._runs(torch, flavour, site) for site in self.sites)]
+        return [Option(0.0 if asked in (cuda, "auto") else CHANGED, cuda) for cuda in runs]
+
+    def _runs(self, torch: str, flavour: str, site: Site) -> bool:
+        if site.card is None:
+            return True
+        build = self.facts.build(torch, flavour, site.platforms[0])
+        if build is None or not self.facts.covers(site.card, build):
+            return False
+        return site.driver is None or self.facts.runs_on(site.driver.value, build, site.card) is not False
+
+    def _pythons(self, torch: str) -> list[Option]:
+        """Return the Pythons that a release has wheels for: what was asked for, what a place brings, and the nearest."""
+        versions = [row.version for row in self.facts.pythons]
+        release = self.facts.torch_release(torch) if torch else None
+        made = [version for version in versions if release is None or version in release.pythons]
+        asked = versions.index(self.spec.python) if self.spec.python in versions else len(versions)
+        kept = made if "python" in self.free else [self.spec.python]
+        costs = {version: 0.0 if version in kept else OTHER_PYTHON + _STEP * abs(versions.index(version) - asked) for version in made}
+        best = sorted((Option(costs[version], version) for version in reversed(made)), key=lambda option: option.cost)
+        brought = {site.python.value for site in self.sites if site.python}
+        return [option for place, option in enumerate(best) if place < _NEAREST or option.value in brought]
+
+
+def _after(value: str, options: list[Option]) -> list[Option]:
+    """Return the option that comes after the one at hand, with what it costs more."""
+    places = [place for place, option in enumerate(options[:-1]) if option.value == value]
+    return [Option(max(0.0, options[place + 1].cost - options[place].cost), options[place + 1].value) for place in places]
+
+
+def _within(was: Package, now: Package) -> bool:
+    """Tell whether a line says the same as before, or pins a version that it let through before."""
+    pinned = now.version.removeprefix("==")
+    return now.requirement == was.requirement or ("+" not in was.version and now.version.startswith("==") and was.specifiers.contains(pinned, prereleases=True))

@@ -1,0 +1,148 @@
+"""`provision suggest`: what it says, what backs it, and what it answers to words that make no sense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
+
+V100 = 'gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'
+CPU = f'gpu: none\npython: "{MINOR}"\npackages: [torch==2.13.*]\n'
+
+
+def combinations(bench: Bench, *words: str, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+    done = bench.run("suggest", *words, "--output-format", "json", **variables)
+    assert done.returncode == code, done.stdout + done.stderr
+    return list(json.loads(done.stdout)["combinations"])
+
+
+@pytest.fixture
+def cpu_index(tmp_path: Path) -> str:
+    return make_index(tmp_path / "cpu", (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"),))
+
+
+def test_what_a_person_sees(bench: Bench) -> None:
+    bench.spec(V100)
+    done = bench.run("suggest", "spec.yaml", "--most", "1")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[:5] == [
+        "1 combination that every rule accepts, for spec.yaml",
+        "",
+        "1  Python 3.12, torch 2.11.0, CUDA 12.6  [rules only]",
+        '     cuda: "13.0" becomes "12.6"',
+        "     gives up cuda 13.0",
+    ]
+    assert "--resolve" in done.stdout
+
+
+def test_without_a_spec(bench: Bench) -> None:
+    found = combinations(bench, "--gpu", "V100", "--transformers", "5.13", "--python", "3.12", "--most", "2")
+    assert {one["python"] for one in found} == {"3.12"}
+    assert all("transformers[torch]==5.13.1" in one["packages"] for one in found)
+    assert {one["evidence"] for one in found} == {"rules only"}
+
+
+def test_what_is_suggested_lints_clean(bench: Bench) -> None:
+    for one in combinations(bench, "--gpu", "V100", "--transformers", "5.13"):
+        listed = json.dumps(one["packages"])
+        bench.spec(f'gpu: V100\ncuda: "{one["cuda"]}"\npython: "{one["python"]}"\npackages: {listed}\n', "made.yaml")
+        done = bench.run("lint", "made.yaml")
+        assert done.returncode == 0, done.stdout
+
+
+def test_errors_that_stay_end_with_1(bench: Bench) -> None:
+    bench.spec(V100 + "paths: {data: data}\n")
+    done = bench.run("suggest", "spec.yaml")
+    assert done.returncode == 1
+    assert "Errors that no choice of versions mends:\n  REF101 " in done.stdout
+
+
+def test_uv_is_asked(bench: Bench, cpu_index: str) -> None:
+    bench.spec(CPU)
+    (first, *_) = combinations(bench, "spec.yaml", "--resolve", "--most", "1", PROVISION_INDEX_PYTORCH_CPU=cpu_index)
+    assert (first["evidence"], first["note"]) == ("resolved by uv", "1 packages")
+
+
+def test_what_uv_refuses_is_said(bench: Bench, cpu_index: str) -> None:
+    bench.spec(CPU.replace("2.13.*]", "2.13.*, alpha, nowhere-to-be-found]"))
+    (first,) = combinations(bench, "spec.yaml", "--resolve", "--most", "1", code=1, PROVISION_INDEX_PYTORCH_CPU=cpu_index)
+    assert first["evidence"] == "uv finds no set of versions"
+    assert "nowhere-to-be-found" in first["note"]
+
+
+def test_an_index_out_of_reach_leaves_the_rules(bench: Bench) -> None:
+    bench.spec(CPU)
+    (first,) = combinations(bench, "spec.yaml", "--resolve", "--most", "1", PROVISION_INDEX_PYTORCH_CPU="http://127.0.0.1:9/simple")
+    assert first["evidence"] == "rules only"
+    assert "could not be" in first["note"]
+
+
+def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Bench) -> None:
+    bench.spec(CPU)
+    readings = {"python.minor": MINOR, "torch.cuda": None, "package.torch": "2.13.0+cpu", "gpu.compute_capability": None}
+    kept = bench.folder / ".provision/reports/spec.here"
+    kept.mkdir(parents=True)
+    changes: dict[str, Any]
+    for changes, verdict, expected in (
+        ({}, "verified", "verified on a device"),
+        ({}, "failed", "rules only"),
+        ({"package.torch": "2.12.0+cpu"}, "verified", "rules only"),
+        ({"torch.cuda": "12.6"}, "verified", "rules only"),
+        ({"gpu.compute_capability": "7.5"}, "verified", "rules only"),
+        ({"python.minor": "3.9"}, "verified", "rules only"),
+    ):
+        seen = [{"key": key, "value": value, "class": "identity"} for key, value in {**readings, **changes}.items()]
+        parts: dict[str, Any] = {"subject": {}, "checks": [], "stages": [], "digests": {}, "spec": {}, "lock": {}}
+        document = {"schema": "provision.report/1", **parts, "readings": seen, "verdict": {"result": verdict, "sentence": ""}}
+        (kept / "report.json").write_text(json.dumps(document))
+        assert combinations(bench, "spec.yaml", "--most", "1")[0]["evidence"] == expected, changes
+    (kept / "report.json").write_text("{")
+    assert combinations(bench, "spec.yaml", "--most", "1")[0]["evidence"] == "rules only"
+
+
+@pytest.mark.hf
+def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) -> None:
+    (first,) = combinations(bench, str(quickstart / "quickstart.yaml"), "--most", "1")
+    assert first["evidence"] in ("verified on a device", "rules only")
+    held = json.loads((quickstart / ".provision/reports/quickstart.here/report.json").read_text())
+    torch = next(one["value"] for one in held["readings"] if one["key"] == "package.torch").partition("+")[0]
+    transformers = next(one["value"] for one in held["readings"] if one["key"] == "package.transformers")
+    pinned = (
+        (quickstart / "quickstart.yaml")
+        .read_text()
+        .replace("torch==2.13.*", f"torch=={torch}")
+        .replace("transformers[torch]>=5.13", f"transformers[torch]=={transformers}")
+    )
+    (quickstart / "pinned.yaml").write_text(pinned)
+    assert combinations(bench, str(quickstart / "pinned.yaml"), "--most", "1")[0]["evidence"] == "verified on a device"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--torch", "2.9"), "needs --gpu"),
+        (("spec.yaml", "--gpu", "L4"), "--gpu is for a search without a spec"),
+        (("--gpu", "L4:x"), "after the colon stands the number of cards"),
+        (("--gpu", "L4", "--torch", "frog"), "--torch frog is no version"),
+        (("--gpu", "L4", "--python", "3"), "--python 3:"),
+        (("missing.yaml",), "missing.yaml"),
+    ],
+)
+def test_words_that_make_no_sense(bench: Bench, words: tuple[str, ...], said: str) -> None:
+    bench.spec(V100)
+    done = bench.run("suggest", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
+    bench.spec("gpu: L4\npython: 3.10\npackages: []\n")
+    done = bench.run("suggest", "spec.yaml")
+    assert done.returncode == 1
+    assert "error[YML003]" in done.stderr
+    assert "the spec cannot be understood" in done.stderr
