@@ -19,7 +19,22 @@ from provision.facts.packages import (
     Run,
     SourceOnly,
 )
-from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
+from provision.facts.places import (
+    Attachment,
+    Condition,
+    DiskKind,
+    Image,
+    ImageChange,
+    ImageDriver,
+    Limit,
+    Machine,
+    MetadataKey,
+    Protected,
+    ReservedLabel,
+    Runtime,
+    Shape,
+    System,
+)
 from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, MpsPrecision, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
 from provision.facts.versions import ordered, parsed
 
@@ -56,11 +71,16 @@ class Facts:
     images: Mapping[str, Image]
     image_drivers: tuple[ImageDriver, ...]
     image_changes: tuple[ImageChange, ...]
+    metadata_keys: tuple[MetadataKey, ...]
+    reserved_labels: Mapping[str, ReservedLabel]
+    disks: Mapping[str, DiskKind]
+    limits: Mapping[str, Limit]
+    """Numbers that hold for Workbench instances: "boot disk", "data disk", "largest disk", "shortest idle", "longest idle", "shm share"."""
     systems: Mapping[str, System]
     runtimes: Mapping[str, Runtime]
     shapes: tuple[Shape, ...]
     conditions: Mapping[str, Condition]
-    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "nvcc", "gcc", "pip"."""
+    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "shm" (GiB), "nvcc", "gcc", "pip"."""
     protected: Mapping[str, Protected]
     runs: Mapping[str, tuple[Run, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]

@@ -87,6 +87,52 @@ class ImageDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataKey:
+    """A metadata key of Workbench ("proxy-*" for all that begin so) that is not the author's.
+
+    `owner` is service (refused), create (taken when the instance is made only) or provision; `instead` the field that says the same, "" for none.
+    """
+
+    key: str
+    owner: str
+    evidence: Evidence
+    instead: str = ""
+
+    def names(self, key: str) -> bool:
+        """Tell whether `key` is this key, or one of these."""
+        return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedLabel:
+    """A label that Workbench sets by itself."""
+
+    key: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class DiskKind:
+    """A kind of disk by a spec's name and the service's; `boot` tells whether an instance can start from it."""
+
+    type: str
+    api: str
+    boot: bool
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A number that holds for Workbench instances, with its unit."""
+
+    name: str
+    value: float
+    unit: str
+    what: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """An operating system: C library, default gcc major and Python."""
 
