@@ -225,9 +225,17 @@ class Facts:
         """Return the GPU memory that a workload takes, in bytes on each device. See `memory.estimate` for the formula and its sources."""
         return reckoning.estimate(work, self.optimizers, self.overhead)
 
+    def least_memory(self, work: reckoning.Workload) -> int:
+        """Return the bytes on each GPU that a workload cannot do without. See `memory.least`."""
+        return reckoning.least(work, self.optimizers)
+
     def levers(self, work: reckoning.Workload, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
         """Return the single changes of `training` that save GPU memory, the largest first, each with bytes saved and what remains."""
         return reckoning.levers(work, self.optimizers, self.overhead, half=half)
+
+    def levers_together(self, work: reckoning.Workload, room: float, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
+        """Return changes that fit a workload into `room` bytes of GPU memory when made together; () when none do."""
+        return reckoning.together(work, room, self.optimizers, self.overhead, half=half)
 
     def checkpoint_bytes(self, work: reckoning.Workload) -> int | None:
         """Return the bytes of one checkpoint on disk; None when the optimizer is unknown."""
