@@ -68,12 +68,12 @@ class Image:
 
 
 def family_and_day(image: str) -> tuple[str, str]:
-    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN; a name of any other form is taken as a family, with day "".
+    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN or FAMILY-vYYYYMMDD; a name of any other form is a family, with day "".
 
     Source: docs.cloud.google.com, Workbench instances, image versioning.
     """
-    dated = re.fullmatch(r"(.+)-(\d{8})-\d{4}-rc\d+", image)
-    return (dated[1], dated[2]) if dated else (image, "")
+    dated = re.fullmatch(r"(.+)-(?:(\d{8})-\d{4}-rc\d+|v(\d{8}))", image)
+    return (dated[1], dated[2] or dated[3]) if dated else (image, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +231,10 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class ImageChange:
-    """What images of a family have from a day ("20261004") on."""
+    """What images of a family have from a day ("20261004") on; `cc_below`: before it they had no working driver for cards below that capability."""
 
     family: str
     since: str
     what: str
     evidence: Evidence
+    cc_below: str = ""

@@ -89,12 +89,12 @@ def nearest_machine(machines: tuple[Machine, ...], vcpus: int) -> Machine | None
     return min(machines, key=lambda machine: (abs(machine.vcpus - vcpus), -machine.vcpus, machine.ram_gb), default=None)
 
 
-def written(case: Case, route: Route, text: str, *, safe: bool = False) -> Fix:
-    """Return the fix that gives a field of the spec another value, whether it was written or left out."""
-    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+def written(case: Case, route: Route, text: str) -> Fix:
+    """Return the fix that gives a field of the spec another value, whether it was written or left out; `text` true and false are truth values."""
     if case.source.text(route) is None:
-        return Fix(f"write {route[-1]}: {text}", (Insert(route[:-1], str(route[-1]), scalar(text)),), applicability)
-    return Fix(f"write {text}", (Replace(Place(route), scalar(text, plain=case.source.is_plain(route))),), applicability)
+        return Fix(f"write {route[-1]}: {text}", (Insert(route[:-1], str(route[-1]), scalar(text)),), Applicability.UNSAFE)
+    edited = text if text in ("true", "false") else scalar(text, plain=case.source.is_plain(route))
+    return Fix(f"write {text}", (Replace(Place(route), edited),), Applicability.UNSAFE)
 
 
 def sample(top: str = "gpu: L4\n", **fields: str | None) -> str:

@@ -1,0 +1,125 @@
+"""The machine costs more than `cost` allows.
+
+## What it does
+
+Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and compares it with `cost.limit_per_hour`. With
+`machine_type: auto` the cheapest machine type that fits counts. It is an error when every zone costs more, a warning when some do; unknown when the tables have
+no price.
+
+## Why
+
+The limit was set so that nothing dearer is made. Disks, traffic and taxes come on top.
+
+## How to fix
+
+Take the region or machine type that is named, or raise the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts import Evidence
+from provision.facts.parts import prices
+from provision.facts.places import Machine
+from provision.rules.instances import Instance, fitting, instances, region_of, sample
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A machine with its GPUs in a region, in US dollars an hour."""
+
+    machine: Machine
+    region: str
+    dollars: float
+    evidence: Evidence
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each target whose price is above the limit, or not known."""
+    if case.spec.cost is None:
+        return
+    limit = case.spec.cost.limit_per_hour
+    for instance in instances(case):
+        offers = _offers(case, instance)
+        here = [_cheapest(offers, region_of(zone)) for zone in instance.target.zones]
+        over = [offer for offer in here if offer is not None and offer.dollars > limit]
+        if over:
+            yield _found(instance, offers, over, limit, every=len(over) == len(here))
+        elif not any(here):
+            yield _unknown(instance)
+
+
+def _offers(case: Case, instance: Instance) -> tuple[Offer, ...]:
+    """Return all prices of the machines that this target may take."""
+    card, count = instance.site.card, instance.site.device.gpu.count
+    machine = case.facts.machines.get(instance.target.machine_type)
+    usable = (machine,) if machine else fitting(case.facts, card, count, reserved=instance.reserved) if card else ()
+    rows = prices()
+    attached = {row.region: row.on_demand for row in rows if card and row.item == "gpu-attached-to-n1" and row.card == card.name}
+    by_name = {one.name: one for one in usable}
+    found = (Offer(by_name[row.item], row.region, row.on_demand, row.evidence) for row in rows if row.item in by_name)
+    return tuple(_with_cards(offer, attached, count) for offer in found if offer.machine.gpus or card is None or offer.region in attached)
+
+
+def _with_cards(offer: Offer, attached: dict[str, float], count: int) -> Offer:
+    extra = 0.0 if offer.machine.gpus else attached.get(offer.region, 0.0) * count
+    return Offer(offer.machine, offer.region, offer.dollars + extra, offer.evidence)
+
+
+def _cheapest(offers: tuple[Offer, ...], region: str = "") -> Offer | None:
+    return min((offer for offer in offers if region in ("", offer.region)), key=lambda offer: offer.dollars, default=None)
+
+
+def _found(instance: Instance, offers: tuple[Offer, ...], over: list[Offer], limit: float, *, every: bool) -> Diagnostic:
+    offer = min(over, key=lambda one: one.dollars)
+    cheaper = _cheapest(offers)
+    elsewhere = f"take {cheaper.region} for ${cheaper.dollars:.2f}, " if cheaper and cheaper.dollars <= limit else ""
+    return RULE.found(
+        f"{_machine(offer, instance)} costs ${offer.dollars:.2f} an hour in {offer.region} (as of {offer.evidence.as_of}), over ${limit:.2f}",
+        ("cost", "limit_per_hour"),
+        severity=offer.evidence.at_most(Severity.ERROR) if every else Severity.WARNING,
+        why="Disks, traffic and taxes come on top." + ("" if every else " Other zones of this target are within the limit."),
+        way_out=f"{elsewhere}a smaller machine type or card, or raise the limit to {-(-offer.dollars // 0.1) / 10:.1f}",
+        related=(seen(instance.route("zones"), "zones asked for here"),),
+    )
+
+
+def _machine(offer: Offer, instance: Instance) -> str:
+    attached = instance.site.card is not None and not offer.machine.gpus
+    return f"{offer.machine.name} with {instance.site.device.gpu}" if attached else offer.machine.name
+
+
+def _unknown(instance: Instance) -> Diagnostic:
+    return RULE.found(
+        f"the tables have no price of {instance.target.machine_type} in {region_of(instance.target.zones[0])}",
+        ("cost", "limit_per_hour"),
+        severity=Severity.UNKNOWN,
+        why="Whether it is within the limit is not known.",
+        way_out="look it up in Google Cloud's pricing calculator; what is known, this shows: provision facts list prices",
+        related=(seen(instance.route("zones"), "zones asked for here"),),
+    )
+
+
+RULE = Rule(
+    id="CST001",
+    name="over-cost-limit",
+    severity=Severity.ERROR,
+    summary="The machine costs more than `cost` allows.",
+    sources=("Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml", "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
+        Example(sample("gpu: T4\ncost: {limit_per_hour: 0.5}\n", machine_type="n1-standard-4"), "0.5"),
+        Example(sample("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"),
+    ),
+    good=(
+        Example(sample("gpu: L4\ncost: {limit_per_hour: 0.86}\n")),
+        Example(sample("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto")),
+        Example(sample("gpu: L4\n")),
+    ),
+)
