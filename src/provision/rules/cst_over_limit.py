@@ -17,6 +17,7 @@ Take the region or machine type that is named, or raise the limit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -48,15 +49,15 @@ def check(case: Case) -> Iterator[Diagnostic]:
         here = [_cheapest(offers, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
-            yield _found(instance, offers, over, limit, every=len(over) == len(here))
+            yield _found(case, instance, over, limit, every=len(over) == len(here))
         elif not any(here):
             yield _unknown(instance)
 
 
-def _offers(case: Case, instance: Instance) -> tuple[Offer, ...]:
-    """Return all prices of the machines that this target may take."""
+def _offers(case: Case, instance: Instance, *, any_type: bool = False) -> tuple[Offer, ...]:
+    """Return all prices of the machines that this target may take, or with `any_type` of all that carry its cards."""
     card, count = instance.site.card, instance.site.device.gpu.count
-    machine = case.facts.machines.get(instance.target.machine_type)
+    machine = None if any_type else case.facts.machines.get(instance.target.machine_type)
     usable = (machine,) if machine else fitting(case.facts, card, count, reserved=instance.reserved) if card else ()
     rows = prices()
     attached = {row.region: row.on_demand for row in rows if card and row.item == "gpu-attached-to-n1" and row.card == card.name}
@@ -74,18 +75,28 @@ def _cheapest(offers: tuple[Offer, ...], region: str = "") -> Offer | None:
     return min((offer for offer in offers if region in ("", offer.region)), key=lambda offer: offer.dollars, default=None)
 
 
-def _found(instance: Instance, offers: tuple[Offer, ...], over: list[Offer], limit: float, *, every: bool) -> Diagnostic:
+def _found(case: Case, instance: Instance, over: list[Offer], limit: float, *, every: bool) -> Diagnostic:
     offer = min(over, key=lambda one: one.dollars)
-    cheaper = _cheapest(offers)
-    elsewhere = f"take {cheaper.region} for ${cheaper.dollars:.2f}, " if cheaper and cheaper.dollars <= limit else ""
     return RULE.found(
-        f"{_machine(offer, instance)} costs ${offer.dollars:.2f} an hour in {offer.region} (as of {offer.evidence.as_of}), over ${limit:.2f}",
+        f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in {offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
         ("cost", "limit_per_hour"),
         severity=offer.evidence.at_most(Severity.ERROR) if every else Severity.WARNING,
         why="Disks, traffic and taxes come on top." + ("" if every else " Other zones of this target are within the limit."),
-        way_out=f"{elsewhere}a smaller machine type or card, or raise the limit to {-(-offer.dollars // 0.1) / 10:.1f}",
+        way_out=f"{_cheaper(case, instance, offer, limit)}raise the limit to {math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
         related=(seen(instance.route("zones"), "zones asked for here"),),
     )
+
+
+def _cheaper(case: Case, instance: Instance, offer: Offer, limit: float) -> str:
+    """Return in words what is within the limit: another machine type in the region, else another region; "" when nothing is."""
+    offers = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
+    here = [one for one in offers if one.region == offer.region and one.machine != offer.machine]
+    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(offers, key=lambda one: one.dollars, default=None)
+    return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or " if best else "ask for another card, or "
+
+
+def _money(dollars: float) -> str:
+    return f"${dollars:.2f}" if round(dollars, 2) == round(dollars, 4) else f"${dollars:.4f}"
 
 
 def _machine(offer: Offer, instance: Instance) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.grammar import bytes_of
-from provision.rules.instances import instances, listed, sample, written
+from provision.rules.instances import instances, sample, written
 from provision.rules.rule import Case, Example, Rule
 
 
@@ -29,14 +29,13 @@ def check(case: Case) -> Iterator[Diagnostic]:
     for instance in instances(case):
         kind = case.facts.disks.get(instance.target.boot_disk.type)
         if kind is not None and not kind.boot:
-            bootable = tuple(row.type for row in case.facts.disks.values() if row.boot)
-            near = "hyperdisk-balanced" if "hyperdisk-balanced" in bootable else bootable[0]
+            near = next(row.type for row in case.facts.disks.values() if row.boot and row.type.startswith("hyperdisk"))
             yield RULE.found(
                 f"an instance cannot start from a disk of type {kind.type}",
                 instance.route("boot_disk", "type"),
                 severity=kind.evidence.at_most(Severity.ERROR),
                 why="It can be a data disk only.",
-                way_out=f"write {near}; a boot disk may be {listed(bootable, most=9)}",
+                way_out=f"write {near}, and keep {kind.type} for the data disk",
                 fix=written(case, instance.route("boot_disk", "type"), near),
             )
         for disk in ("boot_disk", "data_disk"):

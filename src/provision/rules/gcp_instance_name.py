@@ -27,9 +27,9 @@ LONGEST = 63
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each name that cannot be."""
-    for instance in instances(case):
+    for number, instance in enumerate(instances(case)):
         name = f"{case.spec.name}-{instance.site.name}"
-        if name[0].isdigit():
+        if name[0].isdigit() and number == 0:
             problem, way_out = f"the instance would be called {name}, and a name starts with a letter", f"write name: env-{case.spec.name}"
         elif len(name) > LONGEST:
             problem = f"the instance would be called {name}, {len(name)} characters long; {LONGEST} are allowed"

@@ -57,7 +57,7 @@ def _cards(count: float, name: str) -> str:
 
 def _found(case: Case, instance: Instance, machine: Machine, card: Card, problem: str) -> Diagnostic:
     count, route = instance.site.device.gpu.count, instance.route("machine_type")
-    near = nearest_machine(fitting(case.facts, card, count, reserved=instance.reserved), machine.vcpus)
+    near = nearest_machine(fitting(case.facts, card, count, reserved=instance.reserved), machine)
     return RULE.found(
         f"{machine.name} {problem}; {_cards(count, card.name)} {'is' if count == 1 else 'are'} asked for",
         route,

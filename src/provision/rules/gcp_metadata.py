@@ -3,7 +3,7 @@
 ## What it does
 
 Looks for keys that Workbench protects, for keys that provision writes by itself, for keys that can be set only when the instance is made, and at the form of
-keys and the size of values.
+keys and the size of all of them.
 
 ## Why
 
@@ -24,8 +24,8 @@ from provision.facts.places import MetadataKey
 from provision.rules.instances import Instance, instances, quoted, sample
 from provision.rules.rule import Case, Example, Rule
 
-KEY, VALUE_BYTES, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 262_144, 512 * 1024
-"""Form of a key, bytes of a value, bytes of all keys and values (compute.v1 discovery document, Metadata)."""
+KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
+"""Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A value above its own bound, 256 KiB, cannot be in a spec."""
 _WHY = {
     "service": "Workbench refuses the whole change with: metadata key is protected by Workbench Notebooks.",
     "provision": "The plan writes this key by itself, and a key has one owner.",
@@ -37,17 +37,15 @@ def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each key that is not the author's, or not one."""
     for instance in instances(case):
         metadata = instance.target.metadata
-        for key, value in metadata.items():
+        for key in metadata:
             owned = next((row for row in case.facts.metadata_keys if row.names(key)), None)
             if owned is not None:
                 yield _owned(instance, key, owned)
             elif not KEY.fullmatch(key):
                 yield _malformed(instance, key)
-            elif len(value.encode()) > VALUE_BYTES:
-                yield _large(instance, ("metadata", key), f"{key} has {len(value.encode())} bytes", VALUE_BYTES)
         total = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
         if total >= ALL_BYTES:
-            yield _large(instance, ("metadata",), f"all metadata has {total} bytes", ALL_BYTES)
+            yield _large(instance, total)
 
 
 def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
@@ -72,10 +70,10 @@ def _malformed(instance: Instance, key: str) -> Diagnostic:
     )
 
 
-def _large(instance: Instance, route: tuple[str, ...], problem: str, most: int) -> Diagnostic:
+def _large(instance: Instance, total: int) -> Diagnostic:
     return RULE.found(
-        f"{problem}, and at most {most} are taken",
-        instance.route(*route),
+        f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
+        instance.route("metadata"),
         why="Google Cloud refuses the instance.",
         way_out="keep it in the bucket, and its address here",
     )

@@ -84,9 +84,9 @@ def counts(facts: Facts, card: Card, *, reserved: bool) -> tuple[int, ...]:
     return tuple(count for count in range(1, 17) if fitting(facts, card, count, reserved=reserved))
 
 
-def nearest_machine(machines: tuple[Machine, ...], vcpus: int) -> Machine | None:
-    """Return the machine whose size is nearest, the larger one of two."""
-    return min(machines, key=lambda machine: (abs(machine.vcpus - vcpus), -machine.vcpus, machine.ram_gb), default=None)
+def nearest_machine(machines: tuple[Machine, ...], to: Machine) -> Machine | None:
+    """Return the machine whose vCPUs, and then whose memory for each of them, are nearest; the larger one of two."""
+    return min(machines, key=lambda one: (abs(one.vcpus - to.vcpus), -one.vcpus, abs(one.ram_gb / one.vcpus - to.ram_gb / to.vcpus)), default=None)
 
 
 def written(case: Case, route: Route, text: str) -> Fix:
