@@ -259,6 +259,11 @@ def test_cost_over_the_limit_in_some_zones_is_a_warning(ask: Ask) -> None:
     assert ask(text.replace("0.9}", "0.8}")).one("CST001").severity is Severity.ERROR
 
 
+def test_a_zone_without_a_price_is_not_within_the_limit(ask: Ask) -> None:
+    text = sample("gpu: A100-80GB\ncost: {limit_per_hour: 4}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")
+    assert ask(text).one("CST001").severity is Severity.ERROR
+
+
 def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
     found = ask(sample("gpu: L4\ncost: {limit_per_hour: 0.8}\n")).one("CST001")
     assert found.help == "take g2-standard-4 in us-central1 for $0.7068, or raise the limit to 0.86"

@@ -3,8 +3,8 @@
 ## What it does
 
 Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and compares it with `cost.limit_per_hour`. With
-`machine_type: auto` the cheapest machine type that fits counts. It is an error when every zone costs more, a warning when some do; unknown when the tables have
-no price.
+`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown when the
+tables have no price.
 
 ## Why
 
@@ -49,7 +49,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
         here = [_cheapest(offers, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
-            yield _found(case, instance, over, limit, every=len(over) == len(here))
+            yield _found(case, instance, over, limit, every=not any(offer and offer.dollars <= limit for offer in here))
         elif not any(here):
             yield _unknown(instance)
 

@@ -41,18 +41,18 @@ def check(case: Case) -> Iterator[Diagnostic]:
             each = alone
         downloaded = 2 * work.parameters
         if downloaded + kept * each > room.bytes:
-            yield _found(kept, each, downloaded, room, enough_alone=downloaded + kept * alone <= room.bytes)
+            yield _found(kept, each, downloaded, room, enough_alone=downloaded + kept * alone <= room.bytes, counted=bool(case.spec.training.arguments))
 
 
-def _found(kept: int, each: int, downloaded: int, room: Room, *, enough_alone: bool) -> Diagnostic:
+def _found(kept: int, each: int, downloaded: int, room: Room, *, enough_alone: bool, counted: bool) -> Diagnostic:
     total = downloaded + kept * each
     most = int((room.bytes - downloaded) // each) - 1
     limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
     model = "write training.arguments.save_only_model: true, or " if enough_alone and not limit else ""
     return RULE.found(
         f"{kept} checkpoint{'s' if kept > 1 else ''} of {size(each)} and the downloaded weights take {size(total)}, and {room.of} has {size(room.bytes)}",
-        ("training", "arguments"),
-        why="A checkpoint that does not fit ends the run, and what was trained since the last one is lost.",
+        ("training", "arguments") if counted else ("training", "model", "parameters"),
+        why="What does not fit ends the download or the run, and what was trained since the last checkpoint is lost.",
         way_out=f"{limit}{model}make the disk larger than {size(total)}",
         related=(seen(room.route, "disk of this place"),),
     )
