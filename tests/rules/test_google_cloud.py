@@ -166,6 +166,13 @@ def test_names_of_resources(ask: Ask, field: str, value: str, found: bool) -> No
 
 
 @pytest.mark.parametrize(
+    ("location", "ids"), [("us-central1", []), ("us-east1", ["GCP008"]), ("global", []), ("us", []), ("ca", []), ("nam4", []), ("europe-west4", ["GCP008"])]
+)
+def test_keys_lie_where_disks_do(ask: Ask, location: str, ids: list[str]) -> None:
+    assert ask(sample(boot_disk=f"{{kms_key: projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}")).ids == ids
+
+
+@pytest.mark.parametrize(
     ("labels", "ids"),
     [
         ("{a: ''}", []),

@@ -139,6 +139,21 @@ def test_adapters_have_small_checkpoints(ask: Ask) -> None:
     assert "MEM007" not in ask(sample(f"gpu: L4\n{training}")).ids
 
 
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("strategy: ddp", True),  # 2 x 4.1 billion x 2 bytes, the machine has 15 GiB
+        ("strategy: fsdp", True),
+        ("strategy: fsdp, arguments: {fsdp_config: {cpu_ram_efficient_loading: true}}", False),
+        ("strategy: deepspeed-zero3", False),
+        ("strategy: none", False),
+    ],
+)
+def test_each_process_loads_the_weights(ask: Ask, more: str, found: bool) -> None:
+    training = f"training: {{precision: fp16, method: lora, {more}, model: {{parameters: 4.1B}}}}\n"
+    assert ("MEM004" in ask(sample(f"gpu: T4:2\n{training}", machine_type="n1-standard-4")).ids) is found
+
+
 def test_machines_that_are_not_known_are_not_judged(ask: Ask) -> None:
     top = "gpu: L4\nrequires: {ram: 900GiB, shm: 900GiB}\ntraining: {method: lora, model: {parameters: 9B}}\n"
     assert not {"MEM003", "MEM004", "MEM005"} & set(ask(sample(top, machine_type="z9-standard-4")).ids)

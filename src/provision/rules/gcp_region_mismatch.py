@@ -2,7 +2,7 @@
 
 ## What it does
 
-Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the zones. Keys of the location `global` fit everywhere.
+Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the zones. Keys in `global` and in multi-regions are let be.
 
 ## Why
 
@@ -23,9 +23,8 @@ from provision.rules.gcp_zone_name import ZONE
 from provision.rules.instances import Instance, instances, listed, region_of, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
-_REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+|[a-z]+)/")
-_WIDE = ("global", "us", "europe", "eur4", "asia", "nam4")
-"""Locations of keys that are no region. Cloud KMS documentation, Locations."""
+_REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
+"""A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS documentation, Locations)."""
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -33,7 +32,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     for instance in instances(case):
         for route, value, what in _placed(instance):
             match = _REGION.search(value)
-            if match is None or match[1] in _WIDE:
+            if match is None:
                 continue
             away = [zone for zone in instance.target.zones if ZONE.fullmatch(zone) and region_of(zone) != match[1]]
             if away:

@@ -75,7 +75,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="The checkpoints do not fit on the disk.",
     sources=(
-        "transformers Trainer: model, optimizer and scheduler are saved, rotation follows the save",
+        "transformers 5.23.0 trainer.py: model, optimizer and scheduler are saved, rotation follows the save",
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
     page=__doc__,
