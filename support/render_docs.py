@@ -12,9 +12,9 @@ import yaml
 
 from provision.commands.schema import schema_text
 from provision.rules import RULES, explain
+from provision.schema import json_schema
 from provision.source.findings import FINDINGS
 from provision.source.wording import FORMATS
-from provision.spec import json_schema
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
@@ -35,6 +35,9 @@ PARTS = {
     "ColabTarget": "targets.NAME, kind: colab",
     "ColabEnterpriseTarget": "targets.NAME, kind: colab-enterprise",
     "WorkbenchTarget": "targets.NAME, kind: workbench",
+    "Disk": "targets.NAME.boot_disk, targets.NAME.data_disk",
+    "Access": "targets.NAME.access",
+    "Shielded": "targets.NAME.shielded",
 }
 """Each part of a spec and where it stands."""
 
@@ -53,14 +56,21 @@ Cost: {limit_per_hour: 3.0}
 Verify: {tier: quick, timeout: 30m}
 LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", paths: {data: /data/small}, requires: {ram: 8GiB}}
 ColabTarget:
-  {kind: colab, runtime: "2026.07", via: browser, isolation: system, gpu: T4, cuda: "12.8", paths: {data: /content/data}, requires: {ram: 8GiB}}
+  {kind: colab, runtime: "2026.07", via: browser, isolation: system, shape: high, gpu: T4, cuda: "12.8", paths: {data: /content/data}, requires: {ram: 8GiB}}
 ColabEnterpriseTarget:
   {kind: colab-enterprise, project: my-project, region: us-central1, machine_type: g2-standard-8, isolation: venv, gpu: L4, cuda: "12.8",
   paths: {data: /content/data}, requires: {ram: 8GiB}}
 WorkbenchTarget:
-  {kind: workbench, project: my-project, zones: [us-central1-a], machine_type: g2-standard-8, image: workbench-instances-2603,
-  bucket: "gs://my-bucket/provision", idle_shutdown: 60m, max_lifetime: 8h, on_failure: stop, gpu: L4, cuda: "12.8",
-  paths: {data: /home/jupyter/data}, requires: {ram: 16GiB}}
+  {kind: workbench, project: my-project, zones: [us-central1-a, us-central1-b], machine_type: g2-standard-8,
+  image: workbench-instances-2603-20261004-2157-rc0, gpu_driver: true, reservation: my-reservation, boot_disk: {size: 150GB},
+  data_disk: {size: 500GB, type: ssd}, network: my-network, subnet: my-subnet, public_ip: false, nat: false,
+  mirrors: {pypi: "https://packages.example.com/simple"}, service_account: trainer@my-project.iam.gserviceaccount.com,
+  access: {mode: single-user, owner: me@example.com}, managed_euc: false, shielded: {secure_boot: true}, labels: {team: research},
+  tags: [no-ingress], metadata: {notebook-disable-downloads: "true"}, bucket: "gs://my-bucket/provision", idle_shutdown: 60m, max_lifetime: 8h,
+  on_failure: stop, gpu: L4, cuda: "12.8", paths: {data: /home/jupyter/data}, requires: {ram: 16GiB}}
+Disk: {size: 500GB, type: ssd, kms_key: projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}
+Access: {mode: single-user, owner: me@example.com}
+Shielded: {secure_boot: true, vtpm: true, integrity_monitoring: true}
 """
 """Every key of every part as it may be written. (Of `secrets.NAME` exactly one key is taken.)"""
 

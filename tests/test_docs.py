@@ -17,7 +17,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from provision import places
 from provision import spec as language
+from provision.schema import json_schema
 from provision.source.shapes import target_models
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
 
@@ -29,10 +31,11 @@ SHOWN_FOLDER = "/home/me/project"
 MARKDOWN = tuple(sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))))
 MODELS = {
     name: model
-    for name, model in vars(language).items()
-    if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == language.__name__ and not name.startswith("_")
+    for module in (language, places)
+    for name, model in vars(module).items()
+    if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__ and not name.startswith("_")
 }
-SCHEMA = language.json_schema({})
+SCHEMA = json_schema({})
 
 
 def _render() -> ModuleType:

@@ -1,80 +1,62 @@
 """What a person writes: the whole language of a spec as a typed, closed and strict model."""
 
-import ast
-import itertools
-import os
 import re
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, Strict, field_validator, model_validator
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import Field, Strict, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
-# Plugins of pydantic are foreign code, found by reading the metadata of every distribution around: none is loaded while these models are built.
-_PLUGINS = os.environ.get("PYDANTIC_DISABLE_PLUGINS")
-os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+from provision.grammar import (
+    COUNT,
+    Address,
+    Duration,
+    EnvironmentName,
+    EnvironmentValue,
+    Identifier,
+    Part,
+    Short,
+    Specifiers,
+    bytes_of,
+    parameters_of,
+    seconds_of,
+    unplugged,
+)
+from provision.places import ColabEnterpriseTarget, ColabTarget, Gpu, LocalTarget, Requires, Target, WorkbenchTarget
 
+__all__ = [
+    "API_VERSION",
+    "ColabEnterpriseTarget",
+    "ColabTarget",
+    "CondaPackage",
+    "Cost",
+    "Gpu",
+    "Index",
+    "LocalTarget",
+    "Model",
+    "Package",
+    "Platform",
+    "Precision",
+    "Requires",
+    "SecretReference",
+    "Spec",
+    "Target",
+    "Training",
+    "Verify",
+    "WorkbenchTarget",
+    "bytes_of",
+    "parameters_of",
+    "seconds_of",
+]
 API_VERSION: Literal["provision/v1"] = "provision/v1"
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZE = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 _RESERVED = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
-_COUNT = r"^\d+(\.\d+)?[KMBT]$"
-
-
-def bytes_of(size: str) -> int:
-    """Return the number of bytes that a size such as "16GiB" or "500 MB" stands for."""
-    number, unit = re.fullmatch(r"([\d.]+)\s?([A-Za-z]+)", size).groups()  # type: ignore[union-attr]
-    return int(float(number) * _UNITS[unit])
-
-
-def seconds_of(duration: str) -> int:
-    """Return the number of seconds that a duration such as "90s", "30m" or "8h" stands for."""
-    return int(duration[:-1]) * _SECONDS[duration[-1]]
-
-
-def parameters_of(count: str) -> int:
-    """Return the number of parameters that "1.1B" or "459K" stands for."""
-    return int(float(count[:-1]) * {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}[count[-1]])
-
-
-def _specifiers(text: str) -> str:
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier as error:
-        raise PydanticCustomError("specifier", "{problem}; write it as in >=580 or ==2.13.*", {"problem": str(error)}) from None
-    return text
-
-
-Size = Annotated[str, Field(pattern=_SIZE, examples=["16GiB"])]
-Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$", examples=["30m"])]
-Specifiers = Annotated[str, AfterValidator(_specifiers)]
-Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-EnvironmentValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 
 def _without_default(schema: dict[str, Any]) -> None:
     del schema["default"]
-
-
-class _Part(BaseModel):
-    """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-class _Short(_Part):
-    """A part that may also be written as one string."""
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        long = handler.resolve_ref_schema(handler(core_schema))
-        return {"anyOf": [{"type": "string"}, long], "description": (cls.__doc__ or "").strip()}
 
 
 class Platform(StrEnum):
@@ -86,35 +68,7 @@ class Platform(StrEnum):
     WINDOWS_X86_64 = "windows-x86_64"
 
 
-class Gpu(_Short):
-    """The accelerator: `L4`, `A100-80GB:2`, `none` for CPU, `mps` for Apple silicon, or {type, count}."""
-
-    type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
-    """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple silicon."""
-    count: int = Field(default=1, ge=0, le=16)
-    """How many cards one machine carries."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_short(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        name, colon, count = value.partition(":")
-        if colon and not re.fullmatch(r"[1-9][0-9]?", count):
-            raise PydanticCustomError("gpu_count", "after the colon stands the number of cards, as in A100-80GB:2")
-        return {"type": name, "count": int(count or 1)}
-
-    def __str__(self) -> str:
-        """Return the short form."""
-        return self.type if self.none or self.count == 1 else f"{self.type}:{self.count}"
-
-    @property
-    def none(self) -> bool:
-        """Whether the work runs on CPU."""
-        return self.type == "none"
-
-
-class Package(_Short):
+class Package(Short):
     """A Python package: a requirement such as `transformers[torch]>=5.13`, or {name, version, extras, index, build, source}."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
@@ -174,7 +128,7 @@ class Package(_Short):
         return f"{self.key}{extras}{self.version}{marker}"
 
 
-class CondaPackage(_Short):
+class CondaPackage(Short):
     """A conda package: a match spec such as `ffmpeg` or `cuda-nvcc=12.8`, or {name, version, channel}."""
 
     name: str = Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$")
@@ -196,25 +150,14 @@ class CondaPackage(_Short):
         return {"name": name, "version": exact or bounds or "", "channel": channel or "conda-forge"}
 
 
-class Index(_Part):
+class Index(Part):
     """A package index (PEP 503) under a name."""
 
-    url: str = Field(pattern=r"^(https?|file)://\S+$", examples=["https://packages.example.com/simple"])
+    url: Address
     """Address of the index. Credentials do not belong here: set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD."""
 
-    @field_validator("url")
-    @classmethod
-    def _without_credentials(cls, value: str) -> str:
-        if re.search(r"[?#]", value):
-            raise PydanticCustomError("url_query", "a query may carry a token, which would land in the lock; write the address without it")
-        if re.match(r"^[a-z]+://[^/]*@", value):
-            raise PydanticCustomError(
-                "url_credentials", "a user name or password in the URL would land in the lock; use UV_INDEX_<NAME>_USERNAME and _PASSWORD"
-            )
-        return value
 
-
-class SecretReference(_Part):
+class SecretReference(Part):
     """Where a secret is fetched when it is used: exactly one of secret, env, colab."""
 
     secret: str | None = Field(default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$")
@@ -238,23 +181,6 @@ class SecretReference(_Part):
         return self
 
 
-class Requires(_Part):
-    """What the machine must have; each is checked on the device."""
-
-    ram: Size | None = None
-    """Memory that the process may use (the smaller of the machine's and the container's)."""
-    disk: Size | None = None
-    """Free disk where the environment and the declared paths lie."""
-    shm: Size | None = None
-    """Size of /dev/shm, which DataLoader workers share batches through."""
-    vram: Size | None = None
-    """Memory of one GPU."""
-    driver: Specifiers | None = None
-    """NVIDIA driver version, as in `>=580`."""
-    compute_capability: Specifiers | None = None
-    """CUDA compute capability, as in `>=8.0`."""
-
-
 class Precision(StrEnum):
     """The number format that training computes in."""
 
@@ -265,10 +191,10 @@ class Precision(StrEnum):
     FP8 = "fp8"
 
 
-class Model(_Part):
+class Model(Part):
     """Shape of the model to train: feeds the memory estimate."""
 
-    parameters: str | None = Field(default=None, pattern=_COUNT, examples=["1.1B"])
+    parameters: str | None = Field(default=None, pattern=COUNT, examples=["1.1B"])
     """Number of parameters, as in 1.1B or 350M."""
     hidden_size: int | None = Field(default=None, ge=1)
     """Width of the residual stream."""
@@ -276,7 +202,7 @@ class Model(_Part):
     """Number of transformer layers."""
 
 
-class Training(_Part):
+class Training(Part):
     """What will run: feeds the rules, the memory estimate and the verification."""
 
     framework: Literal["hf-trainer", "torch", "none"] | None = None
@@ -307,14 +233,14 @@ class Training(_Part):
     """Further TrainingArguments, checked against the installed transformers."""
 
 
-class Cost(_Part):
+class Cost(Part):
     """A bound on what a machine may cost."""
 
     limit_per_hour: float | int = Field(gt=0)
     """US dollars per hour."""
 
 
-class Verify(_Part):
+class Verify(Part):
     """How thoroughly the device is checked."""
 
     tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
@@ -323,79 +249,7 @@ class Verify(_Part):
     """After this the verification ends without a verdict."""
 
 
-class _Target(_Part):
-    gpu: Gpu | None = None
-    """In place of the spec's `gpu`."""
-    cuda: str | None = Field(default=None, pattern=r"^(auto|none|\d+\.\d+)$")
-    """In place of the spec's `cuda`."""
-    paths: dict[EnvironmentName, str] = {}
-    """Merged over the spec's `paths`."""
-    requires: Requires | None = None
-    """In place of the spec's `requires`, key by key."""
-
-
-class LocalTarget(_Target):
-    """An environment on this machine."""
-
-    kind: Literal["local"]
-    manager: Literal["uv", "conda"] = "uv"
-    """Which program makes the environment."""
-    kernel: bool = False
-    """Register a Jupyter kernel for the environment (ipykernel must be among the packages)."""
-
-
-class ColabTarget(_Target):
-    """A Google Colab runtime."""
-
-    kind: Literal["colab"]
-    runtime: str = Field(default="latest", pattern=r"^(latest|\d{4}\.\d{2})$")
-    """Version of the runtime, as in 2026.07."""
-    via: Literal["browser", "colab-cli"] = "browser"
-    """How the cell gets there."""
-    isolation: Literal["system", "venv"] = "system"
-    """On top of the runtime's packages, or in an environment of its own."""
-
-
-class ColabEnterpriseTarget(_Target):
-    """A Colab Enterprise runtime."""
-
-    kind: Literal["colab-enterprise"]
-    project: str
-    """Google Cloud project."""
-    region: str
-    """Region, as in us-central1."""
-    machine_type: str = "auto"
-    """Machine type, or auto for the cheapest that fits."""
-    isolation: Literal["system", "venv"] = "system"
-    """On top of the runtime's packages, or in an environment of its own."""
-
-
-class WorkbenchTarget(_Target):
-    """A Vertex AI Workbench instance."""
-
-    kind: Literal["workbench"]
-    project: str
-    """Google Cloud project."""
-    zones: list[str] = Field(min_length=1)
-    """Zones in the order in which they are tried."""
-    machine_type: str = "auto"
-    """Machine type, or auto for the cheapest that fits."""
-    image: str | None = None
-    """Exact name of the image; a family is resolved at plan and recorded."""
-    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
-    """Where the startup script and the report travel."""
-    idle_shutdown: Duration | None = None
-    """Stop the instance after this long without use."""
-    max_lifetime: Duration | None = None
-    """Stop the instance after this long in any case."""
-    on_failure: Literal["stop", "keep", "delete"] = "stop"
-    """What happens to an instance that could not be verified."""
-
-
-Target = Annotated[LocalTarget | ColabTarget | ColabEnterpriseTarget | WorkbenchTarget, Field(discriminator="kind")]
-
-
-class Spec(_Part):
+class Spec(Part):
     """One environment: what it holds, what runs in it, and the places it is made at."""
 
     apiVersion: Literal["provision/v1"] = API_VERSION  # noqa: N815
@@ -473,57 +327,5 @@ class Spec(_Part):
         return self.model_copy(update=changes)
 
 
-Spec.model_rebuild()
-if _PLUGINS is None:
-    del os.environ["PYDANTIC_DISABLE_PLUGINS"]
-else:
-    os.environ["PYDANTIC_DISABLE_PLUGINS"] = _PLUGINS
-
-
-def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 7) of the language.
-
-    `completions` maps a field of the spec ("python", "cuda", "gpu") to known values: editors offer them, other values stay allowed.
-    Draft 7 because YAML language servers read that; there, keywords beside `$ref` are ignored, so such references are wrapped.
-    """
-    schema = Spec.model_json_schema(ref_template="#/definitions/{model}")
-    definitions = schema.pop("$defs")
-    _describe({"Spec": schema, **definitions})
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "definitions": definitions}
-    properties = schema["properties"]
-    for field, values in completions.items():
-        described = {key: properties[field].pop(key) for key in ("description", "title", "default") if key in properties[field]}
-        properties[field] = {**described, "anyOf": [{"type": "string", "enum": values}, dict(properties[field])]}
-    wrapped: dict[str, Any] = _wrap_references(schema)
-    return wrapped
-
-
-def _describe(parts: dict[str, Any]) -> None:
-    """Give every field the text that stands below it in this file. Reading the file here keeps it out of the start of every command."""
-    written = {node.name: node for node in ast.parse(Path(__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)}
-    for name, part in parts.items():
-        for owner in reversed([kind.__name__ for kind in globals()[name].__mro__ if kind.__name__ in written]):
-            for field, below in itertools.pairwise(written[owner].body):
-                if (
-                    isinstance(field, ast.AnnAssign)
-                    and isinstance(field.target, ast.Name)
-                    and isinstance(below, ast.Expr)
-                    and isinstance(below.value, ast.Constant)
-                ):
-                    _fields(part)[field.target.id]["description"] = below.value.value
-
-
-def _fields(part: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form)
-    return found
-
-
-def _wrap_references(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_wrap_references(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    rest = {key: _wrap_references(value) for key, value in node.items() if key not in ("$ref", "discriminator")}
-    if "$ref" not in node:
-        return rest
-    return {**rest, "allOf": [{"$ref": node["$ref"]}]} if rest else {"$ref": node["$ref"]}
+with unplugged():
+    Spec.model_rebuild()

@@ -1,13 +1,17 @@
 """Each mistake in the shape of a spec is one finding, at the right characters, with the way out."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from provision.diagnostics import Applicability, At, Place
+from provision.schema import json_schema
 from provision.source.shapes import elsewhere, keys_at, target_models
 from provision.source.wording import FORMATS, LOOKS, OTHER_WORDS, respelled
-from provision.spec import Spec, json_schema
+from provision.spec import Spec
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
@@ -261,3 +265,53 @@ def test_a_format_is_respelled_where_the_meaning_is_plain(pattern, text, meant):
 def test_places_are_routes_into_the_spec(lint):
     finding = lint(OK + "targets: {here: {kind: local, manger: uv}}\n").one("unknown-key")
     assert finding.where == Place(("targets", "here", "manger"), At.KEY)
+
+
+WORKBENCH = OK + "targets:\n  wb:\n    kind: workbench\n    project: my-project\n    zones: [us-central1-a]\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "boot_disk: {size: 200GB, type: hyperdisk-balanced, kms_key: any}",
+        "access: {mode: single-user, owner: me@example.com}",
+        "access: {mode: service-account}",
+        "mirrors: {pypi: 'https://packages.example.com/simple'}",
+        "labels: {team: ''}\n    tags: [a]\n    metadata: {a: b}",
+    ],
+)
+def test_an_instance_takes_its_parts(lint, line):
+    assert lint(WORKBENCH + f"    {line}\n").findings == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "boot_disk: {type: floppy}",
+        "boot_disk: {size: 200}",
+        "access: {mode: single-user}",
+        "access: {owner: me@example.com}",
+        "access: {mode: service-account, owner: me@example.com}",
+        "mirrors: {pypi: packages.example.com}",
+        "mirrors: {pypi: 'https://me:secret@packages.example.com/simple'}",
+        "labels: {team: 1}",
+        "spot: true",
+        "public_ip: 'no'",
+    ],
+)
+def test_an_instance_refuses_what_it_is_not(lint, line):
+    (finding,) = lint(WORKBENCH + f"    {line}\n").findings
+    assert "secret" not in finding.message
+
+
+def test_an_instance_is_safe_unless_it_says_otherwise():
+    target = Spec.model_validate({"gpu": "L4", "python": "3.12", "packages": [], "targets": {"wb": {"kind": "workbench", "project": "p", "zones": ["z"]}}})
+    made = target.targets["wb"]
+    assert (made.public_ip, made.managed_euc, made.gpu_driver, made.shielded.vtpm, made.shielded.integrity_monitoring) == (False, False, True, True, True)
+    assert (made.service_account, made.metadata, made.tags) == (None, {}, [])
+
+
+def test_plugins_of_pydantic_are_not_loaded():
+    program = "import provision.spec, pydantic.plugin._loader as l, os; assert l._plugins is None; assert 'PYDANTIC_DISABLE_PLUGINS' not in os.environ"
+    environment = {key: value for key, value in os.environ.items() if key != "PYDANTIC_DISABLE_PLUGINS"}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0

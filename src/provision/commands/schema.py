@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from provision.facts import load
-from provision.spec import json_schema
+from provision.schema import json_schema
 
 
 def schema_text() -> str:

@@ -20,7 +20,22 @@ from provision.facts.packages import (
     Run,
     SourceOnly,
 )
-from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
+from provision.facts.places import (
+    Attachment,
+    Condition,
+    DiskKind,
+    Image,
+    ImageChange,
+    ImageDriver,
+    Limit,
+    Machine,
+    MetadataKey,
+    Protected,
+    ReservedLabel,
+    Runtime,
+    Shape,
+    System,
+)
 from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, MpsPrecision, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
 from provision.facts.versions import ordered, parsed
 
@@ -59,11 +74,16 @@ class Facts:
     images: Mapping[str, Image]
     image_drivers: tuple[ImageDriver, ...]
     image_changes: tuple[ImageChange, ...]
+    metadata_keys: tuple[MetadataKey, ...]
+    reserved_labels: Mapping[str, ReservedLabel]
+    disks: Mapping[str, DiskKind]
+    limits: Mapping[str, Limit]
+    """Numbers that hold for Workbench instances: "boot disk", "data disk", "largest disk", "shortest idle", "longest idle", "shm share"."""
     systems: Mapping[str, System]
     runtimes: Mapping[str, Runtime]
     shapes: tuple[Shape, ...]
     conditions: Mapping[str, Condition]
-    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "nvcc", "gcc", "pip"."""
+    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "shm" (GiB), "nvcc", "gcc", "pip"."""
     protected: Mapping[str, Protected]
     runs: Mapping[str, tuple[Run, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
@@ -223,9 +243,17 @@ class Facts:
         """Return the GPU memory that a workload takes, in bytes on each device. See `memory.estimate` for the formula and its sources."""
         return reckoning.estimate(work, self.optimizers, self.overhead)
 
+    def least_memory(self, work: reckoning.Workload) -> int:
+        """Return the bytes on each GPU that a workload cannot do without. See `memory.least`."""
+        return reckoning.least(work, self.optimizers)
+
     def levers(self, work: reckoning.Workload, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
         """Return the single changes of `training` that save GPU memory, the largest first, each with bytes saved and what remains."""
         return reckoning.levers(work, self.optimizers, self.overhead, half=half)
+
+    def levers_together(self, work: reckoning.Workload, room: float, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
+        """Return changes that fit a workload into `room` bytes of GPU memory when made together; () when none do."""
+        return reckoning.together(work, room, self.optimizers, self.overhead, half=half)
 
     def checkpoint_bytes(self, work: reckoning.Workload) -> int | None:
         """Return the bytes of one checkpoint on disk; None when the optimizer is unknown."""

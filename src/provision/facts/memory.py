@@ -11,6 +11,7 @@ from provision.facts.packages import OptimizerState, Overhead
 Method = Literal["full", "lora", "qlora", "inference"]
 Strategy = Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"]
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+_FIELDS = {"gradient_checkpointing": "checkpointing"}
 _HALF = ("fp16", "bf16", "fp8")
 
 
@@ -98,6 +99,21 @@ def estimate(work: Workload, optimizers: Mapping[str, OptimizerState], overhead:
     )
 
 
+def least(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
+    """Return the bytes on each GPU that weights, gradients and optimizer state cannot do without, however the program is written.
+
+    Everything trained in 16 bits: transformers 5 loads weights in the format of the checkpoint, and torch optimizers keep state in the format of the weights.
+    LoRA over 8-bit weights, inference over 4-bit ones. Paged state may lie in RAM, an unknown optimizer may keep neither state nor gradients, and a model that
+    is trained without a strategy may be spread over all devices.
+    """
+    trained = _trained(work, [], [])
+    state = optimizers.get(work.optimizer)
+    each = {"full": 2.0, "lora": 1.0, "qlora": 0.5, "inference": 0.5}[work.method]
+    parts, states = (work.devices, work.devices) if work.strategy == "none" else _shards(work)
+    held = 0.0 if state is None else 2 + (0 if work.optimizer.startswith("paged") else state.bytes / 2)
+    return round(work.parameters * each / parts + trained * held / states)
+
+
 def levers(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead], *, half: str = "bf16") -> tuple[Lever, ...]:
     """Return the single changes that save memory, the one that saves most first; `half` is the 16-bit format the card computes in."""
     now = estimate(work, optimizers, overhead).total
@@ -115,6 +131,20 @@ def levers(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: M
     totals = [(change, estimate(changed, optimizers, overhead).total) for change, changed in changes]
     found = [Lever(change, now - total, total) for change, total in totals if total < now]
     return tuple(sorted(found, key=lambda lever: -lever.saves))
+
+
+def together(
+    work: Workload, room: float, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead], *, half: str = "bf16"
+) -> tuple[Lever, ...]:
+    """Return changes that fit a workload into `room` bytes when they are made together, each time the one that saves most; () when none do."""
+    made: list[Lever] = []
+    while estimate(work, optimizers, overhead).total > room:
+        best = next(iter(levers(work, optimizers, overhead, half=half)), None)
+        if best is None:
+            return ()
+        made.append(best)
+        work = work._replace(**{_FIELDS.get(key, key): value for key, value in best.change.items()})  # type: ignore[arg-type]
+    return tuple(made)
 
 
 def checkpoint_bytes(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int | None:

@@ -65,12 +65,12 @@ class Image(NamedTuple):
 
 
 def family_and_day(image: str) -> tuple[str, str]:
-    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN; a name of any other form is taken as a family, with day "".
+    """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN or FAMILY-vYYYYMMDD; a name of any other form is a family, with day "".
 
     Source: docs.cloud.google.com, Workbench instances, image versioning.
     """
-    dated = re.fullmatch(r"(.+)-(\d{8})-\d{4}-rc\d+", image)
-    return (dated[1], dated[2]) if dated else (image, "")
+    dated = re.fullmatch(r"(.+)-(?:(\d{8})-\d{4}-rc\d+|v(\d{8}))", image)
+    return (dated[1], dated[2] or dated[3]) if dated else (image, "")
 
 
 class ImageDriver(NamedTuple):
@@ -79,6 +79,48 @@ class ImageDriver(NamedTuple):
     family: str
     since: str
     driver: str
+    evidence: Evidence
+
+
+class MetadataKey(NamedTuple):
+    """A metadata key of Workbench ("proxy-*" for all that begin so) that is not the author's.
+
+    `owner` is service (refused), create (taken when the instance is made only) or provision; `instead` the field that says the same, "" for none.
+    """
+
+    key: str
+    owner: str
+    evidence: Evidence
+    instead: str = ""
+
+    def names(self, key: str) -> bool:
+        """Tell whether `key` is this key, or one of these."""
+        return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+
+
+class ReservedLabel(NamedTuple):
+    """A label that Workbench sets by itself."""
+
+    key: str
+    evidence: Evidence
+
+
+class DiskKind(NamedTuple):
+    """A kind of disk by a spec's name and the service's; `boot` tells whether an instance can start from it."""
+
+    type: str
+    api: str
+    boot: bool
+    evidence: Evidence
+
+
+class Limit(NamedTuple):
+    """A number that holds for Workbench instances, with its unit."""
+
+    name: str
+    value: float
+    unit: str
+    what: str
     evidence: Evidence
 
 
@@ -173,9 +215,10 @@ class Availability(NamedTuple):
 
 
 class ImageChange(NamedTuple):
-    """What images of a family have from a day ("20261004") on."""
+    """What images of a family have from a day ("20261004") on; `cc_below`: before it they had no working driver for cards below that capability."""
 
     family: str
     since: str
     what: str
     evidence: Evidence
+    cc_below: str = ""

@@ -130,7 +130,7 @@ class Card(NamedTuple):
     """An accelerator: CUDA compute capability such as "8.9", memory in GB as the vendor counts, bandwidth in GB/s, dense peaks in TFLOP/s by format.
 
     `gcp`, `workbench`, `vertex` and `colab` are its names there, "" where it is not offered; `status` on Google Cloud is offered, listed, reservation,
-    removed or "" (never there). `host` is the platform of its machine where that is fixed, `unified` memory is shared with it.
+    retired (none for new machines), removed or "" (never there). `host` is the platform of its machine where that is fixed, `unified` memory is shared with it.
     """
 
     name: str

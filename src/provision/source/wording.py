@@ -49,6 +49,14 @@ LOOKS: dict[str, str] = {
     "targets": "targets: {here: {kind: local}}",
     "extras": "extras: [torch]",
     "zones": "zones: [us-central1-a, us-central1-b]",
+    "boot_disk": "boot_disk: {size: 150GB, type: ssd}",
+    "data_disk": "data_disk: {size: 500GB, type: ssd}",
+    "mirrors": "mirrors: {pypi: https://packages.example.com/simple}",
+    "access": "access: {mode: single-user, owner: me@example.com}",
+    "shielded": "shielded: {secure_boot: true}",
+    "labels": "labels: {team: research}",
+    "tags": "tags: [no-ingress]",
+    "metadata": 'metadata: {notebook-disable-downloads: "true"}',
 }
 """How the keys are written that hold more than one value."""
 

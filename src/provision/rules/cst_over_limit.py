@@ -1,0 +1,135 @@
+"""The machine costs more than `cost` allows.
+
+## What it does
+
+Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and compares it with `cost.limit_per_hour`. With
+`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown when the
+tables have no price.
+
+## Why
+
+The limit was set so that nothing dearer is made. Disks, traffic and taxes come on top.
+
+## How to fix
+
+Take the region or machine type that is named, or raise the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts import Evidence
+from provision.facts.parts import prices
+from provision.facts.places import Machine
+from provision.rules.instances import Instance, fitting, instances, region_of, sample
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+class Offer(NamedTuple):
+    """A machine with its GPUs in a region, in US dollars an hour."""
+
+    machine: Machine
+    region: str
+    dollars: float
+    evidence: Evidence
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each target whose price is above the limit, or not known."""
+    if case.spec.cost is None:
+        return
+    limit = case.spec.cost.limit_per_hour
+    for instance in instances(case):
+        offers = _offers(case, instance)
+        here = [_cheapest(offers, region_of(zone)) for zone in instance.target.zones]
+        over = [offer for offer in here if offer is not None and offer.dollars > limit]
+        if over:
+            yield _found(case, instance, over, limit, every=not any(offer and offer.dollars <= limit for offer in here))
+        elif not any(here):
+            yield _unknown(instance)
+
+
+def _offers(case: Case, instance: Instance, *, any_type: bool = False) -> tuple[Offer, ...]:
+    """Return all prices of the machines that this target may take, or with `any_type` of all that carry its cards."""
+    card, count = instance.site.card, instance.site.device.gpu.count
+    machine = None if any_type else case.facts.machines.get(instance.target.machine_type)
+    usable = (machine,) if machine else fitting(case.facts, card, count, reserved=instance.reserved) if card else ()
+    rows = prices()
+    attached = {row.region: row.on_demand for row in rows if card and row.item == "gpu-attached-to-n1" and row.card == card.name}
+    by_name = {one.name: one for one in usable}
+    found = (Offer(by_name[row.item], row.region, row.on_demand, row.evidence) for row in rows if row.item in by_name)
+    return tuple(_with_cards(offer, attached, count) for offer in found if offer.machine.gpus or card is None or offer.region in attached)
+
+
+def _with_cards(offer: Offer, attached: dict[str, float], count: int) -> Offer:
+    extra = 0.0 if offer.machine.gpus else attached.get(offer.region, 0.0) * count
+    return Offer(offer.machine, offer.region, offer.dollars + extra, offer.evidence)
+
+
+def _cheapest(offers: tuple[Offer, ...], region: str = "") -> Offer | None:
+    return min((offer for offer in offers if region in ("", offer.region)), key=lambda offer: offer.dollars, default=None)
+
+
+def _found(case: Case, instance: Instance, over: list[Offer], limit: float, *, every: bool) -> Diagnostic:
+    offer = min(over, key=lambda one: one.dollars)
+    return RULE.found(
+        f"{_machine(offer, instance)} costs {_money(offer.dollars)} an hour in {offer.region} (as of {offer.evidence.as_of}), over {_money(limit)}",
+        ("cost", "limit_per_hour"),
+        severity=offer.evidence.at_most(Severity.ERROR) if every else Severity.WARNING,
+        why="Disks, traffic and taxes come on top." + ("" if every else " Other zones of this target are within the limit."),
+        way_out=f"{_cheaper(case, instance, offer, limit)}raise the limit to {math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
+        related=(seen(instance.route("zones"), "zones asked for here"),),
+    )
+
+
+def _cheaper(case: Case, instance: Instance, offer: Offer, limit: float) -> str:
+    """Return in words what is within the limit: another machine type in the region, else another region; "" when nothing is."""
+    offers = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
+    here = [one for one in offers if one.region == offer.region and one.machine != offer.machine]
+    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(offers, key=lambda one: one.dollars, default=None)
+    return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or " if best else "ask for another card, or "
+
+
+def _money(dollars: float) -> str:
+    return f"${dollars:.2f}" if round(dollars, 2) == round(dollars, 4) else f"${dollars:.4f}"
+
+
+def _machine(offer: Offer, instance: Instance) -> str:
+    attached = instance.site.card is not None and not offer.machine.gpus
+    return f"{offer.machine.name} with {instance.site.device.gpu}" if attached else offer.machine.name
+
+
+def _unknown(instance: Instance) -> Diagnostic:
+    return RULE.found(
+        f"the tables have no price of {instance.target.machine_type} in {region_of(instance.target.zones[0])}",
+        ("cost", "limit_per_hour"),
+        severity=Severity.UNKNOWN,
+        why="Whether it is within the limit is not known.",
+        way_out="look it up in Google Cloud's pricing calculator; what is known, this shows: provision facts list prices",
+        related=(seen(instance.route("zones"), "zones asked for here"),),
+    )
+
+
+RULE = Rule(
+    id="CST001",
+    name="over-cost-limit",
+    severity=Severity.ERROR,
+    summary="The machine costs more than `cost` allows.",
+    sources=("Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml", "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
+        Example(sample("gpu: T4\ncost: {limit_per_hour: 0.5}\n", machine_type="n1-standard-4"), "0.5"),
+        Example(sample("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"),
+    ),
+    good=(
+        Example(sample("gpu: L4\ncost: {limit_per_hour: 0.86}\n")),
+        Example(sample("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto")),
+        Example(sample("gpu: L4\n")),
+    ),
+)

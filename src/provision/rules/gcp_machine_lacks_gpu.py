@@ -1,0 +1,104 @@
+"""The machine type does not carry the GPUs that are asked for.
+
+## What it does
+
+Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types carry a fixed number of one card; T4, V100 and P4 are attached to N1 types, up to a size of the
+machine for each number of cards; all other types take none.
+
+## Why
+
+Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for and its card not used.
+
+## How to fix
+
+Take the machine type that is named, or `machine_type: auto`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts import Card, Facts
+from provision.facts.places import Machine
+from provision.rules.instances import Instance, fitting, instances, nearest_machine, sample, within, written
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each known machine type that does not fit its cards."""
+    for instance in instances(case):
+        machine, device = case.facts.machines.get(instance.target.machine_type), instance.site.device
+        if machine is None:
+            continue
+        if not device.nvidia and machine.gpus:
+            yield _idle(instance, machine)
+        problem = _problem(case.facts, machine, instance.site.card, device.gpu.count) if instance.site.card else ""
+        if instance.site.card and problem:
+            yield _found(case, instance, machine, instance.site.card, problem)
+
+
+def _problem(facts: Facts, machine: Machine, card: Card, count: int) -> str:
+    if machine.gpus:
+        return "" if (machine.card, machine.gpus) == (card.name, count) else f"carries {_cards(machine.gpus, machine.card)}"
+    counts = [row.gpus for row in facts.attachments if row.card == card.name]
+    if machine.family != "n1":
+        return f"takes no GPU; {card.name} is {'attached to N1 types' if counts else 'carried by types of its own'}"
+    attached = facts.attachment(card.name, count)
+    if attached is None:
+        return f"takes {card.name} in numbers of {', '.join(map(str, counts))}" if counts else f"is an N1 type, to which {card.name} is not attached"
+    limit = f"{attached.vcpus_max} vCPUs and {attached.ram_max_gb:g} GiB"
+    return "" if within(machine, attached) else f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and {_cards(count, card.name)} allow {limit}"
+
+
+def _cards(count: float, name: str) -> str:
+    return f"{count:g} x {name}"
+
+
+def _found(case: Case, instance: Instance, machine: Machine, card: Card, problem: str) -> Diagnostic:
+    count, route = instance.site.device.gpu.count, instance.route("machine_type")
+    near = nearest_machine(fitting(case.facts, card, count, reserved=instance.reserved), machine)
+    return RULE.found(
+        f"{machine.name} {problem}; {_cards(count, card.name)} {'is' if count == 1 else 'are'} asked for",
+        route,
+        severity=machine.evidence.at_most(Severity.ERROR),
+        why="Google Cloud refuses to make such a machine.",
+        way_out=f"write machine_type: {near.name}, or auto" if near else "no machine type of Workbench's has that number of that card: ask for another",
+        related=(seen(instance.site.device.gpu_route, "GPU asked for here"),),
+        fix=written(case, route, near.name) if near else None,
+    )
+
+
+def _idle(instance: Instance, machine: Machine) -> Diagnostic:
+    return RULE.found(
+        f"{machine.name} carries {_cards(machine.gpus, machine.card)}, and gpu: {instance.site.device.gpu.type}",
+        instance.route("machine_type"),
+        severity=Severity.WARNING,
+        why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
+        way_out=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
+        related=(seen(instance.site.device.gpu_route, "GPU declared here"),),
+    )
+
+
+RULE = Rule(
+    id="GCP002",
+    name="machine-lacks-gpu",
+    severity=Severity.ERROR,
+    summary="The machine type does not carry the GPUs that are asked for.",
+    sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)", "dstackai/gpuhunt providers/gcp.py (N1 limits)"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample("gpu: L4:2\n"), "g2-standard-8"),
+        Example(sample("gpu: T4\n", machine_type="e2-standard-4"), "e2-standard-4"),
+        Example(sample("gpu: T4\n", machine_type="n1-standard-64"), "n1-standard-64"),
+        Example(sample("gpu: T4:3\n", machine_type="n1-standard-8"), "n1-standard-8"),
+        Example(sample("gpu: none\n"), "g2-standard-8"),
+    ),
+    good=(
+        Example(sample("gpu: L4:2\n", machine_type="g2-standard-24")),
+        Example(sample("gpu: T4\n", machine_type="n1-standard-32")),
+        Example(sample("gpu: T4:4\n", machine_type="n1-standard-64")),
+        Example(sample("gpu: none\n", machine_type="n2-standard-8")),
+    ),
+)

@@ -1,0 +1,73 @@
+"""Managed end user credentials contradict another field.
+
+## What it does
+
+Finds `managed_euc: true` beside a `service_account`, beside startup scripts in `metadata`, and by itself.
+
+## Why
+
+With managed end user credentials the machine runs as Google's own service account; one of yours is refused, and `startup-script` is not run. The script that
+makes and verifies the environment is dropped without a word in projects that Google has not allowed it for.
+
+## How to fix
+
+Leave `managed_euc` out, and give the person access with `access: {mode: single-user, owner: ...}`. Keep it where your project is on Google's list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Related, Severity
+from provision.rules.instances import instances, sample
+from provision.rules.rule import Case, Example, Rule, seen
+
+SCRIPTS = ("startup-script", "startup-script-url")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each instance with managed credentials."""
+    for instance in instances(case):
+        if not instance.target.managed_euc:
+            continue
+        related: tuple[Related, ...] = ()
+        scripts = [key for key in SCRIPTS if key in instance.target.metadata]
+        if instance.target.service_account is not None:
+            problem, severity = "managed_euc runs as Google's own service account, and service_account names another", Severity.ERROR
+            related = (seen(instance.route("service_account"), "service account named here"),)
+        elif scripts:
+            problem, severity = f"managed_euc does not run {scripts[0]}", Severity.ERROR
+            related = (seen(instance.route("metadata", scripts[0]), "script given here"),)
+        else:
+            problem, severity = "managed_euc drops the startup script that makes and verifies the environment, unless Google has allowed it", Severity.WARNING
+        yield RULE.found(
+            problem,
+            instance.route("managed_euc"),
+            severity=severity,
+            why="The script is dropped without an error: the instance starts, and nothing is installed or verified on it.",
+            way_out="leave managed_euc out; access: {mode: single-user, owner: ...} gives one person access",
+            related=related,
+        )
+
+
+RULE = Rule(
+    id="GCP012",
+    name="managed-euc",
+    severity=Severity.ERROR,
+    summary="Managed end user credentials contradict another field.",
+    sources=(
+        "docs.cloud.google.com, Workbench instances, managed end user credentials",
+        "GoogleCloudPlatform/magic-modules TestAccWorkbenchInstance_metadataEUC",
+    ),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample(managed_euc="true"), "true"),
+        Example(sample(managed_euc="true", service_account=None), "true"),
+        Example(sample(managed_euc="true", service_account=None, metadata='{startup-script: "true"}'), "true"),
+    ),
+    good=(
+        Example(sample(managed_euc="false")),
+        Example(sample(access="{mode: single-user, owner: me@example.com}")),
+    ),
+)

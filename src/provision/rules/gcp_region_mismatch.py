@@ -1,0 +1,79 @@
+"""A subnet or a key lies in another region than the zones.
+
+## What it does
+
+Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the zones. Keys in `global` and in multi-regions are let be.
+
+## Why
+
+A subnet serves one region, and a disk is encrypted with a key of its own region. In any other zone the instance is refused.
+
+## How to fix
+
+Name zones of that region only, or a subnet and a key of the region of the zones. For zones in several regions leave `subnet` out, or make a target for each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Route, Severity
+from provision.rules.gcp_zone_name import ZONE
+from provision.rules.instances import Instance, instances, listed, region_of, sample
+from provision.rules.rule import Case, Example, Rule, seen
+
+_REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
+"""A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS documentation, Locations)."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each zone out of reach."""
+    for instance in instances(case):
+        for route, value, what in _placed(instance):
+            match = _REGION.search(value)
+            if match is None:
+                continue
+            away = [zone for zone in instance.target.zones if ZONE.fullmatch(zone) and region_of(zone) != match[1]]
+            if away:
+                yield _found(instance, route, what, match[1], tuple(away))
+
+
+def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+    target = instance.target
+    yield instance.route("subnet"), target.subnet or "", "the subnet"
+    yield instance.route("boot_disk", "kms_key"), target.boot_disk.kms_key or "", "the key of the boot disk"
+    yield instance.route("data_disk", "kms_key"), target.data_disk.kms_key or "", "the key of the data disk"
+
+
+def _found(instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]) -> Diagnostic:
+    first = instance.target.zones.index(away[0])
+    return RULE.found(
+        f"{what} lies in {region}, and {listed(away)} {'does' if len(away) == 1 else 'do'} not",
+        route,
+        why="It serves its own region only; elsewhere the instance is refused.",
+        way_out=f"name zones of {region} only, or one of {region_of(away[0])} here",
+        related=(seen(instance.route("zones", first), "a zone of another region"),),
+    )
+
+
+RULE = Rule(
+    id="GCP008",
+    name="region-mismatch",
+    severity=Severity.ERROR,
+    summary="A subnet or a key lies in another region than the zones.",
+    sources=("notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey", "Cloud KMS documentation, Locations"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample(subnet="projects/my-project/regions/us-east1/subnetworks/ml"), "projects/my-project/regions/us-east1/subnetworks/ml"),
+        Example(
+            sample(data_disk="{kms_key: projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"),
+            "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",
+        ),
+    ),
+    good=(
+        Example(sample(subnet="projects/my-project/regions/us-central1/subnetworks/ml")),
+        Example(sample(subnet="ml", data_disk="{kms_key: projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}")),
+    ),
+)

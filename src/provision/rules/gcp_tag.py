@@ -1,0 +1,59 @@
+"""A network tag is not written as Google Cloud wants it.
+
+## What it does
+
+Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no hyphen last, 63 characters.
+
+## Why
+
+Google Cloud refuses the instance.
+
+## How to fix
+
+Write it as it is proposed. Keys with values belong under `labels`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.instances import instances, quoted, sample
+from provision.rules.rule import Case, Example, Rule
+
+TAG = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each tag that is refused."""
+    for instance in instances(case):
+        for index, tag in enumerate(instance.target.tags):
+            if TAG.fullmatch(tag):
+                continue
+            proposed = re.sub(r"[^a-z0-9]+", "-", tag.lower()).strip("-")[:63].strip("-")
+            yield RULE.found(
+                f"{quoted(tag)} cannot be a network tag",
+                instance.route("tags", index),
+                why="Google Cloud refuses the instance.",
+                way_out=f"write {proposed}" if TAG.fullmatch(proposed) else "write lower-case letters, digits and hyphens, a letter first",
+            )
+
+
+RULE = Rule(
+    id="GCP016",
+    name="tag-malformed",
+    severity=Severity.ERROR,
+    summary="A network tag is not written as Google Cloud wants it.",
+    sources=("compute.v1 discovery document, Tags.items",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample(tags="[no_ingress]"), "no_ingress"),
+        Example(sample(tags=f"[{'a' * 64}]"), "a" * 64),
+    ),
+    good=(
+        Example(sample(tags="[no-ingress, a]")),
+        Example(sample(tags=f"[{'a' * 63}]")),
+    ),
+)

@@ -1,0 +1,88 @@
+"""The GPU is not offered in this zone.
+
+## What it does
+
+Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone of the target has it, a warning when another one does.
+
+## Why
+
+Creating the instance fails there, whatever the quota; only the next zone of the list is tried.
+
+## How to fix
+
+Take the zones that are named: in the same region where there are any, else the nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.parts import zones
+from provision.facts.places import Availability
+from provision.rules.gcp_gpu_not_on_workbench import GONE
+from provision.rules.gcp_zone_name import ZONE
+from provision.rules.instances import Instance, instances, listed, region_of, sample
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each zone without the card."""
+    for instance in instances(case):
+        card = instance.site.card
+        if card is None or not card.workbench or card.status in GONE:
+            continue
+        rows = {row.region: row for row in zones() if row.card == card.name}
+        without = [index for index, zone in enumerate(instance.target.zones) if ZONE.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)]
+        if rows:
+            yield from (_found(instance, index, rows, every=len(without) == len(instance.target.zones)) for index in without)
+
+
+def _there(row: Availability | None, zone: str) -> bool:
+    """Tell whether a zone may have the card: it is named, or its region is and no zones of it are known."""
+    return row is not None and (not row.zones or zone in row.zones)
+
+
+def _found(instance: Instance, index: int, rows: dict[str, Availability], *, every: bool) -> Diagnostic:
+    zone, gpu = instance.target.zones[index], instance.site.device.gpu
+    some = next(iter(rows.values())).evidence
+    return RULE.found(
+        f"{zone} has no {gpu.type} (as of {some.as_of})",
+        instance.route("zones", index),
+        severity=some.at_most(Severity.ERROR) if every else Severity.WARNING,
+        why="Creating the instance fails there, whatever the quota." + ("" if every else " Only the next zone of the list is tried."),
+        way_out=f"take {listed(_nearest(zone, rows))}",
+        related=(seen(instance.site.device.gpu_route, "GPU asked for here"),),
+    )
+
+
+def _nearest(zone: str, rows: dict[str, Availability]) -> tuple[str, ...]:
+    """Return zones of the region, else of regions whose names begin alike (us-east, then us), else of any."""
+    region = region_of(zone)
+    beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")
+    for beginning in beginnings:
+        found = tuple(name for row in rows.values() if row.region.startswith(beginning) for name in row.zones or (f"a zone of {row.region}",))
+        if found:
+            return found
+    return ()
+
+
+RULE = Rule(
+    id="GCP007",
+    name="zone-lacks-gpu",
+    severity=Severity.ERROR,
+    summary="The GPU is not offered in this zone.",
+    sources=("Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv", "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample(zones="[us-central1-f]"), "us-central1-f"),
+        Example(sample(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),
+        Example(sample("gpu: A100-80GB\n", machine_type="auto", zones="[us-west1-b]"), "us-west1-b"),
+    ),
+    good=(
+        Example(sample(zones="[us-central1-a, us-central1-b]")),
+        Example(sample("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]")),
+        Example(sample("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")),
+    ),
+)

@@ -1,0 +1,71 @@
+"""The image is not pinned by its name.
+
+## What it does
+
+Finds Workbench targets that name a family of images in place of an image, and those that name neither.
+
+## Why
+
+A family is published anew about weekly, with other drivers and libraries. Two instances of one spec differ by the day they were made on.
+
+## How to fix
+
+Ask for the newest image of the family, and write its name: `gcloud compute images describe-from-family`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.facts import Facts
+from provision.facts.places import family_and_day
+from provision.rules.instances import instances, sample
+from provision.rules.rule import Case, Example, Rule
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each image that moves."""
+    for instance in instances(case):
+        name, image = instance.target.image, instance.site.image
+        if name is None:
+            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest(case.facts)
+        elif image is not None and image.pinnable and image.kind == "workbench" and not family_and_day(name)[1]:
+            problem, family = f"{name} is a family of images, and the newest of the day is taken", name
+        else:
+            continue
+        yield RULE.found(
+            problem,
+            instance.site.route if name is None else instance.route("image"),
+            at=At.KEY if name is None else At.VALUE,
+            why="A family is published anew about weekly, with other drivers and libraries.",
+            way_out=f"write the name that this gives: {_ask(family)}",
+        )
+
+
+def _ask(family: str) -> str:
+    return f'gcloud compute images describe-from-family {family} --project=cloud-notebooks-managed --format="value(name)"'
+
+
+def newest(facts: Facts) -> str:
+    """Return the family of Workbench's images that came last."""
+    return max((image for image in facts.images.values() if image.kind == "workbench" and not image.legacy), key=lambda image: image.released).family
+
+
+RULE = Rule(
+    id="IMG002",
+    name="image-floats",
+    severity=Severity.WARNING,
+    summary="The image is not pinned by its name.",
+    sources=("docs.cloud.google.com, Workbench instances, image versioning",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample(image="workbench-instances-2603"), "workbench-instances-2603"),
+        Example(sample(image=None), "wb"),
+    ),
+    good=(
+        Example(sample(image="workbench-instances-2603-20260809-2130-rc0")),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
+    ),
+)

@@ -1,0 +1,65 @@
+"""Secure Boot does not start this image's GPU driver.
+
+## What it does
+
+Compares `shielded.secure_boot` on a target with a GPU with what the image carries: the driver is signed from a day on, or not at all.
+
+## Why
+
+Secure Boot loads signed modules only. The machine starts, the driver does not, and nvidia-smi fails.
+
+## How to fix
+
+Take a newer image, or leave `secure_boot` out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.places import family_and_day
+from provision.rules.img_image_floats import newest
+from provision.rules.instances import instances, sample, written
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each image without a signed driver."""
+    for instance in instances(case):
+        image, name = instance.site.image, instance.target.image or ""
+        if image is None or not instance.target.shielded.secure_boot or not instance.site.device.nvidia:
+            continue
+        since, day = image.secure_boot_with_gpu.replace("-", ""), family_and_day(name)[1]
+        if since and (not day or day >= since):
+            continue
+        signed = f"from {image.secure_boot_with_gpu} on" if since else "in no image of this family"
+        yield RULE.found(
+            f"secure_boot with a GPU: the driver is signed {signed}, and the image is {name}",
+            instance.route("shielded", "secure_boot"),
+            severity=image.evidence.at_most(Severity.ERROR),
+            why="Secure Boot loads signed modules only: the machine starts, and its GPU driver does not.",
+            way_out=f"take an image of {image.family if since else newest(case.facts)} that is newer, or leave secure_boot out",
+            related=(seen(instance.route("image"), "image asked for here"),),
+            fix=written(case, instance.route("shielded", "secure_boot"), "false"),
+        )
+
+
+RULE = Rule(
+    id="IMG005",
+    name="secure-boot-with-gpu",
+    severity=Severity.ERROR,
+    summary="Secure Boot does not start this image's GPU driver.",
+    sources=("docs.cloud.google.com, Workbench instances, image versioning and release notes of 2026-07-13",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample(image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: true}"), "true"),
+        Example(sample(image="workbench-instances-2603-20260712-2130-rc0", shielded="{secure_boot: true}"), "true"),
+    ),
+    good=(
+        Example(sample(image="workbench-instances-2603-20260713-2130-rc0", shielded="{secure_boot: true}")),
+        Example(sample("gpu: none\n", machine_type="n2-standard-8", image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: true}")),
+        Example(sample(image="workbench-instances-2603-20260628-2130-rc0", shielded="{vtpm: true}")),
+    ),
+)

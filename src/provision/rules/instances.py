@@ -1,0 +1,114 @@
+"""The Workbench instances of a spec, the machine types that fit them, and an example that rules about them start from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from provision.diagnostics import Applicability, Fix, Insert, Place, Replace, Route
+from provision.facts import Card, Facts
+from provision.facts.places import Attachment, Machine
+from provision.places import WorkbenchTarget
+from provision.rules.lines import scalar
+from provision.rules.rule import Case
+from provision.rules.sites import Site
+
+IMAGE = "workbench-instances-2603-20261004-2157-rc0"
+_SAMPLE = {
+    "zones": "[us-central1-a]",
+    "machine_type": "g2-standard-8",
+    "image": IMAGE,
+    "nat": "true",
+    "service_account": "trainer@my-project.iam.gserviceaccount.com",
+    "max_lifetime": "8h",
+}
+
+
+class Instance(NamedTuple):
+    """A Workbench target with what is known of its place."""
+
+    site: Site
+    target: WorkbenchTarget
+
+    def route(self, *parts: str | int) -> Route:
+        """Return the route of one of the target's fields."""
+        return (*self.site.route, *parts)
+
+    @property
+    def reserved(self) -> bool:
+        """Whether its machine comes out of a reservation."""
+        return self.target.reservation is not None
+
+
+def instances(case: Case) -> Iterator[Instance]:
+    """Yield every Workbench target."""
+    for site in case.sites:
+        if isinstance(site.target, WorkbenchTarget):
+            yield Instance(site, site.target)
+
+
+def region_of(zone: str) -> str:
+    """Return the region of a zone: "us-central1" for "us-central1-a", and for itself."""
+    return zone.rpartition("-")[0] if re.fullmatch(r"[a-z]+-[a-z]+\d+-[a-z]", zone) else zone
+
+
+def fitting(facts: Facts, card: Card, count: int, *, reserved: bool) -> tuple[Machine, ...]:
+    """Return the machine types on which Workbench gives that many cards, the smallest first: their own cards, or attached to N1."""
+    own = tuple(machine for machine in facts.machines_with(card.name, count) if not withheld(machine, reserved=reserved))
+    attached = facts.attachment(card.name, count)
+    if attached is None:
+        return own
+    n1 = (machine for machine in facts.machines.values() if machine.family == "n1" and within(machine, attached))
+    return (*own, *sorted(n1, key=lambda machine: (machine.vcpus, machine.ram_gb)))
+
+
+def within(machine: Machine, attached: Attachment) -> bool:
+    """Tell whether an N1 machine is no larger than those cards allow."""
+    return machine.vcpus <= attached.vcpus_max and machine.ram_gb <= attached.ram_max_gb
+
+
+def withheld(machine: Machine, *, reserved: bool) -> str:
+    """Return why Workbench cannot have a machine type ("" when it can): it has neither Spot nor Google's vGPU driver."""
+    if machine.only == "reservation":
+        return "" if reserved else "with a reservation only"
+    return {"spot": "as Spot or Flex-start only, which Workbench does not have", "vgpu": "as a share of a card that needs the vGPU driver"}.get(
+        machine.only, ""
+    )
+
+
+def counts(facts: Facts, card: Card, *, reserved: bool) -> tuple[int, ...]:
+    """Return how many cards of a kind one Workbench instance can have."""
+    return tuple(count for count in range(1, 17) if fitting(facts, card, count, reserved=reserved))
+
+
+def nearest_machine(machines: tuple[Machine, ...], to: Machine) -> Machine | None:
+    """Return the machine whose vCPUs, and then whose memory for each of them, are nearest; the larger one of two."""
+    return min(machines, key=lambda one: (abs(one.vcpus - to.vcpus), -one.vcpus, abs(one.ram_gb / one.vcpus - to.ram_gb / to.vcpus)), default=None)
+
+
+def written(case: Case, route: Route, text: str) -> Fix:
+    """Return the fix that gives a field of the spec another value, whether it was written or left out; `text` true and false are truth values."""
+    if case.source.text(route) is None:
+        return Fix(f"write {route[-1]}: {text}", (Insert(route[:-1], str(route[-1]), scalar(text)),), Applicability.UNSAFE)
+    edited = text if text in ("true", "false") else scalar(text, plain=case.source.is_plain(route))
+    return Fix(f"write {text}", (Replace(Place(route), edited),), Applicability.UNSAFE)
+
+
+def sample(top: str = "gpu: L4\n", **fields: str | None) -> str:
+    """Return a spec with one Workbench instance that is as it should be, some of its fields given another value (None: left out)."""
+    given = {"kind": "workbench", "project": "my-project", **_SAMPLE, **fields}
+    lines = "".join(f"    {key}: {value}\n" for key, value in given.items() if value is not None)
+    return f'{top}python: "3.12"\npackages: [torch]\ntargets:\n  wb:\n{lines}'
+
+
+def listed(words: Iterator[str] | tuple[str, ...], most: int = 4) -> str:
+    """Return words as people list them, at most `most` of them."""
+    all_of = tuple(words)
+    return ", ".join(all_of[:most]) + (f" and {len(all_of) - most} more" if len(all_of) > most else "")
+
+
+def quoted(value: str) -> str:
+    """Return a value as JSON writes it, for a message."""
+    return json.dumps(value, ensure_ascii=False)

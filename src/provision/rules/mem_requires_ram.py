@@ -1,0 +1,91 @@
+"""More RAM is required than the machine has.
+
+## What it does
+
+Compares `requires.ram` with the RAM of the machine type, of the largest machine type that `auto` can take with those cards, or of the Colab machine.
+
+## Why
+
+The verification compares the same numbers on the device, and would fail there.
+
+## How to fix
+
+Take the machine type or the shape that is named, or require what the work needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Fix, Severity
+from provision.places import ColabTarget, WorkbenchTarget
+from provision.probe.catalogue import RAM_SHARE
+from provision.rules.instances import fitting, sample, written
+from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.sites import Site
+from provision.rules.workloads import GIB, Need, ram, required, shape_of, size
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each requirement that a machine does not meet."""
+    for site in case.sites:
+        need, room = required(case, site, "ram"), None
+        if need is not None:
+            room = ram(case, site)
+        if need is None or room is None or room.bytes >= need.bytes * RAM_SHARE.value:
+            continue
+        words, fix = _enough(case, site, need)
+        yield RULE.found(
+            f"ram: {need.text} is required, and {room.of} has {size(room.bytes)}",
+            need.route,
+            severity=room.at_most(Severity.ERROR),
+            why="The verification would fail on the device.",
+            way_out=f"{words}require at most {size(room.bytes)}",
+            related=(seen(room.route, "machine asked for here"),),
+            fix=fix,
+        )
+
+
+def _enough(case: Case, site: Site, need: Need) -> tuple[str, Fix | None]:
+    """Return the machine that has enough, in words, and the fix that takes it."""
+    if isinstance(site.target, ColabTarget):
+        high = shape_of(case, site, "high")
+        if site.target.shape == "high" or high is None or high.ram_gib is None or high.ram_gib * GIB < need.bytes * RAM_SHARE.value:
+            return "", None
+        return f"write shape: high, which has {high.ram_gib:g} GiB, or ", written(case, (*site.route, "shape"), "high")
+    if not isinstance(site.target, WorkbenchTarget):
+        return "", None
+    if site.card is not None:
+        machines = fitting(case.facts, site.card, site.device.gpu.count, reserved=site.target.reservation is not None)
+    else:
+        machines = tuple(machine for machine in case.facts.machines.values() if not machine.gpus and machine.family == _family(site.target))
+    machine = min((one for one in machines if one.ram_gb * GIB >= need.bytes * RAM_SHARE.value), key=lambda one: (one.ram_gb, one.vcpus), default=None)
+    if machine is None:
+        return "", None
+    return f"take {machine.name} with {machine.ram_gb:g} GiB, or ", written(case, (*site.route, "machine_type"), machine.name)
+
+
+def _family(target: WorkbenchTarget) -> str:
+    return target.machine_type.split("-", 1)[0]
+
+
+RULE = Rule(
+    id="MEM003",
+    name="ram-beyond-machine",
+    severity=Severity.ERROR,
+    summary="More RAM is required than the machine has.",
+    sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)", "googlecolab/google-colab-cli#105"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample("gpu: L4\nrequires: {ram: 64GiB}\n"), "64GiB"),
+        Example(sample("gpu: L4\nrequires: {ram: 300GiB}\n", machine_type="auto"), "300GiB"),
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "16GiB"),
+    ),
+    good=(
+        Example(sample("gpu: L4\nrequires: {ram: 32GiB}\n")),
+        Example(sample("gpu: L4\nrequires: {ram: 128GiB}\n", machine_type="auto")),
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\ntargets: {colab: {kind: colab, runtime: "2026.07", shape: high}}\n'),
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 900GiB}\n'),
+    ),
+)

@@ -1,0 +1,63 @@
+"""More GPU memory is required than the card has.
+
+## What it does
+
+Compares `requires.vram` with the memory of the card, and allows the tenth that driver and error correction keep.
+
+## Why
+
+The verification compares the same numbers on the device, and would fail there.
+
+## How to fix
+
+Take a card with that much memory, or require what the work needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.workloads import GIB, required, size, vram
+
+SHARE = 0.9
+"""Of what is required: the share that the verification takes as enough, as a card of 80 GB shows 79.1 GiB. Our choice."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each requirement that a card does not meet."""
+    for site in case.sites:
+        need, room = required(case, site, "vram"), vram(case, site)
+        if need is None or room is None or room.bytes >= need.bytes * SHARE:
+            continue
+        enough = min(
+            (card for card in case.facts.cards if card.gcp and card.memory_gb * GIB >= need.bytes * SHARE), key=lambda card: card.memory_gb, default=None
+        )
+        yield RULE.found(
+            f"vram: {need.text} is required, and {room.of} has {size(room.bytes)}",
+            need.route,
+            severity=room.at_most(Severity.ERROR),
+            why="The verification would fail on the device.",
+            way_out=f"require at most {size(room.bytes)}" + (f", or take {enough.name}" if enough else ""),
+            related=(seen(room.route, "card asked for here"),),
+        )
+
+
+RULE = Rule(
+    id="MEM002",
+    name="vram-beyond-card",
+    severity=Severity.ERROR,
+    summary="More GPU memory is required than the card has.",
+    sources=("NVIDIA product pages; nvidia-smi of Colab machines",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, gpu: T4, requires: {vram: 17GiB}}}\n', "17GiB"),
+    ),
+    good=(
+        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 16GiB}\n'),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n'),
+    ),
+)

@@ -1,0 +1,133 @@
+"""What a spec's training takes of a place, and what the place has: GPU memory, RAM, shared memory and disk, in bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from provision.diagnostics import Route, Severity
+from provision.facts import Evidence
+from provision.facts.memory import Workload
+from provision.facts.places import Shape
+from provision.grammar import bytes_of, parameters_of
+from provision.places import ColabTarget, WorkbenchTarget
+from provision.rules.instances import fitting
+from provision.rules.rule import Case
+from provision.rules.sites import Site
+
+GIB = 2**30
+
+
+class Room(NamedTuple):
+    """How much of something a place has, in bytes; whose it is, in words; the route of what chose that; how sure we are."""
+
+    bytes: float
+    of: str
+    route: Route
+    evidence: Evidence
+
+    def at_most(self, severity: Severity) -> Severity:
+        """Return the gravest severity that a finding may have which rests on this."""
+        return self.evidence.at_most(severity)
+
+
+class Need(NamedTuple):
+    """A size that the spec requires, in bytes, and where it is written."""
+
+    bytes: int
+    text: str
+    route: Route
+
+
+def size(count: float) -> str:
+    """Return bytes as people read them: "15.4 GiB", "900 MiB"."""
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"
+
+
+def workload(case: Case, site: Site) -> Workload | None:
+    """Return what is trained at a place; None when the number of parameters is not given."""
+    training, model = case.spec.training, case.spec.training.model
+    if model is None or model.parameters is None:
+        return None
+    return Workload(
+        parameters=parameters_of(model.parameters),
+        method=training.method,
+        precision=training.precision.value,
+        optimizer=training.optimizer,
+        checkpointing=training.gradient_checkpointing,
+        strategy=training.strategy,
+        devices=max(site.device.gpu.count, 1),
+        batch_size=training.batch_size,
+        sequence_length=training.sequence_length,
+        hidden_size=model.hidden_size,
+        layers=model.layers,
+    )
+
+
+def required(case: Case, site: Site, field: str) -> Need | None:
+    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a place, or None."""
+    own = getattr(site.target.requires, field) if site.target.requires else None
+    text = own or getattr(case.spec.requires, field)
+    route: Route = (*site.route, "requires", field) if own else ("requires", field)
+    return Need(bytes_of(text), text, route) if text else None
+
+
+def vram(case: Case, site: Site) -> Room | None:
+    """Return the memory of one card: what nvidia-smi shows where that was seen, else the vendor's figure as GiB, which is never less."""
+    card = site.card
+    if card is None:
+        return None
+    seen = next((shape for shape in case.facts.shapes if shape.card == card.name and shape.vram_mib), None)
+    if seen is not None and seen.vram_mib is not None:
+        return Room(seen.vram_mib * 2**20, card.name, site.device.gpu_route, seen.evidence)
+    return Room(card.memory_gb * GIB, card.name, site.device.gpu_route, card.evidence)
+
+
+def ram(case: Case, site: Site) -> Room | None:
+    """Return the memory of the machine: of a Colab shape, of a machine type, or of the largest one that `auto` may take; None where unknown."""
+    if isinstance(site.target, ColabTarget):
+        shape = shape_of(case, site)
+        return Room(shape.ram_gib * GIB, _named(shape), (*site.route, "shape"), shape.evidence) if shape and shape.ram_gib else None
+    if not isinstance(site.target, WorkbenchTarget):
+        return None
+    kind, route = site.target.machine_type, (*site.route, "machine_type")
+    machine = case.facts.machines.get(kind)
+    if kind == "auto" and site.card is not None:
+        usable = fitting(case.facts, site.card, site.device.gpu.count, reserved=site.target.reservation is not None)
+        machine = max(usable, key=lambda one: one.ram_gb, default=None)
+    return Room(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
+
+
+def shm(case: Case, site: Site) -> Room | None:
+    """Return the size of /dev/shm, a share of the RAM on a machine and what was seen on Colab; None where unknown."""
+    if isinstance(site.target, ColabTarget):
+        seen = case.facts.conditions["shm"]
+        standard = site.target.shape == "standard" and (shape := shape_of(case, site)) is not None and shape.ram_gib and shape.ram_gib < 16
+        return Room(float(seen.value) * GIB, "a Colab machine of standard shape", (*site.route, "shape"), seen.evidence) if standard else None
+    of, share = ram(case, site), case.facts.limits["shm share"]
+    return Room(of.bytes * share.value, of.of, of.route, share.evidence) if of else None
+
+
+def disk(case: Case, site: Site) -> Room | None:
+    """Return the size of the disk that environments, data and checkpoints lie on; None where unknown."""
+    if isinstance(site.target, ColabTarget):
+        shape = shape_of(case, site)
+        return Room(shape.disk_gb * 10**9, _named(shape), site.device.gpu_route, shape.evidence) if shape and shape.disk_gb else None
+    if not isinstance(site.target, WorkbenchTarget):
+        return None
+    usual, own = case.facts.limits["data disk"], site.target.data_disk.size
+    return Room(bytes_of(own) if own else usual.value * 10**9, "the data disk", (*site.route, "data_disk"), usual.evidence)
+
+
+def shape_of(case: Case, site: Site, shape: str | None = None) -> Shape | None:
+    """Return the Colab machine of a target, or the one of another shape; None when it has no row."""
+    if not isinstance(site.target, ColabTarget):
+        return None
+    card = site.card.name if site.card else "none" if not site.device.nvidia else ""
+    rows = {row.shape: row for row in case.facts.shapes if row.card == card}
+    # A card that is offered in one shape only is that shape, whatever the notebook asks for.
+    return rows.get(shape or site.target.shape) or (next(iter(rows.values())) if len(rows) == 1 and shape is None else None)
+
+
+def _named(shape: Shape) -> str:
+    card = "without a GPU" if shape.card == "none" else f"with {shape.card}"
+    return f"a Colab machine {card}, {shape.shape} shape"
