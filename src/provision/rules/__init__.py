@@ -7,8 +7,12 @@ from dataclasses import replace
 from provision.diagnostics import Diagnostic, Place, Related, Severity, Span, Where
 from provision.rules import (
     cud_cuda_without_gpu,
+    cud_driver_not_for_card,
+    cud_driver_too_old,
     cud_local_version_tag,
     cud_no_torch_build,
+    cud_required_driver_not_there,
+    cud_required_driver_too_low,
     gpu_bf16_on_cpu,
     gpu_card_not_in_build,
     gpu_name_unknown,
@@ -41,6 +45,10 @@ RULES: tuple[Rule, ...] = (
     cud_local_version_tag.RULE,
     cud_no_torch_build.RULE,
     cud_cuda_without_gpu.RULE,
+    cud_driver_too_old.RULE,
+    cud_driver_not_for_card.RULE,
+    cud_required_driver_not_there.RULE,
+    cud_required_driver_too_low.RULE,
     gpu_name_unknown.RULE,
     gpu_precision_without_gpu.RULE,
     gpu_bf16_on_cpu.RULE,

@@ -119,8 +119,8 @@ def fitting_cudas(case: Case, question: Question) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda pair: abs(order.index(pair[0]) - asked)))
 
 
-def advice(case: Case, question: Question) -> str:
-    """Say which combinations of torch and CUDA run there: the nearest to what is asked for."""
+def advice(case: Case, question: Question, else_do: str = "take another card") -> str:
+    """Say which combinations of torch and CUDA run there, the nearest to what is asked for, and what else can be done."""
     same = fitting_cudas(case, question)
     said = [f'write cuda: "{cuda}", for which torch {release} runs there' for cuda, release in list(same.items())[:2]]
     others = _nearest(case, question, question.flavour) if question.flavour else []
@@ -128,7 +128,7 @@ def advice(case: Case, question: Question) -> str:
         others = _nearest(case, question, None)
     if others:
         said.append(f"take torch {span(offer.release.release for offer in others)} for CUDA {others[0].cuda}{_pythons(case, question, others[-1])}")
-    return ", or ".join([*said, "take another card"])
+    return ", or ".join([*said, else_do])
 
 
 def _nearest(case: Case, question: Question, flavour: str | None) -> list[Offer]:

@@ -1,0 +1,111 @@
+"""The driver that a place brings is older than the CUDA of the torch build needs.
+
+## What it does
+
+Where the driver is known (from an image's name, or Colab's machines), compares it with the floor of every possible torch build that has code for the card.
+
+## Why
+
+Programs of a CUDA major version run on drivers from its first release on: 450.80.02 for CUDA 11, 525.60.13 for 12, 580.65.06 for 13. On an older one torch
+says "The NVIDIA driver on your system is too old", and `torch.cuda.is_available()` is false. PTX is not covered by that: it needs a driver that brings the
+build's own CUDA, else "the provided PTX was compiled with an unsupported toolchain".
+
+Three CUDA versions may differ without harm: that of the wheels (`cuda`), the newest that the driver brings (which `nvidia-smi` shows), and that of nvcc
+(`cuda_toolkit`), which matters only for what is built from source. A driver that shows CUDA 13.0 runs wheels for 12.6.
+
+## How to fix
+
+Take a CUDA version that the driver runs, or an image with a newer driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.coverage import Hindrance, Obstacle, at_least
+from provision.rules.builds import Offer, Question, advice, offers, questions, runs
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.sites import Brought
+
+_OLD = (Hindrance.DRIVER_TOO_OLD, Hindrance.PTX_NEEDS_DRIVER)
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each place whose driver is too old for every build that its card could run."""
+    for question in questions(case):
+        driver = question.site.driver
+        if driver is None:
+            continue
+        found = _newest(case, question, driver)
+        if found is not None:
+            yield _finding(case, question, driver, *found)
+
+
+def _newest(case: Case, question: Question, driver: Brought) -> tuple[Offer, Obstacle] | None:
+    """Return the newest build that only an old driver keeps from running; None when some build runs, or none could."""
+    newest = None
+    for offer in offers(case, question):
+        if runs(case, question, offer) is not False:
+            return None
+        obstacles = case.facts.obstacles(driver.value, offer.build, question.card)
+        if newest is None and all(one.hindrance in _OLD for one in obstacles):
+            newest = offer, obstacles[0]
+    return newest
+
+
+def _finding(case: Case, question: Question, driver: Brought, offer: Offer, obstacle: Obstacle) -> Diagnostic:
+    ptx = obstacle.hindrance is Hindrance.PTX_NEEDS_DRIVER
+    severity = driver.evidence.at_most(Severity.ERROR)
+    for evidence in obstacle.evidence:
+        severity = evidence.at_most(severity)
+    needs = f"has only PTX for {question.card.name}, which needs" if ptx else "needs"
+    return RULE.found(
+        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver {obstacle.wanted}, and {driver.by} brings {driver.value}",
+        question.cuda_route,
+        severity=severity,
+        why="torch would say: the provided PTX was compiled with an unsupported toolchain."
+        if ptx
+        else "torch would say: the NVIDIA driver on your system is too old. torch.cuda.is_available() would be false.",
+        way_out=advice(case, question, _newer_images(case, question, obstacle.wanted) or "take a machine with a newer driver"),
+        related=(seen(driver.route, f"driver {driver.value} comes from here"), seen(question.releases.route, "torch comes from here")),
+    )
+
+
+def _newer_images(case: Case, question: Question, floor: str) -> str:
+    """Return the nearest image of the same kind whose driver will do, in words."""
+    image = question.site.image
+    rows = [row for row in case.facts.images.values() if image and row.kind == image.kind and row.driver and at_least(row.driver, floor)]
+    rows.sort(key=lambda row: (row.legacy, row.os != (image.os if image else ""), row.family))
+    return f"take the image {rows[0].family}, which brings driver {rows[0].driver}" if rows else ""
+
+
+RULE = Rule(
+    id="CUD004",
+    name="driver-too-old",
+    severity=Severity.ERROR,
+    summary="The driver that a place brings is older than the CUDA of the torch build needs.",
+    sources=("NVIDIA, CUDA Compatibility, minor version compatibility", "pytorch/pytorch#162531"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(
+            'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
+            "  workbench: {kind: workbench, project: p, zones: [us-central1-a], image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}\n",
+            '"13.0"',
+        ),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n'
+            "  workbench: {kind: workbench, project: p, zones: [us-central1-a], image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}\n",
+            "L4",
+            Resolved({"torch": "2.15.0"}, "3.12", "cu132"),
+        ),
+    ),
+    good=(
+        Example(
+            'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
+            "  workbench: {kind: workbench, project: p, zones: [us-central1-a], image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}\n"
+        ),
+        Example('gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
+    ),
+)

@@ -1,0 +1,63 @@
+"""What `requires` asks of a place's driver, and which drivers its card has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packaging.specifiers import SpecifierSet
+
+from provision.diagnostics import Route
+from provision.facts import Card
+from provision.facts.versions import reaches
+from provision.rules.lines import LONGEST_BOUNDS
+from provision.rules.rule import Case
+from provision.rules.sites import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A value under `requires` that holds at a place, and where it is written."""
+
+    text: str
+    route: Route
+
+    @property
+    def specifiers(self) -> SpecifierSet | None:
+        """The value as version specifiers; None when it is too long to reason about."""
+        return SpecifierSet(self.text) if len(self.text) <= LONGEST_BOUNDS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The driver branches that know a card: from `first` to `last`, None for no bound."""
+
+    first: str | None
+    last: str | None
+
+    @property
+    def below(self) -> str | None:
+        """The first branch that does not know the card any more."""
+        return str(int(self.last) + 1) if self.last else None
+
+    def admit(self, specifiers: SpecifierSet) -> bool:
+        """Tell whether some driver of these branches satisfies specifiers."""
+        return reaches(specifiers, self.first or "0", self.below)
+
+    def __str__(self) -> str:
+        """Return the branches in words."""
+        parts = [f"from {self.first} on" if self.first else "", f"up to {self.last}" if self.last else ""]
+        return " ".join(part for part in parts if part)
+
+
+def need(case: Case, site: Site, key: str) -> Need | None:
+    """Return what a place's own `requires`, or else the spec's, says under `key`."""
+    if site.target.requires is not None and (own := getattr(site.target.requires, key)) is not None:
+        return Need(own, (*site.route, "requires", key))
+    text = getattr(case.spec.requires, key)
+    return None if text is None else Need(text, ("requires", key))
+
+
+def branches(case: Case, card: Card) -> Branches:
+    """Return the driver branches that know a card."""
+    last, capability = case.facts.driver_ceiling(card), case.facts.capabilities.get(card.cc)
+    return Branches(capability.first_driver if capability else None, last.branch if last else None)
