@@ -76,6 +76,7 @@ def _hardware(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
         "toolkits": {row.cuda: row for row in every(_toolkit, "cuda", "toolkits")},
         "drivers": every(rows.DriverBranch, "cuda", "drivers"),
         "capabilities": {row.cc: row for row in every(rows.Capability, "cuda", "capabilities")},
+        "cudnn": every(rows.CudnnLine, "cuda", "cudnn"),
         "mps": {row.precision: row for row in every(rows.MpsPrecision, "mps")},
     }
 

@@ -7,8 +7,8 @@ the branch it came with.
 
 ## Why
 
-Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for Kepler (K80): a newer driver "will ignore this GPU", and nvidia-smi
-finds none. Blackwell cards (B200, RTX 50xx) are known from branch 570 on.
+Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for Kepler (K80): a newer driver "will ignore this GPU", and
+nvidia-smi finds none. Blackwell cards (B200, RTX 50xx) are known from branch 570 on.
 
 ## How to fix
 
@@ -50,7 +50,7 @@ def _brought(case: Case, site: Site, card: Card, known: Branches) -> Iterator[Di
     branch = ordered(driver.value.split(".")[0])
     if (known.first and branch < ordered(known.first)) or (known.last and branch > ordered(known.last)):
         yield RULE.found(
-            f"{driver.by} brings driver {driver.value}, and {card.name} ({card.arch}) has drivers {known}",
+            f"the driver of {driver.by} is {driver.value}, and there are drivers for {card.name} ({card.arch}) {known}",
             driver.route,
             severity=driver.evidence.at_most(_severity(case, card)),
             why=WHY,

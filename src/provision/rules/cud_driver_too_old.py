@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.coverage import Hindrance, Obstacle, at_least
+from provision.facts.coverage import Hindrance, Obstacle
 from provision.rules.builds import Offer, Question, advice, offers, questions, runs
+from provision.rules.needs import image_with_driver
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.rules.sites import Brought
 
@@ -61,23 +62,15 @@ def _finding(case: Case, question: Question, driver: Brought, offer: Offer, obst
         severity = evidence.at_most(severity)
     needs = f"has only PTX for {question.card.name}, which needs" if ptx else "needs"
     return RULE.found(
-        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver {obstacle.wanted}, and {driver.by} brings {driver.value}",
+        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver {obstacle.wanted}, and the driver of {driver.by} is {driver.value}",
         question.cuda_route,
         severity=severity,
         why="torch would say: the provided PTX was compiled with an unsupported toolchain."
         if ptx
         else "torch would say: the NVIDIA driver on your system is too old. torch.cuda.is_available() would be false.",
-        way_out=advice(case, question, _newer_images(case, question, obstacle.wanted) or "take a machine with a newer driver"),
+        way_out=advice(case, question, image_with_driver(case, question.site, obstacle.wanted) or "take a machine with a newer driver"),
         related=(seen(driver.route, f"driver {driver.value} comes from here"), seen(question.releases.route, "torch comes from here")),
     )
-
-
-def _newer_images(case: Case, question: Question, floor: str) -> str:
-    """Return the nearest image of the same kind whose driver will do, in words."""
-    image = question.site.image
-    rows = [row for row in case.facts.images.values() if image and row.kind == image.kind and row.driver and at_least(row.driver, floor)]
-    rows.sort(key=lambda row: (row.legacy, row.os != (image.os if image else ""), row.family))
-    return f"take the image {rows[0].family}, which brings driver {rows[0].driver}" if rows else ""
 
 
 RULE = Rule(

@@ -37,7 +37,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
         if reaches(specifiers, first, below):
             continue
         yield RULE.found(
-            f"requires.driver: {asked.text} is not what {driver.by} brings: {driver.value}",
+            f"requires.driver: {asked.text} is asked for, and the driver of {driver.by} is {driver.value}",
             asked.route,
             severity=driver.evidence.at_most(Severity.ERROR),
             why=f"The driver comes with {driver.by} and cannot be chosen apart from it, so the check on the device would fail.",

@@ -1,8 +1,8 @@
-"""`requires.driver` lets drivers through that the CUDA version does not run on.
+"""`requires.driver` lets drivers through that the CUDA version or the card does not run on.
 
 ## What it does
 
-Compares `requires.driver` with the floor of the CUDA version that is asked for, or was resolved to.
+Compares `requires.driver` with the floor of the CUDA version that is asked for, or was resolved to, and with the first branch that knows the card.
 
 ## Why
 
@@ -46,17 +46,20 @@ def _finding(case: Case, question: Question, asked: Need) -> Diagnostic | None:
     specifiers, known = asked.specifiers, branches(case, question.card)
     if toolkit is None or specifiers is None or not known.admit(specifiers):
         return None
-    low, floor = least(specifiers), toolkit.floor_linux
+    floor, whose = toolkit.floor_linux, f"CUDA {toolkit.cuda}"
+    if known.first and ordered(known.first) > ordered(floor):
+        floor, whose = known.first, question.card.name
+    low = least(specifiers)
     possible = reaches(specifiers, floor, known.below)
     if possible and (low is None or at_least(low, floor)):
         return None
     beyond = known.below is not None and ordered(floor) >= ordered(known.below)
     return RULE.found(
-        f"requires.driver: {asked.text} {'lets through' if possible else 'admits only'} drivers older than {floor}, which CUDA {toolkit.cuda} needs",
+        f"requires.driver: {asked.text} {'lets through' if possible else 'admits only'} drivers older than {floor}, which {whose} needs",
         asked.route,
         severity=Severity.WARNING if possible else toolkit.evidence.at_most(Severity.ERROR),
-        why="On an older driver torch says: the NVIDIA driver on your system is too old.",
-        way_out=f'write driver: ">={floor}" (in WSL2, whose driver is that of Windows, {toolkit.floor_windows}), or an older cuda',
+        why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your system is too old.",
+        way_out=f'write driver: ">={floor}"' + (f" (WSL2 has the driver of Windows: {toolkit.floor_windows})" if whose != question.card.name else ""),
         related=(seen(question.cuda_route, f"CUDA {toolkit.cuda} asked for here"),) if question.site.device.cuda != "auto" else (),
         fix=None if beyond else Fix(f'write driver: ">={floor}"', (Replace(Place(asked.route), scalar(f">={floor}")),), Applicability.UNSAFE),
     )
@@ -66,7 +69,7 @@ RULE = Rule(
     id="CUD007",
     name="required-driver-too-low",
     severity=Severity.ERROR,
-    summary="`requires.driver` lets drivers through that the CUDA version does not run on.",
+    summary="`requires.driver` lets drivers through that the CUDA version or the card does not run on.",
     sources=("NVIDIA, CUDA Compatibility, minor version compatibility",),
     page=__doc__,
     check=check,
@@ -74,6 +77,7 @@ RULE = Rule(
         Example('gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=535"}\n', '">=535"'),
         Example('gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=525.60.11"}\n', '">=525.60.11"'),
         Example('gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: "==575.*"}\n', '"==575.*"'),
+        Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=535"}\n', '">=535"'),
         Example('gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=570"}\n', '">=570"', Resolved({"torch": "2.15.0"}, "3.12", "cu132")),
     ),
     good=(

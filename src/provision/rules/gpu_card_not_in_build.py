@@ -7,8 +7,8 @@ minor at least its own (8.6 on an 8.9 card), PTX on every newer capability, wher
 
 ## Why
 
-Such a build installs, and `torch.cuda.is_available()` is true; the first kernel ends in "CUDA error: no kernel image is available for execution on the device".
-Builds for CUDA 13 start at 7.5: Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are out. Blackwell (RTX 50xx, B200) needs CUDA 12.8 or newer.
+Such a build installs, and `torch.cuda.is_available()` is true; the first kernel ends in "CUDA error: no kernel image is available for execution on the
+device". Builds for CUDA 13 start at 7.5: Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are out. Blackwell (RTX 50xx, B200) needs CUDA 12.8 or newer.
 
 ## How to fix
 

@@ -8,6 +8,7 @@ from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Route
 from provision.facts import Card
+from provision.facts.coverage import at_least
 from provision.facts.versions import reaches
 from provision.rules.lines import LONGEST_BOUNDS
 from provision.rules.rule import Case
@@ -61,3 +62,13 @@ def branches(case: Case, card: Card) -> Branches:
     """Return the driver branches that know a card."""
     last, capability = case.facts.driver_ceiling(card), case.facts.capabilities.get(card.cc)
     return Branches(capability.first_driver if capability else None, last.branch if last else None)
+
+
+def image_with_driver(case: Case, site: Site, floor: str) -> str:
+    """Return "take the image FAMILY, which brings driver X" for the image most like a place's whose driver is new enough; "" where there is none."""
+    image = site.image
+    if image is None:
+        return ""
+    rows = [row for row in case.facts.images.values() if row.kind == image.kind and row.driver and at_least(row.driver, floor)]
+    rows.sort(key=lambda row: (row.legacy, row.os != image.os, row.family))
+    return f"take the image {rows[0].family}, which brings driver {rows[0].driver}" if rows else ""
