@@ -58,21 +58,9 @@ class Question:
         return self.site.device.cuda_route if self.site.device.cuda != "auto" else self.site.device.gpu_route
 
 
-def questions(case: Case) -> Iterator[Question]:
-    """Yield each pair of a place with an NVIDIA card and one of its Linux platforms, where torch comes from where the tables hold."""
-    sites = [site for site in case.sites if site.card is not None and site.device.nvidia and site.device.flavour != "cpu"]
-    releases = torch_of(case) if sites else None
-    if releases is None:
-        return
-    for site in sites:
-        flavour = site.device.flavour
-        if case.resolved is not None:
-            if case.resolved.flavour in (None, "cpu") or flavour not in (None, case.resolved.flavour):
-                continue
-            flavour = case.resolved.flavour
-        for platform in site.platforms:
-            if platform in LINUX and site.card is not None:
-                yield Question(site, site.card, platform, flavour, releases)
+def questions(case: Case) -> tuple[Question, ...]:
+    """Return each pair of a place with an NVIDIA card and one of its Linux platforms, where torch comes from where the tables hold."""
+    return case.once("questions", lambda: tuple(_questions(case)))
 
 
 def torch_of(case: Case) -> Releases | None:
@@ -129,6 +117,22 @@ def advice(case: Case, question: Question, else_do: str = "take another card") -
     if others:
         said.append(f"take torch {span(offer.release.release for offer in others)} for CUDA {others[0].cuda}{_pythons(case, question, others[-1])}")
     return ", or ".join([*said, else_do])
+
+
+def _questions(case: Case) -> Iterator[Question]:
+    sites = [site for site in case.sites if site.card is not None and site.device.nvidia and site.device.flavour != "cpu"]
+    releases = torch_of(case) if sites else None
+    if releases is None:
+        return
+    for site in sites:
+        flavour = site.device.flavour
+        if case.resolved is not None:
+            if case.resolved.flavour in (None, "cpu") or flavour not in (None, case.resolved.flavour):
+                continue
+            flavour = case.resolved.flavour
+        for platform in site.platforms:
+            if platform in LINUX and site.card is not None:
+                yield Question(site, site.card, platform, flavour, releases)
 
 
 def _nearest(case: Case, question: Question, flavour: str | None) -> list[Offer]:

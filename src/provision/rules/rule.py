@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
 from provision.facts import Facts
 from provision.rules.sites import Device, Site, sites_of
 from provision.spec import Spec
+
+_Found = TypeVar("_Found")
 
 
 class Text(Protocol):
@@ -50,6 +52,17 @@ class Case:
     def devices(self) -> tuple[Device, ...]:
         """Each pair of gpu and cuda that holds at some target, once."""
         return tuple({(site.device.gpu_route, site.device.cuda_route): site.device for site in self.sites}.values())
+
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        return {}
+
+    def once(self, name: str, work: Callable[[], _Found]) -> _Found:
+        """Return what `work` finds, the first time under that name; several rules ask the same of a case."""
+        if name not in self._kept:
+            self._kept[name] = work()
+        found: _Found = self._kept[name]
+        return found
 
 
 Check = Callable[[Case], Iterator[Diagnostic]]
