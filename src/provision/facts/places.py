@@ -185,9 +185,10 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class ImageChange:
-    """What images of a family have from a day ("20261004") on."""
+    """What images of a family have from a day ("20261004") on: for cards below capability `cards_below` ("" for none), a driver that works."""
 
     family: str
     since: str
     what: str
     evidence: Evidence
+    cards_below: str = ""

@@ -53,3 +53,8 @@ def system_at(case: Case, site: Site) -> System | None:
     """Return the operating system of a place, where it is known."""
     row = site.image or site.runtime
     return case.facts.systems.get(row.os) if row is not None else None
+
+
+def major_of(cuda: str) -> str:
+    """Return the major part of a CUDA version: "12" of "12.8"."""
+    return cuda.split(".", maxsplit=1)[0]

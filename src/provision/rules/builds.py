@@ -96,15 +96,20 @@ def fitting(case: Case, question: Question) -> Iterator[Offer]:
 
 
 def fitting_cudas(case: Case, question: Question) -> dict[str, str]:
-    """Return CUDA versions with an admitted torch that runs there, each with the newest such: the nearest to the version asked for first, else the newest."""
+    """Return CUDA versions with an admitted torch that runs there, each with the newest such torch, the best first.
+
+    Older CUDA versions than the one asked for come first, as a driver that runs the newer runs them too: those with the newest torch before the nearest. Of
+    newer ones the nearest comes first. Where none is asked for, the newest torch decides.
+    """
     found: dict[str, str] = {}
     for offer in fitting(case, question):
         found.setdefault(offer.cuda, offer.release.release)
     if question.flavour is None:
         return found
-    order = case.facts.cudas()
-    asked = sum(ordered(cuda) < ordered(cuda_of(question.flavour)) for cuda in order)
-    return dict(sorted(found.items(), key=lambda pair: abs(order.index(pair[0]) - asked)))
+    asked, known = ordered(cuda_of(question.flavour)), list(found)
+    older = sorted((cuda for cuda in known if ordered(cuda) < asked), key=lambda cuda: (ordered(found[cuda]), ordered(cuda)), reverse=True)
+    newer = sorted((cuda for cuda in known if ordered(cuda) > asked), key=ordered)
+    return {cuda: found[cuda] for cuda in (*older, *newer)}
 
 
 def advice(case: Case, question: Question, else_do: str = "take another card") -> str:

@@ -35,6 +35,8 @@ def check(case: Case) -> Iterator[Diagnostic]:
         if newest is None or _runs(case, question, newest.release):
             continue
         found = fitting_cudas(case, question)
+        if not found and newest.release.default_on(question.platform) == "cpu":
+            found = {offer.cuda: offer.release.release for offer in offers(case, question) if offer.build is None and offer.release is newest.release}
         if found:
             yield _finding(case, question, newest.release, found)
 
@@ -61,8 +63,8 @@ def _finding(case: Case, question: Question, row: TorchRelease, found: dict[str,
     return RULE.found(
         f"cuda is left open, and the default build of torch {row.release} {problem}",
         question.gpu_route,
-        why=f"An installer that takes the newest torch gets that build; for CUDA {cuda}, torch {torch} runs there.",
-        way_out=" or ".join(f'write cuda: "{version}", for torch {release}' for version, release in list(found.items())[:2]),
+        why=f"An installer that takes the newest torch gets that build, and not torch {torch} for CUDA {cuda}.",
+        way_out=", or ".join(f'write cuda: "{version}", which has torch {release}' for version, release in list(found.items())[:2]),
         related=(seen(question.releases.route, "torch comes from here"),),
         fix=_fix(case, question, cuda),
     )
@@ -83,7 +85,12 @@ RULE = Rule(
     name="default-build-unfit",
     severity=Severity.WARNING,
     summary="The default build of the newest admitted torch does not run on the card or the driver.",
-    sources=("version.py and arch flags of the torch wheels on the public package index", "dev-discuss.pytorch.org 3290 and 3432", "Kaggle/docker-python#1546"),
+    sources=(
+        "version.py and arch flags of the torch wheels on the public package index",
+        "dev-discuss.pytorch.org 3290 and 3432",
+        "Kaggle/docker-python#1546",
+        "pytorch/pytorch#168065",
+    ),
     page=__doc__,
     check=check,
     bad=(
@@ -94,6 +101,7 @@ RULE = Rule(
             "  workbench: {kind: workbench, project: p, zones: [us-central1-a], image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}\n",
             "L4",
         ),
+        Example('gpu: GB200\npython: "3.12"\npackages: ["torch>=2.9,<2.11"]\nplatforms: [linux-aarch64]\n', "GB200"),
         Example('gpu: H100-NVL\npython: "3.11"\npackages: [torch==2.0.1]\n', "H100-NVL"),
     ),
     good=(

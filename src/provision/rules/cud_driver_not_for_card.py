@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
 from provision.facts import Card
+from provision.facts.places import family_and_day
 from provision.facts.versions import least, ordered
 from provision.rules.lines import scalar
 from provision.rules.needs import Branches, Need, branches, need
@@ -38,6 +39,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
         known = branches(case, site.card)
         if site.driver is not None:
             yield from _brought(case, site, site.card, known)
+            yield from _too_early(case, site, site.card)
         asked = need(case, site, "driver")
         if asked is not None:
             yield from _asked(case, site, site.card, known, asked)
@@ -57,6 +59,21 @@ def _brought(case: Case, site: Site, card: Card, known: Branches) -> Iterator[Di
             way_out=f"take an image with a driver {known}, or another card",
             related=(seen(site.device.gpu_route, "card asked for here"),),
         )
+
+
+def _too_early(case: Case, site: Site, card: Card) -> Iterator[Diagnostic]:
+    """Look for an image of a day before its family had a driver for such old cards."""
+    family, day = family_and_day(getattr(site.target, "image", None) or "")
+    for change in case.facts.image_changes:
+        if change.family == family and day and change.cards_below and day < change.since and ordered(card.cc) < ordered(change.cards_below):
+            yield RULE.found(
+                f"images of {family} have a driver that works for {card.name} ({card.cc}) since {change.since}, and this one is of {day}",
+                (*site.route, "image"),
+                severity=change.evidence.at_most(_severity(case, card)),
+                why="Before that day the driver there knew no card older than Turing.",
+                way_out=f"take an image of {change.since} or later, or another card",
+                related=(seen(site.device.gpu_route, "card asked for here"),),
+            )
 
 
 def _asked(case: Case, site: Site, card: Card, known: Branches, asked: Need) -> Iterator[Diagnostic]:
@@ -93,6 +110,7 @@ RULE = Rule(
         "NVIDIA, support answer 3142 on the last branch for Maxwell, Pascal and Volta",
         "NVIDIA R470 release notes",
         "NixOS/nixos-hardware#1880",
+        "release notes of Workbench images",
         "ptxas --help of the CUDA toolkit wheels: the first toolkit that knows a capability, and its driver",
     ),
     page=__doc__,
@@ -101,10 +119,19 @@ RULE = Rule(
         Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=590"}\n', '">=590"'),
         Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: {driver: "==565.*"}\n', '"==565.*"'),
         Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=581"}\n', '">=581"'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
+            "  wb: {kind: workbench, project: p, zones: [us-central1-a], image: workbench-instances-2603-20260809-2130-rc0}\n",
+            "workbench-instances-2603-20260809-2130-rc0",
+        ),
     ),
     good=(
         Example('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: {driver: ">=580"}\n'),
         Example('gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=570"}\n'),
         Example('gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
+        Example(
+            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
+            "  wb: {kind: workbench, project: p, zones: [us-central1-a], image: workbench-instances-2603-20261004-2157-rc0}\n"
+        ),
     ),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
 from provision.facts.versions import ordered
-from provision.rules.building import built, system_at
+from provision.rules.building import built, cuda_at, major_of, system_at
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -35,7 +35,8 @@ def check(case: Case) -> Iterator[Diagnostic]:
         system = system_at(case, site)
         if system is None or int(system.gcc) <= toolkit.gcc_max:
             continue
-        enough = [row.cuda for row in case.facts.toolkits.values() if row.gcc_max >= int(system.gcc) and _major(row.cuda) == _major(toolkit.cuda)]
+        wanted = major_of(cuda_at(case, site) or toolkit.cuda)
+        enough = [row.cuda for row in case.facts.toolkits.values() if row.gcc_max >= int(system.gcc) and major_of(row.cuda) == wanted]
         right = min(enough, key=ordered, default=None)
         yield RULE.found(
             f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and {system.os} has gcc {system.gcc}",
@@ -46,10 +47,6 @@ def check(case: Case) -> Iterator[Diagnostic]:
             related=(seen((*site.route, "image" if site.image else "runtime"), f"{system.os} comes from here"),),
             fix=Fix(f'write cuda_toolkit: "{right}"', (Replace(Place(("cuda_toolkit",)), f'"{right}"'),), Applicability.UNSAFE) if right else None,
         )
-
-
-def _major(version: str) -> str:
-    return version.split(".", maxsplit=1)[0]
 
 
 RULE = Rule(

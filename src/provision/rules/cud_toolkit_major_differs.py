@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Route, Severity
-from provision.rules.building import Nvcc, built, cuda_at, extensions, nvcc_at
+from provision.rules.building import Nvcc, built, cuda_at, extensions, major_of, nvcc_at
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.rules.sites import Site
 from provision.spec import Package
@@ -31,7 +31,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     packages = sure or built(case)
     for site in case.sites if packages else ():
         cuda, nvcc = cuda_at(case, site), nvcc_at(case, site)
-        if cuda is None or nvcc is None or _major(cuda) == _major(nvcc.cuda) or (nvcc.route, cuda) in said:
+        if cuda is None or nvcc is None or major_of(cuda) == major_of(nvcc.cuda) or (nvcc.route, cuda) in said:
             continue
         said.add((nvcc.route, cuda))
         own = nvcc.route == ("cuda_toolkit",)
@@ -46,14 +46,10 @@ def _finding(site: Site, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], 
         nvcc.route,
         severity=severity,
         why="torch.utils.cpp_extension refuses another major version: the detected CUDA version mismatches the version that was used to compile PyTorch.",
-        way_out=f'write cuda_toolkit: "{cuda}"' + ("" if own else f", or a cuda of major version {_major(nvcc.cuda)}"),
+        way_out=f'write cuda_toolkit: "{cuda}"' + ("" if own else f", or a cuda of major version {major_of(nvcc.cuda)}"),
         related=((seen(site.device.cuda_route, "CUDA of the wheels"),) if said else ()) + (seen(package[0], "compiled against torch"),),
         fix=Fix(f'write cuda_toolkit: "{cuda}"', (Replace(Place(nvcc.route), f'"{cuda}"'),), Applicability.UNSAFE) if own else None,
     )
-
-
-def _major(version: str) -> str:
-    return version.split(".", maxsplit=1)[0]
 
 
 RULE = Rule(

@@ -38,7 +38,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     for number, (route, package) in enumerate(need):
         right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
         yield RULE.found(
-            f"{package.key} is built with nvcc, and no CUDA toolkit is asked for at {where}",
+            f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: CUDA_HOME environment variable is not set.",
             way_out=f"say {right}",

@@ -23,7 +23,7 @@ from provision.facts import Card
 from provision.facts.coverage import runs_machine_code
 from provision.facts.rows import Toolkit
 from provision.facts.versions import ordered, span
-from provision.rules.building import built
+from provision.rules.building import built, cuda_at, major_of
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -39,7 +39,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
             continue
         dropped = ordered(card.cc) < ordered(toolkit.cc_min)
         knows = [row.cuda for row in sorted(case.facts.toolkits.values(), key=lambda row: ordered(row.cuda)) if _makes(case, row, card)]
-        right = (knows[-1] if dropped else knows[0]) if knows else None
+        wheels = cuda_at(case, site)
+        same = [cuda for cuda in knows if wheels and major_of(cuda) == major_of(wheels)] or knows
+        right = (same[-1] if dropped else same[0]) if same else None
         yield RULE.found(
             f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to {toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
             ("cuda_toolkit",),

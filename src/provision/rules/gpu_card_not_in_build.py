@@ -157,7 +157,7 @@ RULE = Rule(
         Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),
         Example('gpu: RTX-5090\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', '"12.6"'),
         Example('gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n', '"12.8"', Resolved({"torch": "2.11.0"}, "3.12", "cu128")),
-        Example('gpu: GB10\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.9.1]\nplatforms: [linux-aarch64]\n', '"12.8"'),
+        Example('gpu: GB10\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.10.0]\nplatforms: [linux-aarch64]\n', '"12.8"'),
         Example('gpu: P100\npython: "3.12"\npackages: [torch==2.15.0]\n', "P100"),
     ),
     good=(

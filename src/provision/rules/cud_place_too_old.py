@@ -1,8 +1,9 @@
-"""The driver that a place brings is older than the CUDA of the torch build needs.
+"""The driver, or the C library, that a place brings is older than the torch build needs.
 
 ## What it does
 
-Where the driver is known (from an image's name, or Colab's machines), compares it with the floor of every possible torch build that has code for the card.
+Where the driver is known (from an image's name, or Colab's machines), compares it with the floor of every possible torch build that has code for the card;
+where the operating system is known, its C library with the one that the wheels ask for (manylinux_2_28 since torch 2.7).
 
 ## Why
 
@@ -24,7 +25,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.coverage import Hindrance, Obstacle
-from provision.rules.builds import Offer, Question, advice, offers, questions, runs
+from provision.facts.versions import ordered, span
+from provision.rules.builds import Offer, Question, advice, offers, questions, runs, torch_of
 from provision.rules.needs import image_with_driver
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.rules.sites import Brought
@@ -33,7 +35,8 @@ _OLD = (Hindrance.DRIVER_TOO_OLD, Hindrance.PTX_NEEDS_DRIVER)
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
-    """Yield a finding for each place whose driver is too old for every build that its card could run."""
+    """Yield a finding for each place that is too old for every torch that may come."""
+    yield from _libraries(case)
     for question in questions(case):
         driver = question.site.driver
         if driver is None:
@@ -41,6 +44,24 @@ def check(case: Case) -> Iterator[Diagnostic]:
         found = _newest(case, question, driver)
         if found is not None:
             yield _finding(case, question, driver, *found)
+
+
+def _libraries(case: Case) -> Iterator[Diagnostic]:
+    releases = torch_of(case)
+    rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
+    for site in case.sites if rows else ():
+        have, needed = site.glibc, [row.glibc_on("linux-x86_64") for row in rows]
+        if have is None or releases is None or releases.beyond or not all(floor and ordered(floor) > ordered(have.value) for floor in needed):
+            continue
+        fits = [row.release for row in case.facts.torch if (floor := row.glibc_on("linux-x86_64")) and ordered(floor) <= ordered(have.value)]
+        yield RULE.found(
+            f"{releases.wanted} needs glibc {rows[-1].glibc}, and that of {have.by} is {have.value}",
+            have.route,
+            severity=have.evidence.at_most(Severity.ERROR),
+            why="The installer finds no wheel that runs on that system.",
+            way_out="take a newer image" + (f", or torch {span(fits)}" if fits else ""),
+            related=(seen(releases.route, "torch comes from here"),),
+        )
 
 
 def _newest(case: Case, question: Question, driver: Brought) -> tuple[Offer, Obstacle] | None:
@@ -75,10 +96,10 @@ def _finding(case: Case, question: Question, driver: Brought, offer: Offer, obst
 
 RULE = Rule(
     id="CUD004",
-    name="driver-too-old",
+    name="place-too-old",
     severity=Severity.ERROR,
-    summary="The driver that a place brings is older than the CUDA of the torch build needs.",
-    sources=("NVIDIA, CUDA Compatibility, minor version compatibility", "pytorch/pytorch#162531"),
+    summary="The driver, or the C library, that a place brings is older than the torch build needs.",
+    sources=("NVIDIA, CUDA Compatibility, minor version compatibility", "PEP 600 and the wheel tags of torch", "pytorch/pytorch#162531"),
     page=__doc__,
     check=check,
     bad=(
