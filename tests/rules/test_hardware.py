@@ -104,6 +104,17 @@ def test_a_resolved_set_is_asked_of_the_places_that_take_it(ask: Ask) -> None:
     assert ask(_spec("V100", "", ""), Resolved({"torch": "2.15.0"}, "3.12", "cpu")).of("GPU005") == []
 
 
+def test_a_resolved_torch_is_bounded_where_it_was_let_in(ask: Ask) -> None:
+    judged = ask(_spec("V100", "12.8", ">=2.9"), Resolved({"torch": "2.11.0"}, "3.12", "cu128"))
+    found = judged.one("GPU005")
+    assert (found.where, found.severity) == (Place(("packages", 0)), Severity.ERROR)
+    assert found.fix is not None
+    (text,) = judged.source.edited([found.fix]).values()
+    assert 'packages: ["torch>=2.9,<2.11.0"]' in text
+    pinned = ask(_spec("V100", "12.8", ">=2.11"), Resolved({"torch": "2.11.0"}, "3.12", "cu128")).one("GPU005")
+    assert pinned.where == Place(("cuda",))
+
+
 def test_torch_that_another_package_brings_is_looked_at(ask: Ask) -> None:
     text = 'gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: ["transformers[torch]"]\n'
     assert ask(text).one("GPU005").where == Place(("cuda",))

@@ -112,6 +112,11 @@ def fitting_cudas(case: Case, question: Question) -> dict[str, str]:
     return {cuda: found[cuda] for cuda in (*older, *newer)}
 
 
+def fitting_releases(case: Case, question: Question) -> tuple[str, ...]:
+    """Return all known torch releases, admitted or not, that run there in the flavour that is settled; () where it is free."""
+    return tuple(offer.release.release for offer in _nearest(case, question, question.flavour)) if question.flavour else ()
+
+
 def advice(case: Case, question: Question, else_do: str = "take another card") -> str:
     """Say which combinations of torch and CUDA run there, the nearest to what is asked for, and what else can be done."""
     same = fitting_cudas(case, question)

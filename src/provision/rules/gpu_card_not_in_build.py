@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Related, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Related, Replace, Route, Severity
 from provision.facts import Build
 from provision.facts.coverage import Form, runs_machine_code
 from provision.facts.versions import ordered
-from provision.rules.builds import Offer, Question, advice, fitting_cudas, offers, questions
-from provision.rules.lines import scalar
+from provision.rules.builds import Offer, Question, advice, fitting_cudas, fitting_releases, offers, questions
+from provision.rules.lines import bounded, bounds, line, scalar
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 WHY = "The first kernel would end in: no kernel image is available for execution on the device."
@@ -78,14 +78,16 @@ def _lacking(case: Case, question: Question, offer: Offer, build: Build) -> Diag
     what = f"{releases.wanted} for CUDA {offer.cuda} has no" if question.flavour else f"no build of {releases.wanted} has"
     newest = offer.release.release + ("" if question.flavour else f" for CUDA {offer.cuda}")
     which = f"{newest}, the newest of them," if len(releases.known) > 1 or not question.flavour else "it"
+    bound = _bound(case, question)
+    route = bound[0] if bound else question.cuda_route
     return RULE.found(
         f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}" + (f" and PTX {build.ptx}" if build.ptx else ""),
-        question.cuda_route,
+        route,
         severity=severity,
         why=WHY + ("" if certain else " Releases newer than the facts may have code for it."),
         way_out=advice(case, question),
-        related=_related(question),
-        fix=_fix(case, question),
+        related=_related(question) if bound is None else (seen(question.gpu_route, "card asked for here"),),
+        fix=_fix(case, question) if bound is None else bound[1],
     )
 
 
@@ -115,6 +117,20 @@ def _fix(case: Case, question: Question) -> Fix | None:
     if found is None or question.site.device.cuda == "auto" or case.resolved is not None:
         return None
     return Fix(f'write cuda: "{found}"', (Replace(Place(question.cuda_route), scalar(found)),), Applicability.UNSAFE)
+
+
+def _bound(case: Case, question: Question) -> tuple[Route, Fix] | None:
+    """Return the line that let a resolved torch in, and the bound under which the same CUDA version serves the card; None where no bound would."""
+    asked = line(case, "torch")
+    good = fitting_releases(case, question) if case.resolved is not None and asked is not None else ()
+    if asked is None or not good:
+        return None
+    after = next((row.release for row in case.facts.torch if ordered(row.release) > ordered(good[-1])), None)
+    specifiers = bounds(asked[1])
+    if after is None or specifiers is None or not any(specifiers.contains(release) for release in good):
+        return None
+    version = f"{asked[1].version}," if asked[1].version else ""
+    return asked[0], Fix(f"ask for torch<{after}", (bounded(case, *asked, f"{version}<{after}"),), Applicability.UNSAFE)
 
 
 def _compiles(question: Question, offer: Offer) -> Diagnostic:
@@ -156,7 +172,7 @@ RULE = Rule(
     bad=(
         Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),
         Example('gpu: RTX-5090\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', '"12.6"'),
-        Example('gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n', '"12.8"', Resolved({"torch": "2.11.0"}, "3.12", "cu128")),
+        Example('gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n', '"torch>=2.9"', Resolved({"torch": "2.11.0"}, "3.12", "cu128")),
         Example('gpu: GB10\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.10.0]\nplatforms: [linux-aarch64]\n', '"12.8"'),
         Example('gpu: P100\npython: "3.12"\npackages: [torch==2.15.0]\n', "P100"),
     ),
