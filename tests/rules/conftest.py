@@ -40,6 +40,10 @@ class Judged:
     def ids(self) -> list[str]:
         return [finding.id for finding in self.findings]
 
+    def area(self, *areas: str) -> list[str]:
+        """The ids that begin so: what one family of rules says, whatever another says beside it."""
+        return [identity for identity in self.ids if identity.startswith(areas)]
+
     def of(self, identity: str) -> list[Diagnostic]:
         return [finding for finding in self.findings if finding.id == identity]
 

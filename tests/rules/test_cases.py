@@ -232,7 +232,7 @@ def test_a_build_of_medium_confidence_is_taken_as_there(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "precision", "ids"), [("A100", "bf16", []), ("A100", "tf32", []), ("T4", "tf32", ["GPU004"]), ("L4", "fp8", []), ("A10", "fp8", ["GPU004"])]
+    ("gpu", "precision", "ids"), [("A100", "bf16", []), ("A100", "tf32", ["GPU007"]), ("T4", "tf32", ["GPU004"]), ("L4", "fp8", []), ("A10", "fp8", ["GPU004"])]
 )
 def test_cards_on_both_sides_of_what_a_precision_needs(ask: Ask, gpu: str, precision: str, ids: list[str]) -> None:
     assert ask(f'gpu: {gpu}\npython: "3.11"\npackages: [torch]\ntraining: {{precision: {precision}}}\n').ids == ids

@@ -86,6 +86,7 @@ def _hardware(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
         "toolkits": lambda: {row.cuda: row for row in every(_toolkit, "cuda", "toolkits")},
         "drivers": lambda: every(rows.DriverBranch, "cuda", "drivers"),
         "capabilities": lambda: {row.cc: row for row in every(rows.Capability, "cuda", "capabilities")},
+        "cudnn": lambda: every(rows.CudnnLine, "cuda", "cudnn"),
         "mps": lambda: {row.precision: row for row in every(rows.MpsPrecision, "mps")},
     }
 

@@ -36,7 +36,20 @@ from provision.facts.places import (
     Shape,
     System,
 )
-from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, MpsPrecision, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
+from provision.facts.rows import (
+    Build,
+    Capability,
+    Card,
+    CudnnLine,
+    DriverBranch,
+    Floor,
+    MpsPrecision,
+    PythonVersion,
+    Replaced,
+    Toolkit,
+    TorchRelease,
+    TransformersRun,
+)
 from provision.facts.versions import ordered, parsed
 
 
@@ -67,6 +80,7 @@ class Facts:
     toolkits: Mapping[str, Toolkit]
     drivers: tuple[DriverBranch, ...]
     capabilities: Mapping[str, Capability]
+    cudnn: tuple[CudnnLine, ...]
     mps: Mapping[str, MpsPrecision]
     """By precision; one without a row is not to be had on Apple silicon."""
     machines: Mapping[str, Machine]
@@ -152,6 +166,12 @@ class Facts:
     def driver_ceiling(self, card: Card) -> DriverBranch | None:
         """Return the last driver branch for a card's generation (470 for Kepler, 580 for Maxwell, Pascal, Volta); None when none drops it."""
         return coverage.ceiling(card, self.drivers)
+
+    def cudnn_floor(self, cuda: str, version: str) -> CudnnLine | None:
+        """Return the row that holds for a cuDNN release ("9.11.0") for a CUDA major ("12"); None for one older than the table, or text that is no version."""
+        wanted = parsed(version)
+        rows = [row for row in self.cudnn if row.cuda == cuda and wanted is not None and ordered(row.first) <= wanted]
+        return max(rows, key=lambda row: ordered(row.first), default=None)
 
     def newest_cuda(self, driver: str) -> str | None:
         """Return the newest CUDA in the table that a driver ("580.82.07", or a branch: "580") brings; newer drivers than the table's bring at least that."""

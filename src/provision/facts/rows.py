@@ -115,6 +115,7 @@ class Capability(NamedTuple):
     """A CUDA compute capability: generation, first driver branch, and features (tensor_cores, tf32, bf16, fp8, fp4).
 
     Machine code for it runs on the same major and a minor at least its own, except on `code_not_on`, and on `code_also_on` besides.
+    `fp16_rate` is fp16 arithmetic for each fp32 one outside tensor cores: 0 for none, None where it was not read.
     """
 
     cc: str
@@ -124,6 +125,16 @@ class Capability(NamedTuple):
     evidence: Evidence
     code_not_on: tuple[str, ...] = ()
     code_also_on: tuple[str, ...] = ()
+    fp16_rate: float | None = None
+
+
+class CudnnLine(NamedTuple):
+    """From release `first` on, cuDNN for a CUDA major ("12") runs on capability `cc_min` and newer."""
+
+    cuda: str
+    first: str
+    cc_min: str
+    evidence: Evidence
 
 
 class Card(NamedTuple):

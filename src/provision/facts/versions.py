@@ -28,21 +28,27 @@ def admitted(specifiers: SpecifierSet, versions: Iterable[str]) -> tuple[str, ..
     return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
 
 
-def reaches(specifiers: SpecifierSet, floor: str) -> bool:
-    """Tell whether any version at or above `floor`, released or not, satisfies the specifiers.
+def reaches(specifiers: SpecifierSet, floor: str, below: str | None = None) -> bool:
+    """Tell whether any version at or above `floor`, and below `below` where that is given, satisfies the specifiers, released or not.
 
     What specifiers admit is a union of intervals whose ends are versions they name. It is enough to try those ends, what comes
     just after them, and the far end.
     """
-    low = ordered(floor)
+    low, high = ordered(floor), ordered(below) if below else None
     points = {point for edge in (low, *named(specifiers)) for point in _around(edge)} | {Version("999999")}
-    return any(point >= low and specifiers.contains(point, prereleases=True) for point in points)
+    return any(point >= low and (high is None or point < high) and specifiers.contains(point, prereleases=True) for point in points)
 
 
 def named(specifiers: SpecifierSet) -> tuple[Version, ...]:
     """Return the versions that the specifiers name, `2.1` for `==2.1.*`."""
     versions = (parsed(clause.version.removesuffix(".*")) for clause in specifiers)
     return tuple(sorted(version for version in versions if version is not None))
+
+
+def least(specifiers: SpecifierSet) -> str | None:
+    """Return the version that specifiers ask for at least ("580" of ">=580,<600" and of "==580.*"), None when they have no lower bound."""
+    lower = [clause.version.removesuffix(".*") for clause in specifiers if clause.operator in (">=", ">", "==", "~=")]
+    return max((version for version in lower if parsed(version)), key=ordered, default=None)
 
 
 def span(versions: Iterable[str]) -> str:

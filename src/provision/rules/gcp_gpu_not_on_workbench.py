@@ -61,9 +61,9 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"), "P100"),
+        Example(sample("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"), "P100", beside=("CUD009",)),
         Example(sample("gpu: RTX-4090\n", machine_type=None, zones="[us-central1-a]"), "RTX-4090"),
-        Example(sample("gpu: mps\n", machine_type="n2-standard-8"), "mps"),
+        Example(sample("gpu: mps\n", machine_type="n2-standard-8"), "mps", beside=("CUD010",)),
     ),
     good=(
         Example(sample("gpu: T4\n", machine_type="n1-standard-8")),

@@ -16,6 +16,8 @@ from provision.rules.rule import Case
 from provision.rules.sites import Site
 
 IMAGE = "workbench-instances-2603-20261004-2157-rc0"
+PLACE = "kind: workbench, project: my-project, zones: [us-central1-a], nat: true, service_account: trainer@my-project.iam.gserviceaccount.com, max_lifetime: 8h"
+"""A Workbench target as examples have it when its place does not matter."""
 _SAMPLE = {
     "zones": "[us-central1-a]",
     "machine_type": "g2-standard-8",

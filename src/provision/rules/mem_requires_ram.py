@@ -23,7 +23,7 @@ from provision.probe.catalogue import RAM_SHARE
 from provision.rules.instances import fitting, sample, written
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.sites import Site
-from provision.rules.workloads import GIB, Need, ram, required, shape_of, size
+from provision.rules.workloads import GIB, Size, ram, required, shape_of, size
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -46,7 +46,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
         )
 
 
-def _enough(case: Case, site: Site, need: Need) -> tuple[str, Fix | None]:
+def _enough(case: Case, site: Site, need: Size) -> tuple[str, Fix | None]:
     """Return the machine that has enough, in words, and the fix that takes it."""
     if isinstance(site.target, ColabTarget):
         high = shape_of(case, site, "high")

@@ -27,11 +27,15 @@ class Releases(NamedTuple):
 
 def torch_releases(case: Case) -> Releases | None:
     """Return what torch may be; None when the spec does not name it, or takes it from where the table does not hold (conda, a foreign index)."""
-    return _releases(case, "torch", tuple(row.release for row in case.facts.torch))
+    return case.once("torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch)))
 
 
 def transformers_releases(case: Case) -> Releases | None:
     """Return what transformers may be, as the ends of the table's runs and the versions that the spec names; None when it does not name it."""
+    return case.once("transformers", lambda: _transformers(case))
+
+
+def _transformers(case: Case) -> Releases | None:
     ends = {end for run in case.facts.transformers for end in (run.first, run.last)}
     asked = line(case, "transformers")
     specifiers = bounds(asked[1]) if asked else None

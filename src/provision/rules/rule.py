@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
 from provision.facts import Facts
 from provision.rules.sites import Device, Site, sites_of
 from provision.spec import Spec
+
+_Found = TypeVar("_Found")
 
 
 class Text(Protocol):
@@ -50,16 +52,28 @@ class Case:
         """Each pair of gpu and cuda that holds at some target, once."""
         return tuple({(site.device.gpu_route, site.device.cuda_route): site.device for site in self.sites}.values())
 
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        return {}
+
+    def once(self, name: str, work: Callable[[], _Found]) -> _Found:
+        """Return what `work` finds, the first time under that name; several rules ask the same of a case."""
+        if name not in self._kept:
+            self._kept[name] = work()
+        found: _Found = self._kept[name]
+        return found
+
 
 Check = Callable[[Case], Iterator[Diagnostic]]
 
 
 class Example(NamedTuple):
-    """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at."""
+    """A spec on which a rule speaks or keeps silent; `at` is the text that a finding must point at, `beside` the ids of other rules that speak too."""
 
     spec: str
     at: str = ""
     resolved: Resolved | None = None
+    beside: tuple[str, ...] = ()
 
 
 class Rule(NamedTuple):

@@ -11,6 +11,7 @@ from provision.facts.places import Shape
 from provision.grammar import bytes_of, parameters_of
 from provision.places import ColabTarget, WorkbenchTarget
 from provision.rules.instances import fitting
+from provision.rules.needs import need
 from provision.rules.rule import Case
 from provision.rules.sites import Site
 
@@ -30,7 +31,7 @@ class Room(NamedTuple):
         return self.evidence.at_most(severity)
 
 
-class Need(NamedTuple):
+class Size(NamedTuple):
     """A size that the spec requires, in bytes, and where it is written."""
 
     bytes: int
@@ -63,12 +64,10 @@ def workload(case: Case, site: Site) -> Workload | None:
     )
 
 
-def required(case: Case, site: Site, field: str) -> Need | None:
+def required(case: Case, site: Site, field: str) -> Size | None:
     """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a place, or None."""
-    own = getattr(site.target.requires, field) if site.target.requires else None
-    text = own or getattr(case.spec.requires, field)
-    route: Route = (*site.route, "requires", field) if own else ("requires", field)
-    return Need(bytes_of(text), text, route) if text else None
+    asked = need(case, site, field)
+    return Size(bytes_of(asked.text), asked.text, asked.route) if asked else None
 
 
 def vram(case: Case, site: Site) -> Room | None:

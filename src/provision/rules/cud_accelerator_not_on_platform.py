@@ -1,0 +1,114 @@
+"""A platform that does not go with the accelerator.
+
+## What it does
+
+At local targets, compares the accelerator with `platforms`: CUDA builds are taken for Linux alone, MPS exists on macOS alone, and some cards sit in machines
+of one processor (GH200, GB10, Jetson: aarch64).
+
+## Why
+
+macOS has no CUDA. For Windows the public index serves CPU builds alone, and the lock takes those: `torch.cuda.is_available()` would be false. A lock for
+another processor cannot be installed at all.
+
+## How to fix
+
+List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the driver of Windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Related, Route, Severity
+from provision.facts import Card
+from provision.rules.builds import LINUX
+from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.sites import Site
+from provision.spec import LocalTarget
+
+MAC, WINDOWS = "macos-arm64", "windows-x86_64"
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each local target with such a platform, and for MPS where there is none."""
+    said: set[Route] = set()
+    for site in case.sites:
+        route = site.device.gpu_route
+        if route in said or (site.device.flavour == "cpu" and site.device.gpu.type != "mps"):
+            continue
+        said.add(route)
+        if site.device.gpu.type == "mps":
+            yield from _mps(case, site)
+        elif isinstance(site.target, LocalTarget):
+            yield from _cuda(case, site)
+
+
+def _mps(case: Case, site: Site) -> Iterator[Diagnostic]:
+    if MAC in site.platforms:
+        return
+    local = isinstance(site.target, LocalTarget)
+    yield RULE.found(
+        f"gpu: mps is asked for at target {site.name}, " + (f"whose platforms are {', '.join(site.platforms)}" if local else "which runs Linux"),
+        site.device.gpu_route,
+        why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
+        way_out=f"write platforms: [{MAC}]" if local else "ask for an NVIDIA card there, or none",
+        related=_platforms(case) if local else (),
+    )
+
+
+def _cuda(case: Case, site: Site) -> Iterator[Diagnostic]:
+    host = site.card.host if site.card is not None else ""
+    if site.card is not None and host and host not in site.platforms:
+        yield _other_host(case, site, site.card)
+        return
+    without = [platform for platform in site.platforms if platform not in LINUX]
+    if not without:
+        return
+    alone = len(without) == len(site.platforms)
+    worst = Severity.ERROR if alone else Severity.WARNING if WINDOWS in without else Severity.INFO
+    what = "there is no CUDA on macOS" if without == [MAC] else "the public index serves CPU builds of torch for it"
+    yield RULE.found(
+        f"gpu: {site.device.gpu} is asked for, and {', '.join(without)} has no CUDA build of torch: {what}",
+        site.device.gpu_route,
+        severity=worst,
+        why="The lock takes a CPU build there, and torch.cuda.is_available() would be false.",
+        way_out="list linux-x86_64 (which WSL2 is as well)" if alone else "nothing needs to change where the card is not wanted there; WSL2 is linux-x86_64",
+        related=_platforms(case),
+    )
+
+
+def _other_host(case: Case, site: Site, card: Card) -> Diagnostic:
+    return RULE.found(
+        f"{card.name} sits in machines of {card.host}, and the platforms are {', '.join(site.platforms)}",
+        site.device.gpu_route,
+        severity=card.evidence.at_most(Severity.ERROR),
+        why="Wheels for another processor cannot be installed there.",
+        way_out=f"write platforms: [{card.host}]",
+        related=_platforms(case),
+    )
+
+
+def _platforms(case: Case) -> tuple[Related, ...]:
+    return (seen(("platforms",), "platforms are listed here"),) if "platforms" in case.spec.model_fields_set else ()
+
+
+RULE = Rule(
+    id="CUD010",
+    name="accelerator-not-on-platform",
+    severity=Severity.ERROR,
+    summary="A platform that does not go with the accelerator.",
+    sources=("wheel tags and version.py of torch on the public package index: no CUDA build for Windows or macOS", "PyTorch documentation, MPS backend"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: RTX-4090\npython: "3.12"\npackages: [torch]\nplatforms: [windows-x86_64]\n', "RTX-4090"),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64, macos-arm64]\n', "L4"),
+        Example('gpu: mps\npython: "3.12"\npackages: [torch]\n', "mps"),
+        Example('gpu: GH200\npython: "3.12"\npackages: [torch]\n', "GH200"),
+    ),
+    good=(
+        Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
+        Example('gpu: GH200\npython: "3.12"\npackages: [torch]\nplatforms: [linux-aarch64]\n'),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64]\n'),
+    ),
+)

@@ -1,0 +1,92 @@
+"""A precision that Apple silicon does not have, or has only with a newer torch or macOS.
+
+## What it does
+
+Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5, bf16 torch 2.6 and macOS 14; tf32 and fp8 are NVIDIA's.
+
+## Why
+
+accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch. M1 and M2 have no bf16 of their own: it is computed in fp32 there.
+
+## How to fix
+
+Declare fp32, or raise the bound of torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.rows import MpsPrecision
+from provision.facts.versions import ordered
+from provision.rules.builds import torch_of
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each place on MPS whose precision is not to be had, or depends on its macOS."""
+    precision = case.spec.training.precision
+    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.type == "mps"):
+        row = case.facts.mps.get(precision.value)
+        found = _none(case) if row is None else _old_torch(case, row) or _macos(row)
+        if found is not None:
+            message, why, way_out, severity = found
+            yield RULE.found(message, ("training", "precision"), severity=severity, why=why, way_out=way_out, related=(seen(route, "MPS asked for here"),))
+
+
+_Said = tuple[str, str, str, Severity]
+
+
+def _none(case: Case) -> _Said:
+    precision = case.spec.training.precision.value
+    return f"precision: {precision} is declared for gpu: mps", "It is a format of NVIDIA's hardware.", "write precision: fp32, or bf16", Severity.ERROR
+
+
+def _old_torch(case: Case, row: MpsPrecision) -> _Said | None:
+    releases = torch_of(case)
+    if releases is None or not releases.known or releases.beyond or ordered(releases.known[-1]) >= ordered(row.torch):
+        return None
+    trainer = case.spec.framework() == "hf-trainer"
+    return (
+        f"precision: {row.precision} on MPS needs torch {row.torch}, and {releases.wanted} admits {releases.known[-1]} at most",
+        "accelerate, and so Trainer, refuses it." if trainer else "Older releases have it in part only.",
+        f"ask for torch>={row.torch}, or write precision: fp32",
+        row.evidence.at_most(Severity.ERROR) if trainer else Severity.WARNING,
+    )
+
+
+def _macos(row: MpsPrecision) -> _Said | None:
+    if not row.macos:
+        return None
+    return (
+        f"precision: {row.precision} on MPS needs macOS {row.macos}",
+        "Older ones refuse it; M1 and M2 compute it in fp32.",
+        "look with `sw_vers -productVersion`; nothing needs to change if it is newer",
+        Severity.INFO,
+    )
+
+
+RULE = Rule(
+    id="GPU008",
+    name="mps-precision",
+    severity=Severity.ERROR,
+    summary="A precision that Apple silicon does not have, or has only with a newer torch or macOS.",
+    sources=("accelerate 1.15.0 accelerator.py", "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: [macos-arm64]\ntraining: {precision: fp8}\n', "fp8"),
+        Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.1]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
+            "fp16",
+            Resolved({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.1.0"}, "3.12", "cpu"),
+        ),
+        Example('gpu: mps\npython: "3.12"\npackages: [torch==2.6.0]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
+    ),
+    good=(
+        Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.0]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n'),
+        Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
+    ),
+)
