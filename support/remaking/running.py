@@ -1,0 +1,111 @@
+"""How each script runs: it prints what would change, `--write` changes the table, `--check` fails when anything would change."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remaking.index import Unreachable
+from remaking.sheets import Row, Sheet, rewritten, sheet
+
+TABLES = Path(__file__).parents[2] / "src" / "provision" / "facts" / "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Remade:
+    """One list of a table as it was read anew: the file's stem, the list's name, the columns of its key, and all its rows.
+
+    `newest` gives what the table must not lack: of each newest release on the index, values that some row has. `whole` tells that nothing in the file rests
+    on other sources, so that its date is that of this reading.
+    """
+
+    table: str
+    name: str
+    key: tuple[str, ...]
+    rows: tuple[Row, ...]
+    newest: tuple[Row, ...] = ()
+    whole: bool = True
+
+
+def options(arguments: Sequence[str], about: str, more: Callable[[argparse.ArgumentParser], None] = lambda _: None) -> argparse.Namespace:
+    """Return the options of a script; those that all have, and `more`."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--write", action="store_true", help="change the table; then run `make facts`")
+    mode.add_argument("--check", action="store_true", help="change nothing, exit 1 when the table differs")
+    parser.add_argument("--tables", type=Path, default=TABLES, help=argparse.SUPPRESS)
+    more(parser)
+    return parser.parse_args(arguments)
+
+
+def finish(chosen: argparse.Namespace, remade: Iterable[Remade], today: datetime.date) -> int:
+    """Compare what was read with the tables and do what was chosen; return the exit code. A missing newest release is 1 unless it is written."""
+    code = 0
+    for part in remade:
+        path = chosen.tables / f"{part.table}.yaml"
+        text = path.read_text(encoding="utf-8")
+        old = sheet(text, part.name)
+        told = list(differences(old, part))
+        lacking = [line for line in told if line.startswith("MISSING")]
+        print("\n".join(told) if told else f"{part.table}.{part.name}: as read, {len(part.rows)} rows")
+        if chosen.write:
+            new = rewritten(old, part.key, part.rows)
+            path.write_text(dated(new, today) if part.whole else new, encoding="utf-8")
+        elif told and not chosen.check:
+            new = rewritten(old, part.key, part.rows)
+            sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), new.splitlines(True), path.name, f"{path.name} as read", n=0))
+        code |= int(bool(not chosen.write and (lacking or (chosen.check and told))))
+    return code
+
+
+def ask(work: Callable[[], int]) -> int:
+    """Run a script; an index that cannot be asked is one line and exit 2."""
+    try:
+        return work()
+    except Unreachable as error:
+        print(f"cannot read anew: {error}", file=sys.stderr)
+        return 2
+
+
+def differences(old: Sheet, part: Remade) -> Iterator[str]:
+    """Yield a line for each cell and row that differs, the lack of a newest release first and loudest."""
+    known = {_key(row.values, part): row.values for row in old.rows}
+    read = {_key(row, part): row for row in part.rows}
+    for values in part.newest:
+        if not any(values.items() <= row.items() for row in known.values()):
+            yield f"MISSING: {part.table}.{part.name} lacks {' '.join(values.values())}, the newest release on the index"
+    for key in (*known, *(key for key in read if key not in known)):
+        place = f"{part.table}.{part.name} {' '.join(str(word) for word in key)}"
+        if key not in read:
+            yield f"{place}: in the table, not as read"
+        elif key not in known:
+            yield f"{place}: read, not in the table"
+        else:
+            yield from (f"{place}: {cell}" for cell in _cells(known[key], read[key]))
+
+
+def dated(text: str, today: datetime.date) -> str:
+    """Return a table that says it was read today."""
+    return re.sub(r"^as_of: .*$", f"as_of: {today.isoformat()}", text, count=1, flags=re.MULTILINE)
+
+
+def _key(row: Row, part: Remade) -> tuple[Any, ...]:
+    return tuple(row[name] for name in part.key)
+
+
+def _cells(known: Row, read: Row) -> Iterator[str]:
+    for name in dict.fromkeys((*known, *read)):
+        if known.get(name) != read.get(name):
+            yield f"{name} is {known.get(name, 'absent')!r}, read {read.get(name, 'absent')!r}"
+
+
+def rows_of(tables: Path, table: str, name: str = "rows") -> list[Row]:
+    """Return the rows of a list as the table has them."""
+    return [row.values for row in sheet((tables / f"{table}.yaml").read_text(encoding="utf-8"), name).rows]
