@@ -9,7 +9,6 @@ without nvcc, and only running it tells; they get no more releases), the lists `
 
 from __future__ import annotations
 
-import datetime
 import re
 import sys
 from collections.abc import Iterator
@@ -18,8 +17,7 @@ from typing import Any
 from packaging.version import Version
 
 from remaking.declaring import linux_wheel, newest_of_minors
-from remaking.index import PipIndex
-from remaking.running import Remade, ask, finish, options, rows_of
+from remaking.running import Remade, ask, options, rows_of
 from remaking.sheets import Row
 from remaking.wheels import Shelf, Wheel, each
 
@@ -87,7 +85,7 @@ def main(arguments: list[str]) -> int:
     """Run the script."""
     chosen = options(arguments, __doc__ or "")
     known = rows_of(chosen.tables, "cuda", "toolkits")
-    return ask(lambda: finish(chosen, remade(Shelf(PipIndex()), known), datetime.datetime.now(tz=datetime.UTC).date()))
+    return ask(chosen, lambda shelf: remade(shelf, known))
 
 
 if __name__ == "__main__":

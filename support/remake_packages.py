@@ -9,7 +9,6 @@ Not touched: packages that the table does not have.
 
 from __future__ import annotations
 
-import datetime
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,8 +17,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from remaking.declaring import declared, in_runs, linux_wheel, newest_of_minors, project
-from remaking.index import File, PipIndex
-from remaking.running import Remade, ask, finish, options, rows_of
+from remaking.index import File
+from remaking.running import Remade, ask, options, rows_of
 from remaking.sheets import Row
 from remaking.wheels import Shelf, constants, each, python_of, requirements
 
@@ -65,7 +64,7 @@ def main(arguments: list[str]) -> int:
     """Run the script."""
     chosen = options(arguments, __doc__ or "")
     known, pythons = rows_of(chosen.tables, "packages", "runs"), [row["version"] for row in rows_of(chosen.tables, "pythons")]
-    return ask(lambda: finish(chosen, remade(Shelf(PipIndex()), known, pythons), datetime.datetime.now(tz=datetime.UTC).date()))
+    return ask(chosen, lambda shelf: remade(shelf, known, pythons))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ table are not added. A new row names the default flavour only: add the others by
 from __future__ import annotations
 
 import ast
-import datetime
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -22,8 +21,8 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from remaking.index import File, PipIndex
-from remaking.running import Remade, ask, finish, options, rows_of
+from remaking.index import File
+from remaking.running import Remade, ask, options, rows_of
 from remaking.sheets import Row
 from remaking.wheels import Shelf, Wheel, bound, each, python_of, requirements
 
@@ -35,11 +34,10 @@ COMPANIONS = ("torchvision", "torchaudio")
 
 
 def read(shelf: Shelf, known: Iterable[Row], newest: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows of torch.yaml as the wheels have them, without the companions; only the `newest` ones where a number is given."""
+    """Return the rows of torch.yaml as the wheels have them, without the companions; only the `newest` are read where a number is given."""
     rows = {row["release"]: dict(row) for row in known}
     anew = each(lambda item: _release(*item, shelf, rows.get(str(item[0]), {})), _wanted(shelf, rows, newest))
-    listed = sorted({**rows, **{row["release"]: row for row in anew}}.values(), key=lambda row: Version(row["release"]))
-    return listed[-newest:] if newest else listed
+    return sorted({**rows, **{row["release"]: row for row in anew}}.values(), key=lambda row: Version(row["release"]))
 
 
 def companions(shelf: Shelf, rows: Iterable[Row], newest: int | None = None) -> list[dict[str, Any]]:
@@ -48,11 +46,12 @@ def companions(shelf: Shelf, rows: Iterable[Row], newest: int | None = None) -> 
     Companions of torch releases before the first row are left out, and all before them: `torch>=1.1.0` of long ago was no promise.
     """
     found = [dict(row) for row in rows]
+    wanted = found[-newest:] if newest else found
     for name in COMPANIONS:
         fitting = [(str(version), wheels[0]) for version, files in shelf.releases(name).items() if (wheels := _for(files, "linux-x86_64"))]
-        made = each(lambda item: (item[0], _torch_of(shelf.wheel(item[1]))), fitting[-newest:] if newest else fitting)
-        before = [place for place, (_, asked) in enumerate(made) if _exact(asked) and Version(_exact(asked)) < Version(found[0]["release"])]
-        for row in found:
+        made = each(lambda item: (item[0], _torch_of(shelf.wheel(item[1]))), fitting[-3 * newest :] if newest else fitting)
+        before = [place for place, (_, asked) in enumerate(made) if (only := _exact(asked)) and Version(only) < Version(wanted[0]["release"])]
+        for row in wanted:
             row[name] = [version for version, asked in made[max(before, default=-1) + 1 :] if asked and asked.contains(row["release"])]
     return found
 
@@ -184,20 +183,20 @@ def _exact(asked: SpecifierSet | None) -> str:
     return next((clause.version for clause in asked or () if clause.operator == "=="), "")
 
 
-def remade(shelf: Shelf, known: list[Row], compiled: list[Row]) -> Iterator[Remade]:
-    """Yield both tables as read."""
-    rows, newest = companions(shelf, read(shelf, known)), shelf.newest("torch")
-    yield Remade("torch", "rows", ("release",), tuple(rows), ({"release": newest},))
-    default = next(row["default"] for row in rows if row["release"] == newest)
-    of_newest = () if default == "cpu" else ({"release": newest, "flavour": default, "platform": "linux-x86_64"},)
-    yield Remade("builds", "rows", ("release", "flavour", "platform"), tuple(code(shelf, compiled, rows)), of_newest, whole=False)
+def remade(shelf: Shelf, known: list[Row], compiled: list[Row], newest: int | None = None) -> Iterator[Remade]:
+    """Yield both tables as read, or with only the `newest` releases read."""
+    rows, last = companions(shelf, read(shelf, known, newest), newest), shelf.newest("torch")
+    yield Remade("torch", "rows", ("release",), tuple(rows), ({"release": last},), whole=newest is None)
+    default = next(row["default"] for row in rows if row["release"] == last)
+    of_last = () if default == "cpu" else ({"release": last, "flavour": default, "platform": "linux-x86_64"},)
+    yield Remade("builds", "rows", ("release", "flavour", "platform"), tuple(code(shelf, compiled, rows, newest)), of_last, whole=False)
 
 
 def main(arguments: list[str]) -> int:
     """Run the script."""
-    chosen = options(arguments, __doc__ or "")
+    chosen = options(arguments, __doc__ or "", newest=True)
     known, compiled = rows_of(chosen.tables, "torch"), rows_of(chosen.tables, "builds")
-    return ask(lambda: finish(chosen, remade(Shelf(PipIndex()), known, compiled), datetime.datetime.now(tz=datetime.UTC).date()))
+    return ask(chosen, lambda shelf: remade(shelf, known, compiled, chosen.newest))
 
 
 if __name__ == "__main__":

@@ -10,15 +10,14 @@ Not touched: `brings_accelerate` at the top of the table, which is a choice made
 from __future__ import annotations
 
 import ast
-import datetime
 import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from remaking.declaring import declared, in_runs, linux_wheel, newest_of_minors, project
-from remaking.index import File, PipIndex
-from remaking.running import Remade, ask, finish, options, rows_of
+from remaking.index import File
+from remaking.running import Remade, ask, options, rows_of
 from remaking.sheets import Row
 from remaking.wheels import Shelf, constants, each, python_of, requirements
 
@@ -67,7 +66,7 @@ def main(arguments: list[str]) -> int:
     """Run the script."""
     chosen = options(arguments, __doc__ or "")
     known, pythons = rows_of(chosen.tables, "transformers"), [row["version"] for row in rows_of(chosen.tables, "pythons")]
-    return ask(lambda: finish(chosen, remade(Shelf(PipIndex()), known, pythons), datetime.datetime.now(tz=datetime.UTC).date()))
+    return ask(chosen, lambda shelf: remade(shelf, known, pythons))
 
 
 if __name__ == "__main__":

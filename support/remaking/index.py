@@ -6,6 +6,7 @@ pip's `find-links` and `extra-index-url` are not asked: the tables speak of what
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,17 +55,19 @@ class Index(Protocol):
 class PipIndex:
     """The index that `pip install` would ask first here. `received` counts the bytes of all answers."""
 
-    def __init__(self) -> None:
-        """Make a session as `pip download` would: its configuration, its certificates, its retries."""
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        """Make a session as `pip download` with `arguments` would: its configuration, its certificates, its retries."""
         self.received = 0
-        logging.getLogger("pip").setLevel(logging.ERROR)
-        command: Any = create_command("download")
-        self._options, _ = command.parse_args([])
+        logging.getLogger("pip").setLevel(logging.CRITICAL)
+        command: Any = create_command("download", isolated="--isolated" in arguments)
+        self._options, _ = command.parse_args([*arguments])
         self._session = command._build_session(self._options)
         self._collector = LinkCollector.create(self._session, self._options)
 
     def wheels(self, package: str) -> list[File]:
         """Ask for the list of a package's files (PEP 503 or 691)."""
+        if self._options.no_index:
+            raise Unreachable("pip's configuration says no-index")
         try:
             page = self._collector.fetch_response(Link(f"{self._options.index_url.rstrip('/')}/{canonicalize_name(package)}/"))
         except (PipError, RequestException, OSError) as error:

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from remaking.index import Unreachable
-from remaking.sheets import Row, Sheet, rewritten, sheet
+from remaking.index import PipIndex, Unreachable
+from remaking.sheets import Row, rewritten, sheet
+from remaking.wheels import CACHE, Shelf
 
 TABLES = Path(__file__).parents[2] / "src" / "provision" / "facts" / "tables"
 
@@ -34,53 +34,62 @@ class Remade:
     whole: bool = True
 
 
-def options(arguments: Sequence[str], about: str, more: Callable[[argparse.ArgumentParser], None] = lambda _: None) -> argparse.Namespace:
-    """Return the options of a script; those that all have, and `more`."""
+def options(arguments: Sequence[str], about: str, *, newest: bool = False) -> argparse.Namespace:
+    """Return the options that all scripts have, and how many releases to read where a script can read the `newest` alone."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--write", action="store_true", help="change the table; then run `make facts`")
     mode.add_argument("--check", action="store_true", help="change nothing, exit 1 when the table differs")
-    parser.add_argument("--tables", type=Path, default=TABLES, help=argparse.SUPPRESS)
-    more(parser)
+    parser.add_argument("--tables", type=Path, default=TABLES, help="folder of the tables (default: those of this checkout)")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder where parts of wheels are kept for the next run (default: .cache/remake)")
+    if newest:
+        parser.add_argument("--newest", type=int, help="read only that many releases, the newest; the others stay as they are")
     return parser.parse_args(arguments)
 
 
 def finish(chosen: argparse.Namespace, remade: Iterable[Remade], today: datetime.date) -> int:
-    """Compare what was read with the tables and do what was chosen; return the exit code. A missing newest release is 1 unless it is written."""
+    """Compare what was read with the tables and do what was chosen; return the exit code, which is 1 as long as a newest release is missing."""
     code = 0
     for part in remade:
         path = chosen.tables / f"{part.table}.yaml"
         text = path.read_text(encoding="utf-8")
         old = sheet(text, part.name)
-        told = list(differences(old, part))
-        lacking = [line for line in told if line.startswith("MISSING")]
+        known = [row.values for row in old.rows]
+        told = [*missing(known, part), *differences(known, part)]
         print("\n".join(told) if told else f"{part.table}.{part.name}: as read, {len(part.rows)} rows")
+        new = rewritten(old, part.key, part.rows)
         if chosen.write:
-            new = rewritten(old, part.key, part.rows)
             path.write_text(dated(new, today) if part.whole else new, encoding="utf-8")
         elif told and not chosen.check:
-            new = rewritten(old, part.key, part.rows)
             sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), new.splitlines(True), path.name, f"{path.name} as read", n=0))
-        code |= int(bool(not chosen.write and (lacking or (chosen.check and told))))
+        fails = any(missing(part.rows if chosen.write else known, part)) or (chosen.check and told)
+        code |= int(bool(fails))
     return code
 
 
-def ask(work: Callable[[], int]) -> int:
-    """Run a script; an index that cannot be asked is one line and exit 2."""
+def ask(chosen: argparse.Namespace, read: Callable[[Shelf], Iterable[Remade]]) -> int:
+    """Run a script on the index of pip's configuration; one that cannot be asked is one line and exit 2. How much was read goes to stderr."""
+    index = PipIndex()
     try:
-        return work()
+        code = finish(chosen, read(Shelf(index, chosen.cache)), datetime.datetime.now(tz=datetime.UTC).date())
     except Unreachable as error:
         print(f"cannot read anew: {error}", file=sys.stderr)
         return 2
+    print(f"read {index.received / 1e6:.1f} MB from the index", file=sys.stderr)
+    return code
 
 
-def differences(old: Sheet, part: Remade) -> Iterator[str]:
-    """Yield a line for each cell and row that differs, the lack of a newest release first and loudest."""
-    known = {_key(row.values, part): row.values for row in old.rows}
-    read = {_key(row, part): row for row in part.rows}
+def missing(rows: Iterable[Row], part: Remade) -> Iterator[str]:
+    """Yield a line for each newest release that no row has."""
+    listed = list(rows)
     for values in part.newest:
-        if not any(values.items() <= row.items() for row in known.values()):
+        if not any(values.items() <= row.items() for row in listed):
             yield f"MISSING: {part.table}.{part.name} lacks {' '.join(values.values())}, the newest release on the index"
+
+
+def differences(rows: Iterable[Row], part: Remade) -> Iterator[str]:
+    """Yield a line for each cell and row of the table that differs from what was read."""
+    known, read = ({tuple(row[name] for name in part.key): row for row in listed} for listed in (rows, part.rows))
     for key in (*known, *(key for key in read if key not in known)):
         place = f"{part.table}.{part.name} {' '.join(str(word) for word in key)}"
         if key not in read:
@@ -96,16 +105,12 @@ def dated(text: str, today: datetime.date) -> str:
     return re.sub(r"^as_of: .*$", f"as_of: {today.isoformat()}", text, count=1, flags=re.MULTILINE)
 
 
-def _key(row: Row, part: Remade) -> tuple[Any, ...]:
-    return tuple(row[name] for name in part.key)
+def rows_of(tables: Path, table: str, name: str = "rows") -> list[Row]:
+    """Return the rows of a list as the table has them."""
+    return [row.values for row in sheet((tables / f"{table}.yaml").read_text(encoding="utf-8"), name).rows]
 
 
 def _cells(known: Row, read: Row) -> Iterator[str]:
     for name in dict.fromkeys((*known, *read)):
         if known.get(name) != read.get(name):
             yield f"{name} is {known.get(name, 'absent')!r}, read {read.get(name, 'absent')!r}"
-
-
-def rows_of(tables: Path, table: str, name: str = "rows") -> list[Row]:
-    """Return the rows of a list as the table has them."""
-    return [row.values for row in sheet((tables / f"{table}.yaml").read_text(encoding="utf-8"), name).rows]
