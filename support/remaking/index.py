@@ -83,7 +83,7 @@ class PipIndex:
 
     def text(self, url: str) -> bytes:
         """Fetch a small file whole."""
-        return self._get(url, {}).content
+        return bytes(self._get(url, {}).content)
 
     def _range(self, url: str, span: str) -> tuple[bytes, int]:
         answer = self._get(url, {"Range": f"bytes={span}", "Accept-Encoding": "identity"})

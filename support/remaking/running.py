@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 from remaking.index import PipIndex, Unreachable
 from remaking.sheets import Row, rewritten, sheet
@@ -68,11 +69,11 @@ def finish(chosen: argparse.Namespace, remade: Iterable[Remade], today: datetime
 
 
 def ask(chosen: argparse.Namespace, read: Callable[[Shelf], Iterable[Remade]]) -> int:
-    """Run a script on the index of pip's configuration; one that cannot be asked is one line and exit 2. How much was read goes to stderr."""
+    """Run a script on the index of pip's configuration; one that cannot be asked is a line and exit 2. How much was read goes to stderr."""
     index = PipIndex()
     try:
         code = finish(chosen, read(Shelf(index, chosen.cache)), datetime.datetime.now(tz=datetime.UTC).date())
-    except Unreachable as error:
+    except (Unreachable, OSError, BadZipFile) as error:
         print(f"cannot read anew: {error}", file=sys.stderr)
         return 2
     print(f"read {index.received / 1e6:.1f} MB from the index", file=sys.stderr)

@@ -17,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from remaking.index import File, Index, Unreachable
+from remaking.ranges import RangeFile
 
 CACHE = Path(__file__).parents[2] / ".cache" / "remake"
 ABREAST = 2
@@ -59,7 +60,8 @@ class Wheel:
 
     def __init__(self, file: File, index: Index, cache: Path = CACHE) -> None:
         """Nothing is read yet."""
-        self.file, self._index, self._kept, self._zip = file, index, cache / file.name, None
+        self.file, self._index, self._kept = file, index, cache / file.name
+        self._opened: tuple[ZipFile, RangeFile] | None = None
 
     def metadata(self) -> Message:
         """Return METADATA: by itself where the index has it (PEP 658), else out of the wheel."""
@@ -84,21 +86,22 @@ class Wheel:
     def _fetched(self, ending: str) -> bytes | None:
         if ending == ".dist-info/METADATA" and self.file.metadata:
             return self._index.text(self.file.metadata)
-        opened = self._opened()
-        found = min((name for name in opened.namelist() if name.endswith(ending)), key=lambda name: (name.count("/"), name), default=None)
+        archive, file = self._open()
+        found = min((name for name in archive.namelist() if name.endswith(ending)), key=lambda name: (name.count("/"), name), default=None)
         if found is None:
             return None
-        info, file = opened.getinfo(found), opened.fp
+        info = archive.getinfo(found)
         if info.compress_size > LARGEST:
             raise Unreachable(f"{found} in {self.file.name} has {info.compress_size} bytes; at most {LARGEST} are read")
         file.seek(info.header_offset)
         file.read(info.compress_size + 512)  # its header and content in one request
-        return opened.read(found)
+        return archive.read(found)
 
-    def _opened(self) -> ZipFile:
-        if self._zip is None:
-            self._zip = ZipFile(self._index.open(self.file))
-        return self._zip
+    def _open(self) -> tuple[ZipFile, RangeFile]:
+        if self._opened is None:
+            file = self._index.open(self.file)
+            self._opened = ZipFile(file), file
+        return self._opened
 
 
 def each(work: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:

@@ -119,6 +119,12 @@ def test_without_an_index_nothing_is_claimed(tables: Path, script: str) -> None:
     assert done.stderr.splitlines()[-1].startswith("cannot read anew: the package index does not answer for ")
 
 
+def test_a_wheel_that_is_no_zip_is_said_so(tables: Path) -> None:
+    with served({**dict.fromkeys(torch_wheels("2.15.0"), b"not a zip"), **COMPANIONS}) as server:
+        done = run("remake_torch", tables, server.address, "--check")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "cannot read anew: File is not a zip file\n")
+
+
 def test_every_script_says_what_it_does_not_touch() -> None:
     scripts = sorted(ROOT.glob("support/remake_*.py"))
     assert len(scripts) == 4
