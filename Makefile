@@ -12,7 +12,7 @@ LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv"
 	XDG_DATA_HOME="$(CACHE)/share" XDG_CACHE_HOME="$(CACHE)" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
 
-.PHONY: apply test check bench facts docs clean
+.PHONY: apply test check bench facts remake docs clean
 
 apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
@@ -34,6 +34,10 @@ bench: $(VENV)/.developed
 # What is generated and kept under version control; a test fails when it is stale.
 facts: $(VENV)/.developed
 	$(BIN)/python support/compile_facts.py
+
+# What machines can read of the facts, compared with the package index of pip's configuration: docs/facts.md.
+remake: $(VENV)/.developed
+	$(LOCAL) sh -c 'for table in torch transformers packages cuda; do $(BIN)/python support/remake_$$table.py --check || code=1; done; exit $${code:-0}'
 
 docs: $(VENV)/.developed
 	$(BIN)/python support/render_docs.py

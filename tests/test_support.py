@@ -20,7 +20,7 @@ def test_present_goes_on() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="none of browser, root, npm"):
+    with pytest.raises(ValueError, match="none of browser, root, npm, index"):
         require("gpu", True, "unused")
 
 

@@ -30,7 +30,7 @@ def keys(text: str) -> list[str]:
         ("driver:580", ["cuda.drivers 580"]),
         ("runtime:2026.07", ["colab.runtimes 2026.07"]),
         ("transformers:5.8.0", ["transformers 5.4.0"]),
-        ("accelerate:1.10.0", ["packages.runs accelerate:1.8.1"]),
+        ("accelerate:1.10.0", ["packages.runs accelerate:1.3.0"]),
         ("extensions.bitsandbytes:0.50.2", ["extensions.bitsandbytes 0.50.2"]),
         ("g2-standard-4:L4:us-central1", ["prices g2-standard-4:L4:us-central1"]),
         ("torch:2.11.0:cu999", []),

@@ -260,7 +260,8 @@ def test_the_driver_of_an_image() -> None:
         ("peft", "0.9.0", "accelerate", ">=0.21.0"),
         ("trl", "0.15.0", "transformers", ">=4.46.0"),
         ("accelerate", "1.10.9", "torch", ">=2.0.0"),  # between two rows that say the same
-        ("accelerate", "1.10.9", "huggingface-hub", None),
+        ("accelerate", "1.10.9", "huggingface-hub", ">=0.21.0"),
+        ("accelerate", "0.22.9", "huggingface-hub", None),  # only the later row names it
         ("trl", "0.12.9", "transformers", None),  # between two rows that differ
         ("vllm", "99.0", "torch", None),
         ("vllm", "0.1.0", "torch", None),
