@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from provision.facts import coverage
 from provision.facts import memory as reckoning
 from provision.facts.packages import (
+    Argument,
     BitsandbytesBinaries,
     CapabilityFloor,
     Declared,
     FlashAttentionWheels,
     NumpyFloor,
+    OneOf,
+    OptimizerName,
     OptimizerState,
     Overhead,
+    Platforms,
     Run,
     SourceOnly,
+    Undeclared,
 )
 from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
 from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, MpsPrecision, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
@@ -68,6 +73,14 @@ class Facts:
     capability_floors: tuple[CapabilityFloor, ...]
     source_only: Mapping[str, SourceOnly]
     numpy_floors: Mapping[str, NumpyFloor]
+    undeclared: tuple[Undeclared, ...]
+    platforms: Mapping[str, Platforms]
+    one_of: tuple[OneOf, ...]
+    arguments: Mapping[str, Argument]
+    """What TrainingArguments takes, or took."""
+    optimizer_names: Mapping[str, OptimizerName]
+    arguments_read: tuple[str, ...]
+    """The transformers releases whose TrainingArguments were read, oldest first."""
     optimizers: Mapping[str, OptimizerState]
     overhead: Mapping[str, Overhead]
 

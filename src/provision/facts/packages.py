@@ -127,3 +127,62 @@ class Overhead:
     name: str
     bytes: float
     evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """What the releases `first` to `last` of a package ("" for any older, any newer) need of another without declaring it.
+
+    `effect` is what one sees otherwise, `severity` the gravest a finding may be.
+    """
+
+    package: str
+    first: str
+    last: str
+    of: str
+    specifier: str
+    effect: str
+    severity: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Platforms:
+    """A package that has wheels for some platforms only."""
+
+    package: str
+    platforms: tuple[str, ...]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Packages that install the same module, so that an environment takes one of them."""
+
+    module: str
+    packages: tuple[str, ...]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("": the oldest, the newest that was read)."""
+
+    argument: str
+    evidence: Evidence
+    first: str = ""
+    last: str = ""
+    deprecated_since: str = ""
+    replaced_by: str = ""
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerName:
+    """An optimizer as TrainingArguments(optim=...) takes it, in the releases `first` to `last`; `needs` is the package that it comes from."""
+
+    optimizer: str
+    evidence: Evidence
+    first: str = ""
+    last: str = ""
+    needs: str = ""

@@ -23,6 +23,37 @@ def ordered(text: str) -> Version:
     return parsed(text) or Version(text)
 
 
+@lru_cache(maxsize=4096)
+def specified(text: str) -> SpecifierSet:
+    """Return version specifiers, parsed; raises InvalidSpecifier."""
+    return SpecifierSet(text)
+
+
+@lru_cache(maxsize=4096)
+def satisfiable(one: str, other: str) -> bool:
+    """Tell whether any version, released or not, satisfies both of two specifiers."""
+    return reaches(specified(f"{one},{other}".strip(",")), "0")
+
+
+def ends(specifiers: SpecifierSet) -> tuple[Version | None, Version | None]:
+    """Return versions between which all lies that the specifiers admit, both included; None for an open end."""
+    low: Version | None = None
+    high: Version | None = None
+    for clause in specifiers:
+        version = parsed(clause.version.removesuffix(".*"))
+        if version is None:
+            continue
+        exact = clause.operator == "==" and not clause.version.endswith(".*")
+        if clause.operator in (">=", ">", "==", "~="):
+            low = version if low is None else max(low, version)
+        if clause.operator in ("<", "<=") or exact:
+            high = version if high is None else min(high, version)
+        elif clause.operator in ("==", "~="):
+            above = _bumped(version, len(version.release) - (2 if clause.operator == "~=" else 1))
+            high = above if high is None else min(high, above)
+    return low, high
+
+
 def admitted(specifiers: SpecifierSet, versions: Iterable[str]) -> tuple[str, ...]:
     """Return those of `versions` that satisfy the specifiers, pre-releases included, in the order given."""
     return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
@@ -51,6 +82,10 @@ def span(versions: Iterable[str]) -> str:
     if len(listed) <= 2:
         return " and ".join(listed)
     return f"{listed[0]} to {listed[-1]}"
+
+
+def _bumped(version: Version, place: int) -> Version:
+    return Version(".".join(str(part) for part in (*version.release[:place], version.release[max(place, 0)] + 1)))
 
 
 def _around(edge: Version) -> tuple[Version, ...]:

@@ -1,0 +1,193 @@
+"""What packages need of each other: which of their releases are still possible, and what all of those ask for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from provision.diagnostics import Applicability, Fix, Insert, Route
+from provision.facts import Facts, TransformersRun
+from provision.facts.packages import Run
+from provision.facts.versions import ends, named, ordered, parsed, reaches, satisfiable, specified
+from provision.rules.lines import LONGEST_BOUNDS, bounded, host, line, lines, scalar, without_local
+from provision.rules.rule import Case
+from provision.spec import Package
+
+Row = Run | TransformersRun
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A package as it is asked for, or as it was resolved: its specifiers, both in words, and the route that let it in."""
+
+    name: str
+    specifiers: str
+    words: str
+    route: Route
+    package: Package | None
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """The rows that hold for the releases of a package that are still possible, newest first; not `sure` when older ones than the table's are, too."""
+
+    rows: tuple[Row, ...]
+    sure: bool
+
+
+def asked(case: Case, name: str) -> Asked | None:
+    """Return what is asked for under a name; None when it is not there, or comes from where the tables do not hold (conda, an index of its own)."""
+    return _asked(case, name, line(case, name))
+
+
+def every(case: Case) -> dict[str, Asked]:
+    """Return every package of the spec, or of the resolved set, that can be reasoned about, by name."""
+    first: dict[str, tuple[Route, Package]] = {}
+    for route, package in lines(case):
+        first.setdefault(package.key, (route, package))
+    names = first if case.resolved is None else case.resolved.versions
+    return {name: one for name in names if (one := _asked(case, name, first.get(name))) is not None}
+
+
+def possible(facts: Facts, name: str, specifiers: str) -> Possible | None:
+    """Return the rows for what specifiers admit; None when the table is silent: no row, or newer releases than it knows are admitted."""
+    table: Sequence[Row] = facts.transformers if name == "transformers" else facts.runs.get(name, ())
+    if not table:
+        return None
+    admits = specified(specifiers)
+    low, high = ends(admits)
+    if (high is None or high > ordered(table[-1].last)) and reaches(admits, f"{table[-1].last}.0.1"):
+        return None
+    held = [row for row in reversed(table) if _overlap(row.first, row.last, low, high) and _admitted(specifiers, row.first, row.last)]
+    beside = [row for older, newer in itertools.pairwise(table) if _in_gap(specifiers, older, newer, low, high) for row in (older, newer)]
+    rows = [row for row in reversed(table) if row in held or row in beside] if beside else held
+    return Possible(tuple(rows), sure=low is not None and low >= ordered(table[0].first))
+
+
+def surely_within(specifiers: str, first: str, last: str) -> bool:
+    """Tell whether all that specifiers admit lies from `first` to `last` ("" for no end)."""
+    admits = specified(specifiers)
+    low, high = ends(admits)
+    if last and (high is None or high > ordered(last)) and reaches(admits, f"{last}.0.1"):
+        return False
+    return not first or (low is not None and low >= ordered(first))
+
+
+def brought_by(case: Case, name: str) -> str | None:
+    """Return a listed package that brings `name` with it as far as the tables know, or None."""
+    for package in case.spec.packages:
+        table: Sequence[Row] = case.facts.transformers if package.key == "transformers" else case.facts.runs.get(package.key, ())
+        if table and name in table[-1].declared:
+            return package.key
+    return None
+
+
+def capped(case: Case, name: str, ceiling: str) -> bool:
+    """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its possible releases declare."""
+    return any(_caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name)
+
+
+def needs(row: Row, of: str, extras: Sequence[str] = ()) -> str | None:
+    """Return the specifier that a row declares about a package, for these extras too; None when it declares nothing about it.
+
+    transformers asks for torch through extras alone; its own floor is looked at by torch-too-old-for-transformers.
+    """
+    if of == "torch" and isinstance(row, TransformersRun):
+        return None
+    for key, specifier in row.declared.items():
+        name, _, extra = key.partition("[")
+        if name == of and (not extra or canonicalize_name(extra.rstrip("]")) in {canonicalize_name(one) for one in extras}):
+            return specifier
+    return None
+
+
+def tidy(specifier: str) -> str:
+    """Return specifiers with the floor first: ">=0.22.0,<=0.23.0" for "<=0.23.0,>=0.22.0"."""
+    return ",".join(sorted((clause.strip() for clause in specifier.split(",") if clause.strip()), key=lambda clause: (clause[0] not in ">=~", clause)))
+
+
+def newest(rows: Sequence[Row]) -> str:
+    """Return the newest release in rows that stand newest first."""
+    return rows[0].last
+
+
+def origin(case: Case, one: Asked, otherwise: Route) -> Route:
+    """Return the line that let a package in: its own, that of a listed package that brings it, or `otherwise`."""
+    if one.package is not None:
+        return one.route
+    bringer = brought_by(case, one.name)
+    found = line(case, bringer) if bringer else None
+    return found[0] if found else otherwise
+
+
+def bound(case: Case, one: Asked, specifier: str) -> Fix:
+    """Return the fix that asks for other versions of a package, on its line or on a new one."""
+    if one.package is None:
+        return added(one.name, specifier)
+    return Fix(f"ask for {one.name}{specifier}", (bounded(case, one.route, one.package, specifier),), Applicability.UNSAFE)
+
+
+def added(name: str, specifier: str) -> Fix:
+    """Return the fix that lists a package that is not listed yet."""
+    return Fix(f"add {name}{specifier}", (Insert(("packages",), None, scalar(f"{name}{specifier}")),), Applicability.UNSAFE)
+
+
+def _asked(case: Case, name: str, found: tuple[Route, Package] | None) -> Asked | None:
+    if found and (found[1].source == "conda" or _from_elsewhere(case, found[1])):
+        return None
+    if case.resolved is not None:
+        version = case.resolved.versions.get(name)
+        if version is None:
+            return None
+        return Asked(name, f"=={without_local(version)}", f"{name} {version}", found[0] if found else ("packages",), found[1] if found else None)
+    if found is None or found[1].marker or len(found[1].version) > LONGEST_BOUNDS:
+        return None
+    return Asked(name, without_local(found[1].version), f"{name}{found[1].version}", *found)
+
+
+def _from_elsewhere(case: Case, package: Package) -> bool:
+    index = case.spec.indexes.get(package.index or "")
+    return index is not None and host(index.url) not in case.facts.torch_hosts
+
+
+def _caps(case: Case, package: Package, name: str, ceiling: str) -> bool:
+    held = possible(case.facts, package.key, without_local(package.version)) if len(package.version) <= LONGEST_BOUNDS else None
+    if held is None or not held.rows:
+        return False
+    forbidden = _complement(ceiling)
+    said = [needs(row, name, package.extras) for row in held.rows]
+    return all(one is not None and not satisfiable(one, forbidden) for one in said)
+
+
+def _complement(ceiling: str) -> str:
+    return ceiling.replace("<=", ">") if ceiling.startswith("<=") else ceiling.replace("<", ">=")
+
+
+def _overlap(first: str, last: str, low: Version | None, high: Version | None) -> bool:
+    return (low is None or ordered(last) >= low) and (high is None or ordered(first) <= high)
+
+
+def _admitted(specifiers: str, first: str, last: str) -> bool:
+    """Tell whether specifiers admit a version from `first` to `last`."""
+    admits = specified(specifiers)
+    if any(admits.contains(end, prereleases=True) for end in (first, last)):
+        return True
+    inside = (version for version in named(admits) if ordered(first) < version < ordered(last))
+    return any(admits.contains(point, prereleases=True) for version in inside for point in (version, Version(f"{version.public}.0.1")) if parsed(str(point)))
+
+
+def _in_gap(specifiers: str, older: Row, newer: Row, low: Version | None, high: Version | None) -> bool:
+    """Tell whether specifiers admit a release that was not read: of each minor only the newest patch was, so these are older patches of `newer`'s."""
+    first, before = ordered(newer.first), ordered(older.last)
+    if first.release[:2] == before.release[:2] or (low is not None and low >= first) or (high is not None and high <= before):
+        return False
+    begin = ordered(".".join(str(part) for part in first.release[:2]))
+    if begin >= first or (high is not None and high < begin):
+        return False
+    admits = specified(specifiers)
+    points = [begin, *(version for version in named(admits) if begin <= version < first)]
+    return any(admits.contains(point, prereleases=True) for point in points)
