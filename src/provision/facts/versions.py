@@ -70,6 +70,13 @@ def reaches(specifiers: SpecifierSet, floor: str) -> bool:
     return any(point >= low and specifiers.contains(point, prereleases=True) for point in points)
 
 
+@lru_cache(maxsize=1024)
+def following(version: str) -> str:
+    """Return a version just above: "2.13.0.0.1" for "2.13.0", "0.0.33.post3" for "0.0.33.post2"."""
+    known = ordered(version)
+    return f"{known.base_version}.post{known.post + 1}" if known.post is not None else f"{known.public}.0.1"
+
+
 def named(specifiers: SpecifierSet) -> tuple[Version, ...]:
     """Return the versions that the specifiers name, `2.1` for `==2.1.*`."""
     versions = (parsed(clause.version.removesuffix(".*")) for clause in specifiers)

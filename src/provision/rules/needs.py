@@ -12,7 +12,7 @@ from packaging.version import Version
 from provision.diagnostics import Applicability, Fix, Insert, Route
 from provision.facts import Facts, TransformersRun
 from provision.facts.packages import Run
-from provision.facts.versions import ends, named, ordered, parsed, reaches, satisfiable, specified
+from provision.facts.versions import ends, following, named, ordered, parsed, reaches, satisfiable, specified
 from provision.rules.lines import LONGEST_BOUNDS, bounded, host, line, lines, scalar, without_local
 from provision.rules.rule import Case
 from provision.spec import Package
@@ -53,14 +53,19 @@ def every(case: Case) -> dict[str, Asked]:
     return {name: one for name in names if (one := _asked(case, name, first.get(name))) is not None}
 
 
+def rows_of(facts: Facts, name: str) -> Sequence[Row]:
+    """Return what is known of the releases of a package, oldest first; () for an unknown one."""
+    return facts.transformers if name == "transformers" else facts.runs.get(name, ())
+
+
 def possible(facts: Facts, name: str, specifiers: str) -> Possible | None:
     """Return the rows for what specifiers admit; None when the table is silent: no row, or newer releases than it knows are admitted."""
-    table: Sequence[Row] = facts.transformers if name == "transformers" else facts.runs.get(name, ())
+    table = rows_of(facts, name)
     if not table:
         return None
     admits = specified(specifiers)
     low, high = ends(admits)
-    if (high is None or high > ordered(table[-1].last)) and reaches(admits, f"{table[-1].last}.0.1"):
+    if (high is None or high > ordered(table[-1].last)) and reaches(admits, following(table[-1].last)):
         return None
     held = [row for row in reversed(table) if _overlap(row.first, row.last, low, high) and _admitted(specifiers, row.first, row.last)]
     beside = [row for older, newer in itertools.pairwise(table) if _in_gap(specifiers, older, newer, low, high) for row in (older, newer)]
@@ -72,7 +77,7 @@ def surely_within(specifiers: str, first: str, last: str) -> bool:
     """Tell whether all that specifiers admit lies from `first` to `last` ("" for no end)."""
     admits = specified(specifiers)
     low, high = ends(admits)
-    if last and (high is None or high > ordered(last)) and reaches(admits, f"{last}.0.1"):
+    if last and (high is None or high > ordered(last)) and reaches(admits, following(last)):
         return False
     return not first or (low is not None and low >= ordered(first))
 
@@ -80,7 +85,7 @@ def surely_within(specifiers: str, first: str, last: str) -> bool:
 def brought_by(case: Case, name: str) -> str | None:
     """Return a listed package that brings `name` with it as far as the tables know, or None."""
     for package in case.spec.packages:
-        table: Sequence[Row] = case.facts.transformers if package.key == "transformers" else case.facts.runs.get(package.key, ())
+        table = rows_of(case.facts, package.key)
         if table and name in table[-1].declared:
             return package.key
     return None
@@ -177,7 +182,7 @@ def _admitted(specifiers: str, first: str, last: str) -> bool:
     if any(admits.contains(end, prereleases=True) for end in (first, last)):
         return True
     inside = (version for version in named(admits) if ordered(first) < version < ordered(last))
-    return any(admits.contains(point, prereleases=True) for version in inside for point in (version, Version(f"{version.public}.0.1")) if parsed(str(point)))
+    return any(admits.contains(point, prereleases=True) for version in inside for point in (version, Version(following(version.public))) if parsed(str(point)))
 
 
 def _in_gap(specifiers: str, older: Row, newer: Row, low: Version | None, high: Version | None) -> bool:

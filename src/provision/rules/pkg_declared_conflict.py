@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import satisfiable
-from provision.rules.needs import Asked, Possible, Row, bound, every, needs, newest, possible, tidy
+from provision.rules.needs import Asked, Possible, bound, every, needs, newest, possible, rows_of, tidy
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 MOST_ROWS = 8
@@ -63,9 +63,10 @@ def _between(case: Case, one: Asked, found: Possible, other: Asked) -> Iterator[
 
 
 def _that_takes(case: Case, one: Asked, other: Asked) -> str | None:
-    table: tuple[Row, ...] = case.facts.transformers if one.name == "transformers" else case.facts.runs[one.name]
     extras = one.package.extras if one.package else ()
-    fitting = (row for row in reversed(table) if (said := needs(row, other.name, extras)) is not None and satisfiable(said, other.specifiers))
+    fitting = (
+        row for row in reversed(rows_of(case.facts, one.name)) if (said := needs(row, other.name, extras)) is not None and satisfiable(said, other.specifiers)
+    )
     return next((row.last for row in fitting), None)
 
 
