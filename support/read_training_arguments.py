@@ -47,6 +47,12 @@ SUCCESSORS = {
     "warmup_ratio": "warmup_steps",  # 5.0.0, docstring of warmup_steps: below 1 it is a ratio
 }
 
+# Successors that take the same values: only the name changes.
+RENAMED = {
+    *("activation_checkpointing", "activation_checkpointing_kwargs", "ddp_backend", "eval_strategy", "half_precision_backend", "hub_token"),
+    *("per_device_eval_batch_size", "per_device_train_batch_size", "torch_compile_backend", "use_cpu", "warmup_steps"),
+}
+
 # What to do in place of an argument that nothing replaced.
 INSTEAD = {
     "logging_dir": "set TENSORBOARD_LOGGING_DIR in env",  # 5.0.0, help of logging_dir
@@ -213,7 +219,7 @@ HEAD = """\
 # What transformers.TrainingArguments takes, written by support/read_training_arguments.py. `read` are the releases read, the newest patch of each minor.
 # An argument, or an optimizer as TrainingArguments(optim=...) takes it, is in all releases from `first` to `last`; without `first` it is in the oldest that was
 # read, without `last` in the newest. `deprecated_since` is the first release read whose own text calls it deprecated, `replaced_by` the argument that took its
-# place, where there is one, `instead` what to do where there is none; `needs` is the package that an optimizer comes from.
+# place, where there is one (`renamed`: with the same values), `instead` what to do where there is none; `needs` is the package that an optimizer comes from.
 as_of: {today}
 confidence: high
 source: "training_args.py, trainer.py and trainer_optimizer.py in the transformers wheels on PyPI"
@@ -233,6 +239,8 @@ def row(kind: str, name: str, known: Argument, releases: list[str]) -> str:
     if kind == "optimizer":
         names["needs"] = next((package for begins, package in PACKAGES.items() if name.startswith(begins)), "")
     said = [f'{key}: "{value}"' for key, value in versions.items() if value] + [f"{key}: {value}" for key, value in names.items() if value]
+    if names["replaced_by"] in RENAMED:
+        said.append("renamed: true")
     if gone and name in INSTEAD:
         said.append(f'instead: "{INSTEAD[name]}"')
     return f"  - {{{', '.join([f'{kind}: {name}', *said])}}}"

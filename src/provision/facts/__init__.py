@@ -48,9 +48,11 @@ def _facts(tables: _Tables) -> Facts:
     runs: dict[str, list[packages.Run]] = {}
     for run in every(packages.Run, "packages", "runs"):
         runs.setdefault(run.package, []).append(run)
+    transformers = every(TransformersRun, "transformers")
     return Facts(
         torch=every(_torch, "torch"),
-        transformers=every(TransformersRun, "transformers"),
+        transformers=transformers,
+        transformers_read=tuple(dict.fromkeys(end for run in transformers for end in (run.first, run.last))),
         cards=every(Card, "gpus"),
         pythons=every(PythonVersion, "pythons"),
         replaced={row.name: row for row in every(Replaced, "names", "replaced")},
@@ -107,6 +109,8 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
         "numpy_floors": {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
         "undeclared": every(packages.Undeclared, "undeclared"),
         "platforms": {row.package: row for row in every(packages.Platforms, "extensions", "platforms")},
+        "strategy_floors": every(packages.StrategyFloor, "extensions", "strategies"),
+        "trackers": {row.tracker: row for row in every(packages.Tracker, "extensions", "trackers")},
         "one_of": every(packages.OneOf, "extensions", "one_of"),
         "optimizers": {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
         "overhead": {row.name: row for row in every(packages.Overhead, "memory", "overhead")},

@@ -22,6 +22,8 @@ from provision.facts.packages import (
     Platforms,
     Run,
     SourceOnly,
+    StrategyFloor,
+    Tracker,
     Undeclared,
 )
 from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
@@ -35,6 +37,8 @@ class Facts:
 
     torch: tuple[TorchRelease, ...]
     transformers: tuple[TransformersRun, ...]
+    transformers_read: tuple[str, ...]
+    """The first and the last release of each run, oldest first."""
     cards: tuple[Card, ...]
     pythons: tuple[PythonVersion, ...]
     replaced: Mapping[str, Replaced]
@@ -76,6 +80,8 @@ class Facts:
     undeclared: tuple[Undeclared, ...]
     platforms: Mapping[str, Platforms]
     one_of: tuple[OneOf, ...]
+    strategy_floors: tuple[StrategyFloor, ...]
+    trackers: Mapping[str, Tracker]
     arguments: Mapping[str, Argument]
     """What TrainingArguments takes, or took."""
     optimizer_names: Mapping[str, OptimizerName]

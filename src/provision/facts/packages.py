@@ -165,8 +165,31 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
+class StrategyFloor:
+    """What a strategy needs of a package: `version` for sure, refused by the program itself below `refused_below`."""
+
+    strategy: str
+    package: str
+    version: str
+    refused_below: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """A tracker as TrainingArguments(report_to=...) takes it, and the packages of which one must be there."""
+
+    tracker: str
+    packages: tuple[str, ...]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("": the oldest, the newest that was read)."""
+    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("": the oldest, the newest that was read).
+
+    `replaced_by` took its place, with the same values where it is `renamed`; `instead` says what to do where nothing did.
+    """
 
     argument: str
     evidence: Evidence
@@ -174,6 +197,7 @@ class Argument:
     last: str = ""
     deprecated_since: str = ""
     replaced_by: str = ""
+    renamed: bool = False
     instead: str = ""
 
 

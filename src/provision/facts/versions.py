@@ -56,9 +56,10 @@ def ends(specifiers: SpecifierSet) -> tuple[Version | None, Version | None]:
 
 def admitted(specifiers: SpecifierSet, versions: Iterable[str]) -> tuple[str, ...]:
     """Return those of `versions` that satisfy the specifiers, pre-releases included, in the order given."""
-    return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
+    return _admitted(specifiers, tuple(versions))
 
 
+@lru_cache(maxsize=4096)
 def reaches(specifiers: SpecifierSet, floor: str) -> bool:
     """Tell whether any version at or above `floor`, released or not, satisfies the specifiers.
 
@@ -89,6 +90,11 @@ def span(versions: Iterable[str]) -> str:
     if len(listed) <= 2:
         return " and ".join(listed)
     return f"{listed[0]} to {listed[-1]}"
+
+
+@lru_cache(maxsize=1024)
+def _admitted(specifiers: SpecifierSet, versions: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
 
 
 def _bumped(version: Version, place: int) -> Version:

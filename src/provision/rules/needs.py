@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -63,14 +64,8 @@ def possible(facts: Facts, name: str, specifiers: str) -> Possible | None:
     table = rows_of(facts, name)
     if not table:
         return None
-    admits = specified(specifiers)
-    low, high = ends(admits)
-    if (high is None or high > ordered(table[-1].last)) and reaches(admits, following(table[-1].last)):
-        return None
-    held = [row for row in reversed(table) if _overlap(row.first, row.last, low, high) and _admitted(specifiers, row.first, row.last)]
-    beside = [row for older, newer in itertools.pairwise(table) if _in_gap(specifiers, older, newer, low, high) for row in (older, newer)]
-    rows = [row for row in reversed(table) if row in held or row in beside] if beside else held
-    return Possible(tuple(rows), sure=low is not None and low >= ordered(table[0].first))
+    held = _held(specifiers, tuple((row.first, row.last) for row in table))
+    return None if held is None else Possible(tuple(table[place] for place in held[0]), held[1])
 
 
 def surely_within(specifiers: str, first: str, last: str) -> bool:
@@ -115,11 +110,6 @@ def tidy(specifier: str) -> str:
     return ",".join(sorted((clause.strip() for clause in specifier.split(",") if clause.strip()), key=lambda clause: (clause[0] not in ">=~", clause)))
 
 
-def newest(rows: Sequence[Row]) -> str:
-    """Return the newest release in rows that stand newest first."""
-    return rows[0].last
-
-
 def origin(case: Case, one: Asked, otherwise: Route) -> Route:
     """Return the line that let a package in: its own, that of a listed package that brings it, or `otherwise`."""
     if one.package is not None:
@@ -139,6 +129,20 @@ def bound(case: Case, one: Asked, specifier: str) -> Fix:
 def added(name: str, specifier: str) -> Fix:
     """Return the fix that lists a package that is not listed yet."""
     return Fix(f"add {name}{specifier}", (Insert(("packages",), None, scalar(f"{name}{specifier}")),), Applicability.UNSAFE)
+
+
+@lru_cache(maxsize=1024)
+def _held(specifiers: str, table: tuple[tuple[str, str], ...]) -> tuple[tuple[int, ...], bool] | None:
+    """Return the places of the runs that specifiers admit, newest first, and whether they admit nothing older; None when they admit something newer."""
+    admits, last = specified(specifiers), table[-1][1]
+    low, high = ends(admits)
+    if (high is None or high > ordered(last)) and reaches(admits, following(last)):
+        return None
+    held = {place for place, (first, last) in enumerate(table) if _overlap(first, last, low, high) and _admitted(specifiers, first, last)}
+    for place, (older, newer) in enumerate(itertools.pairwise(table)):
+        if _in_gap(specifiers, older[1], newer[0], low, high):
+            held |= {place, place + 1}
+    return tuple(sorted(held, reverse=True)), low is not None and low >= ordered(table[0][0])
 
 
 def _asked(case: Case, name: str, found: tuple[Route, Package] | None) -> Asked | None:
@@ -185,9 +189,9 @@ def _admitted(specifiers: str, first: str, last: str) -> bool:
     return any(admits.contains(point, prereleases=True) for version in inside for point in (version, Version(following(version.public))) if parsed(str(point)))
 
 
-def _in_gap(specifiers: str, older: Row, newer: Row, low: Version | None, high: Version | None) -> bool:
+def _in_gap(specifiers: str, older: str, newer: str, low: Version | None, high: Version | None) -> bool:
     """Tell whether specifiers admit a release that was not read: of each minor only the newest patch was, so these are older patches of `newer`'s."""
-    first, before = ordered(newer.first), ordered(older.last)
+    first, before = ordered(newer), ordered(older)
     if first.release[:2] == before.release[:2] or (low is not None and low >= first) or (high is not None and high <= before):
         return False
     begin = ordered(".".join(str(part) for part in first.release[:2]))

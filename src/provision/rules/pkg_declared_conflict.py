@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import satisfiable
-from provision.rules.needs import Asked, Possible, bound, every, needs, newest, possible, rows_of, tidy
+from provision.rules.needs import Asked, Possible, bound, every, needs, possible, rows_of, tidy
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 MOST_ROWS = 8
@@ -42,7 +42,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 yield from _between(case, listed[name], found, listed[of])
     for (one, left), (two, right) in itertools.combinations(held.items(), 2):
         if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
-            yield from _over_a_third(listed, (listed[one], left), (listed[two], right))
+            yield from _over_a_third(case, listed, (listed[one], left), (listed[two], right))
 
 
 def _between(case: Case, one: Asked, found: Possible, other: Asked) -> Iterator[Diagnostic]:
@@ -55,7 +55,7 @@ def _between(case: Case, one: Asked, found: Possible, other: Asked) -> Iterator[
         f"{one.words} needs {other.name}{wanted}, and {other.words} is asked for",
         other.route,
         severity=None if found.sure else Severity.WARNING,
-        why=f"No release of {one.name} that is asked for takes it, so that no set of versions can be found.",
+        why=f"No {one.name} that is asked for takes it, so that no set of versions can be found.",
         way_out=f"ask for {other.name}{wanted}" + (f", or for {one.name}=={fits}" if fits else ""),
         related=(seen(one.route, f"{one.name} asked for here"),),
         fix=bound(case, other, wanted),
@@ -70,9 +70,9 @@ def _that_takes(case: Case, one: Asked, other: Asked) -> str | None:
     return next((row.last for row in fitting), None)
 
 
-def _over_a_third(listed: dict[str, Asked], left: tuple[Asked, Possible], right: tuple[Asked, Possible]) -> Iterator[Diagnostic]:
+def _over_a_third(case: Case, listed: dict[str, Asked], left: tuple[Asked, Possible], right: tuple[Asked, Possible]) -> Iterator[Diagnostic]:
     (one, held), (two, other) = left, right
-    for name in held.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys():
+    for name in sorted(held.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()):
         pairs = itertools.product((needs(row, name) for row in held.rows), (needs(row, name) for row in other.rows))
         if "[" in name or any(a is None or b is None or satisfiable(a, b) for a, b in pairs):
             continue
@@ -82,9 +82,19 @@ def _over_a_third(listed: dict[str, Asked], left: tuple[Asked, Possible], right:
             two.route,
             severity=None if held.sure and other.sure else Severity.WARNING,
             why=f"No {name} satisfies both, so that no set of versions can be found.",
-            way_out=f"ask for a {one.name} and a {two.name} of about the same time, as of {newest(held.rows)} of {one.name}",
+            way_out=_nearer(case, name, (one, held), (two, other)),
             related=(seen(one.route, f"{one.name} asked for here"),),
         )
+
+
+def _nearer(case: Case, name: str, left: tuple[Asked, Possible], right: tuple[Asked, Possible]) -> str:
+    """Return the releases of either package that go with the other one as it is asked for."""
+    ways = []
+    for (one, _), (_, other) in ((left, right), (right, left)):
+        wanted = other.rows[0].declared[name]
+        fitting = (row.last for row in reversed(rows_of(case.facts, one.name)) if (said := needs(row, name)) is not None and satisfiable(said, wanted))
+        ways += [f"{one.name}=={release}" for release in itertools.islice(fitting, 1)]
+    return f"ask for {' or '.join(ways)}" if ways else f"take one of the two out: no releases of both agree on {name}"
 
 
 RULE = Rule(
