@@ -30,7 +30,7 @@ BRINGERS = ("unsloth", "axolotl", "llamafactory", "autotrain-advanced", "torchtu
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each package that a method lacks."""
     method = case.spec.training.method
-    if method not in NEEDS or (case.resolved is None and _may_come_otherwise(case)):
+    if method not in NEEDS or case.spec.framework() == "none" or (case.resolved is None and _may_come_otherwise(case)):
         return
     names = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
     extras = {extra.lower() for package in case.spec.packages for extra in package.extras} if case.resolved is None else set()
