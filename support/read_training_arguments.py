@@ -31,7 +31,6 @@ _INSTEAD = re.compile(r"`?-{0,2}\b(\w+)`?(?: is preferred| instead)|alias of `(\
 SUCCESSORS = {
     "adafactor": "optim",  # 4.57.6, warning in __post_init__: use --optim adafactor
     "dispatch_batches": "accelerator_config",  # 4.45.2, help: pass {'dispatch_batches': VALUE} to accelerator_config
-    "evaluate_during_training": "eval_strategy",
     "fsdp_min_num_params": "fsdp_config",  # 4.57.6, warning in _process_fsdp_args
     "fsdp_transformer_layer_cls_to_wrap": "fsdp_config",  # 4.57.6, warning in _process_fsdp_args
     "group_by_length": "train_sampling_strategy",  # 5.0.0, docstring of train_sampling_strategy: "group_by_length"

@@ -60,6 +60,7 @@ from provision.rules import (
     trn_optimizer_needs_package,
     trn_optimizer_unknown,
     trn_strategy_needs_package,
+    trn_strategy_without_configuration,
     trn_strategy_without_gpus,
     trn_tracker_not_listed,
 )
@@ -118,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     trn_strategy_without_gpus.RULE,
     trn_launcher_starts_one_process.RULE,
     trn_strategy_needs_package.RULE,
+    trn_strategy_without_configuration.RULE,
     trn_deepspeed_not_used.RULE,
     trn_method_needs_package.RULE,
     trn_optimizer_needs_package.RULE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Applicability, At, Fix, Place, Replace, Route
 from provision.facts import Facts
-from provision.facts.packages import Argument
+from provision.facts.packages import Argument, OptimizerName
 from provision.facts.versions import ordered
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Case
@@ -20,8 +20,8 @@ def releases(case: Case) -> tuple[str, ...]:
     return found.known if found else ()
 
 
-def there(facts: Facts, row: Argument, release: str) -> bool | None:
-    """Tell whether an argument is in a release; None between two releases that were read and differ."""
+def there(facts: Facts, row: Argument | OptimizerName, release: str) -> bool | None:
+    """Tell whether a release takes an argument, or an optimizer; None between two releases that were read and differ."""
     read, wanted = facts.arguments_read, ordered(release)
     if row.first and wanted < ordered(row.first):
         before = read.index(row.first) - 1

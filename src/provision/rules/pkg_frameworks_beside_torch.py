@@ -43,8 +43,8 @@ def check(case: Case) -> Iterator[Diagnostic]:
         one = asked(case, name) if torch is not None else None
         if torch is None or one is None or one.package is None or not _on_gpu(case, one):
             continue
-        if conflict := _cudnn(case, one):
-            yield _pinned_apart(torch, one, conflict)
+        if case.resolved is None and (conflict := _cudnn(case, one)):
+            yield _pinned_apart(case, torch, one, conflict)
         elif not {variable, *others} & case.spec.env.keys() and case.resolved is None:
             yield _takes_memory(case, torch, one, variable, value)
 
@@ -70,10 +70,11 @@ def _cudnn(case: Case, one: Asked) -> tuple[str, str] | None:
     return f"{name}{pin}", f"{name}{said[0]}"
 
 
-def _pinned_apart(torch: Asked, one: Asked, pins: tuple[str, str]) -> Diagnostic:
+def _pinned_apart(case: Case, torch: Asked, one: Asked, pins: tuple[str, str]) -> Diagnostic:
     return RULE.found(
         f"{torch.words} needs {pins[0]}, and {one.words} needs {pins[1]}",
         one.route,
+        severity=None if all(device.flavour for device in case.devices) else Severity.WARNING,
         why="No cuDNN satisfies both, so that no set of versions can be found.",
         way_out=f"make an environment for {one.name} of its own, or leave its CUDA extra out",
         related=(seen(torch.route, "torch asked for here"),),
@@ -108,7 +109,7 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]==2.19.1"]\n', "tensorflow[and-cuda]==2.19.1".join('""')),
+        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]==2.19.1"]\n', "tensorflow[and-cuda]==2.19.1".join('""')),
         Example('gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n', "tensorflow"),
         Example('gpu: L4\npython: "3.12"\npackages: [torch, "jax[cuda12]"]\nenv: {A: b}\n', "jax[cuda12]".join('""')),
     ),

@@ -25,18 +25,16 @@ from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package after the first."""
+    """Yield a finding for each such package after the first. Those with a marker of their own may be for different platforms and are let be."""
     names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
-    for group in case.facts.one_of:
-        there = [name for name in group.packages if name in names]
-        found = every(case) if there else {}
-        if len(there) > 1:
-            first, *others = (found[name] for name in there if name in found)
-            yield from (_twice(case, group.module, first, other) for other in others)
-        elif there == [group.packages[0]] or group.module != "cupy" or not there or there[0] not in found:
-            continue
+    groups = [group for group in case.facts.one_of if names & set(group.packages)]
+    found = every(case) if groups else {}
+    for group in groups:
+        there = [found[name] for name in group.packages if name in found]
+        yield from (_twice(case, group.module, there[0], other) for other in there[1:])
         if group.module == "cupy":
-            yield from _other_major(case, found[there[0]])
+            for one in there:
+                yield from _other_major(case, one)
 
 
 def _twice(case: Case, module: str, first: Asked, other: Asked) -> Diagnostic:
@@ -86,5 +84,6 @@ RULE = Rule(
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n'),
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == \'darwin\'", "opencv-python-headless; sys_platform == \'linux\'"]\n'),
     ),
 )

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.facts import Facts
 from provision.facts.packages import OptimizerName
-from provision.facts.versions import ordered
+from provision.rules.arguments import there
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.rules.spelling import nearest
@@ -35,9 +34,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
         return
     found = transformers_releases(case)
     row = case.facts.optimizer_names.get(training.optimizer)
-    if found is None or not found.known or (row is not None and _taken(case.facts, row, found.known[-1]) is not False):
+    if found is None or not found.known or (row is not None and there(case.facts, row, found.known[-1]) is not False):
         return
-    newest, taken = found.known[-1], [name for name, one in case.facts.optimizer_names.items() if _taken(case.facts, one, found.known[-1])]
+    newest, taken = found.known[-1], [name for name, one in case.facts.optimizer_names.items() if there(case.facts, one, found.known[-1])]
     meant = "adamw_torch" if training.optimizer == "adamw_hf" else nearest(training.optimizer, taken, 3)
     alike = [name for name in taken if name.startswith(training.optimizer)]
     meant = meant or (alike[0] if alike else None)
@@ -56,16 +55,6 @@ def _since(row: OptimizerName | None) -> str:
     if row is None:
         return ""
     return f": the last release with it is {row.last}" if row.last else f": it came with {row.first}"
-
-
-def _taken(facts: Facts, row: OptimizerName, release: str) -> bool | None:
-    """Tell whether a release takes an optimizer; None between two releases that were read and differ."""
-    read, wanted = facts.arguments_read, ordered(release)
-    if row.first and wanted < ordered(row.first):
-        return False if read.index(row.first) and wanted <= ordered(read[read.index(row.first) - 1]) else None
-    if row.last and wanted > ordered(row.last):
-        return False if wanted >= ordered(read[read.index(row.last) + 1]) else None
-    return True if wanted <= ordered(read[-1]) else None
 
 
 RULE = Rule(
