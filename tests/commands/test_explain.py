@@ -34,7 +34,7 @@ def test_id_and_name_in_any_case_lead_to_the_page(one: Page) -> None:
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("PKG01", "PKG001"), ("trainer-need-accelerate", "trainer-needs-accelerate"), ("duplicate-kye", "duplicate-key"), ("SEC01", "SEC001")],
+    [("REF11", "REF101"), ("trainer-need-accelerate", "trainer-needs-accelerate"), ("duplicate-kye", "duplicate-key"), ("SEC01", "SEC001")],
 )
 def test_what_is_mistyped_is_refused_with_the_nearest(word: str, near: str) -> None:
     with pytest.raises(Failed) as refused:

@@ -23,7 +23,7 @@ def _packages(*lines: str) -> str:
 @pytest.mark.parametrize("brings", ["trl", "peft>=0.10", "transformers[deepspeed]", "transformers[Torch]"])
 def test_accelerate_brought_by_another_package(ask: Ask, brings: str) -> None:
     others = [] if brings.startswith("transformers") else ["transformers"]
-    assert ask(_packages("torch", *others, brings)).ids == []
+    assert "PKG001" not in ask(_packages("torch", *others, brings)).ids
     assert ask(_packages("torch", "transformers")).ids == ["PKG001"]
 
 

@@ -13,7 +13,7 @@ from provision import rules, source
 from provision.rules import RULES, Rule, explain
 
 FOLDER = Path(rules.__file__).parent
-AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "MEM", "GCP", "IMG", "NET", "CST"}
+AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "MEM", "GCP", "IMG", "NET", "CST", "TRN", "ENV"}
 
 
 def test_every_rule_file_is_in_the_list() -> None:

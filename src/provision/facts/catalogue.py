@@ -10,15 +10,22 @@ from typing import Any
 from provision.facts import coverage
 from provision.facts import memory as reckoning
 from provision.facts.packages import (
+    Argument,
     BitsandbytesBinaries,
     CapabilityFloor,
     Declared,
     FlashAttentionWheels,
     NumpyFloor,
+    OneOf,
+    OptimizerName,
     OptimizerState,
     Overhead,
+    Platforms,
     Run,
     SourceOnly,
+    StrategyFloor,
+    Tracker,
+    Undeclared,
 )
 from provision.facts.places import (
     Attachment,
@@ -61,6 +68,8 @@ class Facts:
 
     torch: tuple[TorchRelease, ...]
     transformers: tuple[TransformersRun, ...]
+    transformers_read: tuple[str, ...]
+    """The first and the last release of each run, oldest first."""
     cards: tuple[Card, ...]
     pythons: tuple[PythonVersion, ...]
     replaced: Mapping[str, Replaced]
@@ -105,6 +114,16 @@ class Facts:
     capability_floors: tuple[CapabilityFloor, ...]
     source_only: Mapping[str, SourceOnly]
     numpy_floors: Mapping[str, NumpyFloor]
+    undeclared: tuple[Undeclared, ...]
+    platforms: Mapping[str, Platforms]
+    one_of: tuple[OneOf, ...]
+    strategy_floors: tuple[StrategyFloor, ...]
+    trackers: Mapping[str, Tracker]
+    arguments: Mapping[str, Argument]
+    """What TrainingArguments takes, or took."""
+    optimizer_names: Mapping[str, OptimizerName]
+    arguments_read: tuple[str, ...]
+    """The transformers releases whose TrainingArguments were read, oldest first."""
     optimizers: Mapping[str, OptimizerState]
     overhead: Mapping[str, Overhead]
 

@@ -116,3 +116,79 @@ class Overhead(NamedTuple):
     name: str
     bytes: float
     evidence: Evidence
+
+
+class Undeclared(NamedTuple):
+    """What the releases `first` to `last` of a package ("" for any older, any newer) need of another without declaring it.
+
+    `effect` is what one sees otherwise, `severity` the gravest a finding may be.
+    """
+
+    package: str
+    first: str
+    last: str
+    of: str
+    specifier: str
+    effect: str
+    severity: str
+    evidence: Evidence
+
+
+class Platforms(NamedTuple):
+    """A package that has wheels for some platforms only."""
+
+    package: str
+    platforms: tuple[str, ...]
+    evidence: Evidence
+
+
+class OneOf(NamedTuple):
+    """Packages that install the same module, so that an environment takes one of them."""
+
+    module: str
+    packages: tuple[str, ...]
+    evidence: Evidence
+
+
+class StrategyFloor(NamedTuple):
+    """What a strategy needs of a package: `version` for sure, refused by the program itself below `refused_below`."""
+
+    strategy: str
+    package: str
+    version: str
+    refused_below: str
+    evidence: Evidence
+
+
+class Tracker(NamedTuple):
+    """A tracker as TrainingArguments(report_to=...) takes it, and the packages of which one must be there."""
+
+    tracker: str
+    packages: tuple[str, ...]
+    evidence: Evidence
+
+
+class Argument(NamedTuple):
+    """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("": the oldest, the newest that was read).
+
+    `replaced_by` took its place, with the same values where it is `renamed`; `instead` says what to do where nothing did.
+    """
+
+    argument: str
+    evidence: Evidence
+    first: str = ""
+    last: str = ""
+    deprecated_since: str = ""
+    replaced_by: str = ""
+    renamed: bool = False
+    instead: str = ""
+
+
+class OptimizerName(NamedTuple):
+    """An optimizer as TrainingArguments(optim=...) takes it, in the releases `first` to `last`; `needs` is the package that it comes from."""
+
+    optimizer: str
+    evidence: Evidence
+    first: str = ""
+    last: str = ""
+    needs: str = ""

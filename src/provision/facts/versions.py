@@ -23,11 +23,43 @@ def ordered(text: str) -> Version:
     return parsed(text) or Version(text)
 
 
+@lru_cache(maxsize=4096)
+def specified(text: str) -> SpecifierSet:
+    """Return version specifiers, parsed; raises InvalidSpecifier."""
+    return SpecifierSet(text)
+
+
+@lru_cache(maxsize=4096)
+def satisfiable(one: str, other: str) -> bool:
+    """Tell whether any version, released or not, satisfies both of two specifiers."""
+    return reaches(specified(f"{one},{other}".strip(",")), "0")
+
+
+def ends(specifiers: SpecifierSet) -> tuple[Version | None, Version | None]:
+    """Return versions between which all lies that the specifiers admit, both included; None for an open end."""
+    low: Version | None = None
+    high: Version | None = None
+    for clause in specifiers:
+        version = parsed(clause.version.removesuffix(".*"))
+        if version is None:
+            continue
+        exact = clause.operator == "==" and not clause.version.endswith(".*")
+        if clause.operator in (">=", ">", "==", "~="):
+            low = version if low is None else max(low, version)
+        if clause.operator in ("<", "<=") or exact:
+            high = version if high is None else min(high, version)
+        elif clause.operator in ("==", "~="):
+            above = _bumped(version, len(version.release) - (2 if clause.operator == "~=" else 1))
+            high = above if high is None else min(high, above)
+    return low, high
+
+
 def admitted(specifiers: SpecifierSet, versions: Iterable[str]) -> tuple[str, ...]:
     """Return those of `versions` that satisfy the specifiers, pre-releases included, in the order given."""
-    return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
+    return _admitted(specifiers, tuple(versions))
 
 
+@lru_cache(maxsize=4096)
 def reaches(specifiers: SpecifierSet, floor: str, below: str | None = None) -> bool:
     """Tell whether any version at or above `floor`, and below `below` where that is given, satisfies the specifiers, released or not.
 
@@ -37,6 +69,13 @@ def reaches(specifiers: SpecifierSet, floor: str, below: str | None = None) -> b
     low, high = ordered(floor), ordered(below) if below else None
     points = {point for edge in (low, *named(specifiers)) for point in _around(edge)} | {Version("999999")}
     return any(point >= low and (high is None or point < high) and specifiers.contains(point, prereleases=True) for point in points)
+
+
+@lru_cache(maxsize=1024)
+def following(version: str) -> str:
+    """Return a version just above: "2.13.0.0.1" for "2.13.0", "0.0.33.post3" for "0.0.33.post2"."""
+    known = ordered(version)
+    return f"{known.base_version}.post{known.post + 1}" if known.post is not None else f"{known.public}.0.1"
 
 
 def named(specifiers: SpecifierSet) -> tuple[Version, ...]:
@@ -57,6 +96,15 @@ def span(versions: Iterable[str]) -> str:
     if len(listed) <= 2:
         return " and ".join(listed)
     return f"{listed[0]} to {listed[-1]}"
+
+
+@lru_cache(maxsize=1024)
+def _admitted(specifiers: SpecifierSet, versions: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
+
+
+def _bumped(version: Version, place: int) -> Version:
+    return Version(".".join(str(part) for part in (*version.release[:place], version.release[max(place, 0)] + 1)))
 
 
 def _around(edge: Version) -> tuple[Version, ...]:

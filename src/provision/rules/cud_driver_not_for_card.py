@@ -25,7 +25,7 @@ from provision.facts.places import family_and_day
 from provision.facts.versions import least, ordered
 from provision.rules.instances import PLACE
 from provision.rules.lines import scalar
-from provision.rules.needs import Branches, Need, branches, need
+from provision.rules.required import Branches, Need, branches, need
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.sites import Site
 

@@ -24,7 +24,7 @@ from provision.facts.places import Image
 from provision.facts.versions import ordered
 from provision.rules.builds import Offer, Question, offers, questions
 from provision.rules.instances import PLACE
-from provision.rules.needs import image_with_driver
+from provision.rules.required import image_with_driver
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"

@@ -73,7 +73,7 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.11"\npackages: [numpy, torch==2.0.1+cu118]\n', "torch==2.0.1+cu118"),
+        Example('gpu: T4\npython: "3.11"\npackages: [psutil, torch==2.0.1+cu118]\n', "torch==2.0.1+cu118"),
         Example('gpu: T4\ncuda: auto\npython: "3.11"\npackages:\n  - {name: torch, version: "==2.0.1+cu118"}\n', '{name: torch, version: "==2.0.1+cu118"}'),
         Example('gpu: T4\ncuda: "11.7"\npython: "3.11"\npackages: [torch==2.0.1+cu118]\n', "torch==2.0.1+cu118"),
         Example('gpu: none\npython: "3.11"\npackages:\n  - torch==2.13.0+cpu\n', "torch==2.13.0+cpu"),

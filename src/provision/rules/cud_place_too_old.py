@@ -28,7 +28,7 @@ from provision.facts.coverage import Hindrance, Obstacle
 from provision.facts.versions import ordered, span
 from provision.rules.builds import Offer, Question, advice, offers, questions, runs, torch_of
 from provision.rules.instances import PLACE
-from provision.rules.needs import image_with_driver
+from provision.rules.required import image_with_driver
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.rules.sites import Brought
 

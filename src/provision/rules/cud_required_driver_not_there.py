@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import reaches
 from provision.rules.instances import PLACE
-from provision.rules.needs import branches, need
+from provision.rules.required import branches, need
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.sites import Brought
 

@@ -26,7 +26,7 @@ from provision.facts.coverage import at_least
 from provision.facts.versions import least, ordered, reaches
 from provision.rules.builds import Question, questions
 from provision.rules.lines import scalar
-from provision.rules.needs import Need, branches, need
+from provision.rules.required import Need, branches, need
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 

@@ -57,9 +57,9 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4:3\n", machine_type="auto"), "L4:3"),
+        Example(sample("gpu: L4:3\n", machine_type="auto"), "L4:3", beside=("TRN006",)),
         Example(sample("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),
-        Example(sample("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"), "B200:8"),
+        Example(sample("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"), "B200:8", beside=("TRN006",)),
     ),
     good=(
         Example(sample("gpu: L4:4\n", machine_type="auto")),

@@ -89,10 +89,10 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4:2\n"), "g2-standard-8"),
+        Example(sample("gpu: L4:2\n"), "g2-standard-8", beside=("TRN006",)),
         Example(sample("gpu: T4\n", machine_type="e2-standard-4"), "e2-standard-4"),
         Example(sample("gpu: T4\n", machine_type="n1-standard-64"), "n1-standard-64"),
-        Example(sample("gpu: T4:3\n", machine_type="n1-standard-8"), "n1-standard-8"),
+        Example(sample("gpu: T4:3\n", machine_type="n1-standard-8"), "n1-standard-8", beside=("TRN006",)),
         Example(sample("gpu: none\n"), "g2-standard-8"),
     ),
     good=(

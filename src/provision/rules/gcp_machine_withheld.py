@@ -52,7 +52,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example(sample("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
-        Example(sample("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"), "a3-ultragpu-8g"),
+        Example(sample("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"), "a3-ultragpu-8g", beside=("TRN006",)),
     ),
     good=(
         Example(sample("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g")),

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
-from provision.rules.needs import need
+from provision.rules.required import need
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.sites import Site
 

@@ -76,12 +76,15 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: [macos-arm64]\ntraining: {precision: fp8}\n', "fp8"),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: [macos-arm64]\ntraining: {precision: fp8}\n', "fp8", beside=("TRN015",)
+        ),
         Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.1]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
             "fp16",
             Resolved({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.1.0"}, "3.12", "cpu"),
+            beside=("PKG024",),
         ),
         Example('gpu: mps\npython: "3.12"\npackages: [torch==2.6.0]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
     ),

@@ -72,9 +72,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n", machine_type="g2-standard-4"), "9B"),
         Example(
-            sample("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4.1B}}\n", machine_type="n1-standard-4"), "4.1B"
+            sample("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n", machine_type="g2-standard-4"), "9B", beside=("TRN011",)
+        ),
+        Example(
+            sample("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4.1B}}\n", machine_type="n1-standard-4"),
+            "4.1B",
+            beside=("TRN011",),
         ),
     ),
     good=(

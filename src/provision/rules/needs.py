@@ -1,72 +1,200 @@
-"""What `requires` asks of a place, and which drivers its card has."""
+"""What packages need of each other: which of their releases are still possible, and what all of those ask for."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
-from provision.diagnostics import Route
-from provision.facts import Card
-from provision.facts.coverage import at_least
-from provision.facts.versions import reaches
-from provision.rules.lines import LONGEST_BOUNDS
+from provision.diagnostics import Applicability, Fix, Insert, Route
+from provision.facts import Facts, TransformersRun
+from provision.facts.packages import Run
+from provision.facts.versions import ends, following, named, ordered, parsed, reaches, satisfiable, specified
+from provision.rules.lines import LONGEST_BOUNDS, bounded, host, line, lines, scalar, without_local
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.spec import Package
+
+Row = Run | TransformersRun
 
 
-class Need(NamedTuple):
-    """A value under `requires` that holds at a place, and where it is written."""
+class Asked(NamedTuple):
+    """A package as it is asked for, or as it was resolved: its specifiers, both in words, and the route that let it in."""
 
-    text: str
+    name: str
+    specifiers: str
+    words: str
     route: Route
-
-    @property
-    def specifiers(self) -> SpecifierSet | None:
-        """The value as version specifiers; None when it is too long to reason about."""
-        return SpecifierSet(self.text) if len(self.text) <= LONGEST_BOUNDS else None
+    package: Package | None
 
 
-class Branches(NamedTuple):
-    """The driver branches that know a card: from `first` to `last`, None for no bound."""
+class Possible(NamedTuple):
+    """The rows that hold for the releases of a package that are still possible, newest first; not `sure` when older ones than the table's are, too."""
 
-    first: str | None
-    last: str | None
-
-    @property
-    def below(self) -> str | None:
-        """The first branch that does not know the card any more."""
-        return str(int(self.last) + 1) if self.last else None
-
-    def admit(self, specifiers: SpecifierSet) -> bool:
-        """Tell whether some driver of these branches satisfies specifiers."""
-        return reaches(specifiers, self.first or "0", self.below)
-
-    def __str__(self) -> str:
-        """Return the branches in words."""
-        parts = [f"from {self.first} on" if self.first else "", f"up to {self.last}" if self.last else ""]
-        return " ".join(part for part in parts if part)
+    rows: tuple[Row, ...]
+    sure: bool
 
 
-def need(case: Case, site: Site, key: str) -> Need | None:
-    """Return what a place's own `requires`, or else the spec's, says under `key`."""
-    if site.target.requires is not None and (own := getattr(site.target.requires, key)) is not None:
-        return Need(own, (*site.route, "requires", key))
-    text = getattr(case.spec.requires, key)
-    return None if text is None else Need(text, ("requires", key))
+def asked(case: Case, name: str) -> Asked | None:
+    """Return what is asked for under a name; None when it is not there, or comes from where the tables do not hold (conda, an index of its own)."""
+    return _asked(case, name, line(case, name))
 
 
-def branches(case: Case, card: Card) -> Branches:
-    """Return the driver branches that know a card."""
-    last, capability = case.facts.driver_ceiling(card), case.facts.capabilities.get(card.cc)
-    return Branches(capability.first_driver if capability else None, last.branch if last else None)
+def every(case: Case) -> dict[str, Asked]:
+    """Return every package of the spec, or of the resolved set, that can be reasoned about, by name."""
+    first: dict[str, tuple[Route, Package]] = {}
+    for route, package in lines(case):
+        first.setdefault(package.key, (route, package))
+    names = first if case.resolved is None else case.resolved.versions
+    return {name: one for name in names if (one := _asked(case, name, first.get(name))) is not None}
 
 
-def image_with_driver(case: Case, site: Site, floor: str) -> str:
-    """Return "take the image FAMILY, which brings driver X" for the image most like a place's whose driver is new enough; "" where there is none."""
-    image = site.image
-    if image is None:
-        return ""
-    rows = [row for row in case.facts.images.values() if row.kind == image.kind and row.driver and at_least(row.driver, floor)]
-    rows.sort(key=lambda row: (row.legacy, row.os != image.os, row.family))
-    return f"take the image {rows[0].family}, which brings driver {rows[0].driver}" if rows else ""
+def rows_of(facts: Facts, name: str) -> Sequence[Row]:
+    """Return what is known of the releases of a package, oldest first; () for an unknown one."""
+    return facts.transformers if name == "transformers" else facts.runs.get(name, ())
+
+
+def possible(facts: Facts, name: str, specifiers: str) -> Possible | None:
+    """Return the rows for what specifiers admit; None when the table is silent: no row, or newer releases than it knows are admitted."""
+    table = rows_of(facts, name)
+    if not table:
+        return None
+    held = _held(specifiers, tuple((row.first, row.last) for row in table))
+    return None if held is None else Possible(tuple(table[place] for place in held[0]), held[1])
+
+
+def surely_within(specifiers: str, first: str, last: str) -> bool:
+    """Tell whether all that specifiers admit lies from `first` to `last` ("" for no end)."""
+    admits = specified(specifiers)
+    low, high = ends(admits)
+    if last and (high is None or high > ordered(last)) and reaches(admits, following(last)):
+        return False
+    return not first or (low is not None and low >= ordered(first))
+
+
+def brought_by(case: Case, name: str) -> str | None:
+    """Return a listed package that brings `name` with it as far as the tables know, or None."""
+    for package in case.spec.packages:
+        table = rows_of(case.facts, package.key)
+        if table and name in table[-1].declared:
+            return package.key
+    return None
+
+
+def capped(case: Case, name: str, ceiling: str) -> bool:
+    """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its possible releases declare."""
+    return any(_caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name)
+
+
+def needs(row: Row, of: str, extras: Sequence[str] = ()) -> str | None:
+    """Return the specifier that a row declares about a package, for these extras too; None when it declares nothing about it.
+
+    transformers asks for torch through extras alone; its own floor is looked at by torch-too-old-for-transformers.
+    """
+    if of == "torch" and isinstance(row, TransformersRun):
+        return None
+    for key, specifier in row.declared.items():
+        name, _, extra = key.partition("[")
+        if name == of and (not extra or canonicalize_name(extra.rstrip("]")) in {canonicalize_name(one) for one in extras}):
+            return specifier
+    return None
+
+
+def tidy(specifier: str) -> str:
+    """Return specifiers with the floor first: ">=0.22.0,<=0.23.0" for "<=0.23.0,>=0.22.0"."""
+    return ",".join(sorted((clause.strip() for clause in specifier.split(",") if clause.strip()), key=lambda clause: (clause[0] not in ">=~", clause)))
+
+
+def origin(case: Case, one: Asked, otherwise: Route) -> Route:
+    """Return the line that let a package in: its own, that of a listed package that brings it, or `otherwise`."""
+    if one.package is not None:
+        return one.route
+    bringer = brought_by(case, one.name)
+    found = line(case, bringer) if bringer else None
+    return found[0] if found else otherwise
+
+
+def bound(case: Case, one: Asked, specifier: str) -> Fix:
+    """Return the fix that asks for other versions of a package, on its line or on a new one."""
+    if one.package is None:
+        return added(one.name, specifier)
+    return Fix(f"ask for {one.name}{specifier}", (bounded(case, one.route, one.package, specifier),), Applicability.UNSAFE)
+
+
+def added(name: str, specifier: str) -> Fix:
+    """Return the fix that lists a package that is not listed yet."""
+    return Fix(f"add {name}{specifier}", (Insert(("packages",), None, scalar(f"{name}{specifier}")),), Applicability.UNSAFE)
+
+
+@lru_cache(maxsize=1024)
+def _held(specifiers: str, table: tuple[tuple[str, str], ...]) -> tuple[tuple[int, ...], bool] | None:
+    """Return the places of the runs that specifiers admit, newest first, and whether they admit nothing older; None when they admit something newer."""
+    admits, last = specified(specifiers), table[-1][1]
+    low, high = ends(admits)
+    if (high is None or high > ordered(last)) and reaches(admits, following(last)):
+        return None
+    held = {place for place, (first, last) in enumerate(table) if _overlap(first, last, low, high) and _admitted(specifiers, first, last)}
+    for place, (older, newer) in enumerate(itertools.pairwise(table)):
+        if _in_gap(specifiers, older[1], newer[0], low, high):
+            held |= {place, place + 1}
+    return tuple(sorted(held, reverse=True)), low is not None and low >= ordered(table[0][0])
+
+
+def _asked(case: Case, name: str, found: tuple[Route, Package] | None) -> Asked | None:
+    if found and (found[1].source == "conda" or _from_elsewhere(case, found[1])):
+        return None
+    if case.resolved is not None:
+        version = case.resolved.versions.get(name)
+        if version is None:
+            return None
+        return Asked(name, f"=={without_local(version)}", f"{name} {version}", found[0] if found else ("packages",), found[1] if found else None)
+    if found is None or found[1].marker or len(found[1].version) > LONGEST_BOUNDS:
+        return None
+    return Asked(name, without_local(found[1].version), f"{name}{found[1].version}", *found)
+
+
+def _from_elsewhere(case: Case, package: Package) -> bool:
+    index = case.spec.indexes.get(package.index or "")
+    return index is not None and host(index.url) not in case.facts.torch_hosts
+
+
+def _caps(case: Case, package: Package, name: str, ceiling: str) -> bool:
+    held = possible(case.facts, package.key, without_local(package.version)) if len(package.version) <= LONGEST_BOUNDS else None
+    if held is None or not held.rows:
+        return False
+    forbidden = _complement(ceiling)
+    said = [needs(row, name, package.extras) for row in held.rows]
+    return all(one is not None and not satisfiable(one, forbidden) for one in said)
+
+
+def _complement(ceiling: str) -> str:
+    return ceiling.replace("<=", ">") if ceiling.startswith("<=") else ceiling.replace("<", ">=")
+
+
+def _overlap(first: str, last: str, low: Version | None, high: Version | None) -> bool:
+    return (low is None or ordered(last) >= low) and (high is None or ordered(first) <= high)
+
+
+def _admitted(specifiers: str, first: str, last: str) -> bool:
+    """Tell whether specifiers admit a version from `first` to `last`."""
+    admits = specified(specifiers)
+    if any(admits.contains(end, prereleases=True) for end in (first, last)):
+        return True
+    inside = (version for version in named(admits) if ordered(first) < version < ordered(last))
+    return any(admits.contains(point, prereleases=True) for version in inside for point in (version, Version(following(version.public))) if parsed(str(point)))
+
+
+def _in_gap(specifiers: str, older: str, newer: str, low: Version | None, high: Version | None) -> bool:
+    """Tell whether specifiers admit a release that was not read: of each minor only the newest patch was, so these are older patches of `newer`'s."""
+    first, before = ordered(newer), ordered(older)
+    if first.release[:2] == before.release[:2] or (low is not None and low >= first) or (high is not None and high <= before):
+        return False
+    begin = ordered(".".join(str(part) for part in first.release[:2]))
+    if begin >= first or (high is not None and high < begin):
+        return False
+    admits = specified(specifiers)
+    points = [begin, *(version for version in named(admits) if begin <= version < first)]
+    return any(admits.contains(point, prereleases=True) for point in points)

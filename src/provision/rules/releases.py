@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from provision.diagnostics import Route
@@ -36,11 +36,12 @@ def transformers_releases(case: Case) -> Releases | None:
 
 
 def _transformers(case: Case) -> Releases | None:
-    ends = {end for run in case.facts.transformers for end in (run.first, run.last)}
+    ends = case.facts.transformers_read
     asked = line(case, "transformers")
     specifiers = bounds(asked[1]) if asked else None
     mentioned = (str(version) for version in named(specifiers)) if specifiers is not None else ()
-    return _releases(case, "transformers", _sorted({*ends, *(version for version in mentioned if case.facts.knows_transformers(version))}))
+    further = tuple(version for version in mentioned if version not in ends and case.facts.knows_transformers(version))
+    return _releases(case, "transformers", _sorted(ends + further) if further else ends)
 
 
 def _releases(case: Case, name: str, table: tuple[str, ...]) -> Releases | None:
@@ -69,5 +70,6 @@ def _from_elsewhere(case: Case, package: Package) -> bool:
     return package.source == "conda" or (index is not None and host(index.url) not in case.facts.torch_hosts)
 
 
-def _sorted(versions: Iterable[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=256)
+def _sorted(versions: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(versions, key=ordered))

@@ -11,7 +11,7 @@ from provision.facts.places import Shape
 from provision.grammar import bytes_of, parameters_of
 from provision.places import ColabTarget, WorkbenchTarget
 from provision.rules.instances import fitting
-from provision.rules.needs import need
+from provision.rules.required import need
 from provision.rules.rule import Case
 from provision.rules.sites import Site
 

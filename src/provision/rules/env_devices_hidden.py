@@ -1,0 +1,77 @@
+"""CUDA_VISIBLE_DEVICES in `env` hides cards, or names ones that another machine does not have.
+
+## What it does
+
+Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. It says, as a note, that the value is one machine's where the count fits.
+
+## Why
+
+An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than are asked for leave cards idle. And numbers, or UUIDs, of one machine mean
+others on the next.
+
+## How to fix
+
+Take it out: `gpu` says how many cards there are, and a launcher gives each process its own. Choose a card on a shared machine where the program is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule, seen
+
+NAME = "CUDA_VISIBLE_DEVICES"
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when the variable is set and a card is asked for."""
+    devices = [device for device in case.devices if device.nvidia]
+    if NAME not in case.spec.env or not devices or case.resolved is not None:
+        return
+    value = case.spec.env[NAME].strip()
+    shown, most = _shown(value), max(devices, key=lambda device: device.gpu.count)
+    if not shown:
+        message, severity = f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for', None
+    elif len(shown) < most.gpu.count:
+        message, severity = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for", Severity.WARNING
+    else:
+        message, severity = f"{NAME} is {value}, which means other cards on every machine", Severity.INFO
+    yield RULE.found(
+        message,
+        ("env", NAME),
+        severity=severity,
+        why="torch then finds no CUDA device." if not shown else "What it names depends on the machine; gpu says how many cards there are.",
+        way_out=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
+        related=(seen(most.gpu_route, "cards asked for here"),),
+    )
+
+
+def _shown(value: str) -> list[str]:
+    """Return the devices that are visible: those before the first that is invalid."""
+    shown = []
+    for part in value.split(","):
+        if not part.strip() or part.strip().startswith("-"):
+            break
+        shown.append(part.strip())
+    return shown
+
+
+RULE = Rule(
+    id="ENV002",
+    name="devices-hidden",
+    severity=Severity.ERROR,
+    summary="CUDA_VISIBLE_DEVICES hides cards, or names those of one machine.",
+    sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n', '""'),
+        Example('gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_DEVICE_ORDER: PCI_BUS_ID}\n'),
+    ),
+)

@@ -1,0 +1,56 @@
+"""The address at which processes meet is set by hand.
+
+## What it does
+
+Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
+
+## Why
+
+A launcher on one machine finds a free port by itself. A fixed one collides when two trainings run there, and an address in the spec is the same for all
+targets.
+
+## How to fix
+
+Take it out. For several machines, give torchrun or accelerate the address where they are started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule
+
+NAMES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "GROUP_RANK")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each such variable."""
+    for name in NAMES if case.resolved is None else ():
+        if name in case.spec.env:
+            yield RULE.found(
+                f"{name} is set by hand; a launcher sets it",
+                ("env", name),
+                at=At.KEY,
+                why="It is the same for all targets and all trainings: two of them on one machine collide.",
+                way_out=f"take {name} out, and give it to the launcher where several machines train together",
+            )
+
+
+RULE = Rule(
+    id="ENV003",
+    name="rendezvous-set-by-hand",
+    severity=Severity.WARNING,
+    summary="The address at which processes meet is set by hand.",
+    sources=("PyTorch documentation, torchrun, environment variables",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_PORT: "29500"}\n', "MASTER_PORT"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_ADDR: localhost}\n', "MASTER_ADDR"),
+    ),
+    good=(
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\n'),
+    ),
+)

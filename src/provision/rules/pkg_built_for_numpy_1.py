@@ -1,0 +1,69 @@
+"""A package was built for NumPy 1 and meets NumPy 2.
+
+## What it does
+
+Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was built for NumPy 2. Older ones need `numpy<2`, which torch
+does not declare at all and others do not declare in their older releases.
+
+## Why
+
+Importing says "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or "numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends
+in "Numpy is not available".
+
+## How to fix
+
+Add `numpy<2`, or take the release that the finding gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.packages import NumpyFloor, Undeclared
+from provision.facts.versions import ordered, reaches, specified
+from provision.rules.needs import asked
+from provision.rules.pkg_undeclared_need import judged
+from provision.rules.rule import Case, Example, Resolved, Rule
+
+OLDEST_PYTHON = "3.9"
+"""NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
+    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    if ordered(case.spec.python) < ordered(OLDEST_PYTHON):
+        return
+    for name, floor in case.facts.numpy_floors.items():
+        one = asked(case, name) if name in names else None
+        if one is not None and one.specifiers and not reaches(specified(one.specifiers), floor.first):
+            yield from judged(RULE, case, one, _as_need(floor))
+
+
+def _as_need(floor: NumpyFloor) -> Undeclared:
+    effect = f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run with NumPy 2"
+    return Undeclared(floor.package, "", "", "numpy", "<2", effect, "warning" if floor.package == "torch" else "error", floor.evidence)
+
+
+RULE = Rule(
+    id="PKG011",
+    name="built-for-numpy-1",
+    severity=Severity.ERROR,
+    summary="A package that was built for NumPy 1 meets NumPy 2.",
+    sources=("NumPy 2.0 migration guide", "libtorch_python.so of the torch wheels", "pyg-team/pytorch-frame#525"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"),
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy]\n', "numpy"),
+        Example('gpu: none\npython: "3.11"\npackages: [scipy==1.12.0, numpy>=2]\n', "numpy>=2"),
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n', "torch==2.2.2", Resolved({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu")),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.3.0, numpy==2.0.2]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n'),
+    ),
+)

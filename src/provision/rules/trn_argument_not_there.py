@@ -1,0 +1,91 @@
+"""An argument of Trainer is not in the transformers that is asked for: it was removed, renamed, or came later.
+
+## What it does
+
+Looks up each name under `training.arguments` in the arguments that TrainingArguments had from transformers 4.20 to the newest release in the facts.
+
+## Why
+
+`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed some thirty names that tutorials use: evaluation_strategy,
+no_cuda, overwrite_output_dir, per_gpu_train_batch_size, warmup_ratio.
+
+## How to fix
+
+Write the name that took its place, or stay with a transformers release that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.facts.packages import Argument
+from provision.rules.arguments import ARGUMENTS, releases, renaming, successor, there
+from provision.rules.needs import asked
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each known argument that is not in the newest release that is possible."""
+    known = releases(case)
+    for name in case.spec.training.arguments if known else ():
+        row = case.facts.arguments.get(name)
+        if row is not None and there(case.facts, row, known[-1]) is False:
+            yield _finding(case, row, known)
+
+
+def _finding(case: Case, row: Argument, known: tuple[str, ...]) -> Diagnostic:
+    newest, later = known[-1], bool(row.first) and there(case.facts, row, case.facts.arguments_read[-1]) is not False and not row.last
+    instead, renamed = (None, False) if later else successor(case.facts, row, newest)
+    transformers = asked(case, "transformers")
+    was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
+    return RULE.found(
+        f"transformers {newest} has no argument {row.argument}: {was}",
+        (*ARGUMENTS, row.argument),
+        at=At.KEY,
+        severity=None if all(there(case.facts, row, release) is False for release in known) else Severity.WARNING,
+        why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
+        way_out=_way_out(row, instead, later=later, renamed=renamed),
+        related=(seen(transformers.route, "transformers asked for here"),) if transformers and transformers.package else (),
+        fix=renaming(case, row.argument, instead) if instead and renamed else None,
+    )
+
+
+def _way_out(row: Argument, instead: str | None, *, later: bool, renamed: bool) -> str:
+    if later:
+        return f"ask for transformers>={row.first}, or leave it out"
+    if instead is None:
+        return row.instead or f"leave it out, or ask for transformers<={row.last}"
+    return f"write {instead}" if renamed else f"write {instead}, whose values differ, or ask for transformers<={row.last}"
+
+
+RULE = Rule(
+    id="TRN001",
+    name="argument-not-there",
+    severity=Severity.ERROR,
+    summary="An argument of Trainer is not in the transformers that is asked for.",
+    sources=("training_args.py in the transformers wheels on PyPI", "huggingface/course#987", "ROCm/MAD#136"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {evaluation_strategy: epoch}}\n', "evaluation_strategy"
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {arguments: {overwrite_output_dir: true}}\n',
+            "overwrite_output_dir",
+        ),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.40.2"]\ntraining: {arguments: {eval_strategy: epoch}}\n', "eval_strategy"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {no_cuda: true}}\n',
+            "no_cuda",
+            Resolved({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {eval_strategy: epoch, warmup_steps: 10}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6"]\ntraining: {arguments: {overwrite_output_dir: true}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.41.2"]\ntraining: {arguments: {eval_strategy: epoch}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {framework: torch, arguments: {evaluation_strategy: epoch}}\n'),
+    ),
+)

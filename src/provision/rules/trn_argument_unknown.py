@@ -1,0 +1,80 @@
+"""No transformers release has that argument.
+
+## What it does
+
+Looks up each name under `training.arguments` in all arguments that TrainingArguments had since transformers 4.20, and gives the nearest one.
+
+## Why
+
+`TrainingArguments(...)` ends in "got an unexpected keyword argument", after the environment was made and the model loaded.
+
+## How to fix
+
+Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the program: here stand those of TrainingArguments alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.rules.arguments import ARGUMENTS, renaming, there
+from provision.rules.releases import transformers_releases
+from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.spelling import nearest
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each name that the facts do not know."""
+    unknown = [name for name in case.spec.training.arguments if name not in case.facts.arguments]
+    found = transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
+    if found is None:
+        return
+    newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
+    possible = [name for name, row in case.facts.arguments.items() if there(case.facts, row, newest)]
+    for name in unknown:
+        meant = nearest(name, possible, 2) if len(name) > 3 else None
+        yield RULE.found(
+            f"TrainingArguments has no argument {name} in any transformers from {case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
+            (*ARGUMENTS, name),
+            at=At.KEY,
+            severity=_severity(beyond=found.beyond, near=meant is not None),
+            why="TrainingArguments takes no other names; those of a subclass belong into the program.",
+            way_out=f"write {meant}"
+            if meant
+            else "correct the name, or leave it out; a newer transformers may have it"
+            if found.beyond
+            else "correct the name",
+            fix=renaming(case, name, meant) if meant else None,
+        )
+
+
+def _severity(*, beyond: bool, near: bool) -> Severity | None:
+    if not beyond:
+        return None
+    return Severity.WARNING if near else Severity.UNKNOWN
+
+
+RULE = Rule(
+    id="TRN002",
+    name="argument-unknown",
+    severity=Severity.ERROR,
+    summary="No transformers release has that argument of Trainer.",
+    sources=("training_args.py in the transformers wheels on PyPI",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {arguments: {learning_rates: 0.1}}\n', "learning_rates"),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {num_train_epoch: 3}}\n', "num_train_epoch"),
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {my_own: 3}}\n', "my_own"),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {predict_with_generate: true}}\n',
+            "predict_with_generate",
+            Resolved({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+        ),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'),
+    ),
+)

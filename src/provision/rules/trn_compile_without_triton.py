@@ -1,0 +1,76 @@
+"""torch.compile is declared where triton does not run.
+
+## What it does
+
+Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows among the platforms, for which triton has no wheels.
+
+## Why
+
+torch.compile makes triton code for the card. On older cards it ends in "too old to be supported by the triton GPU compiler", on Windows in "Cannot find a
+working triton installation".
+
+## How to fix
+
+Write `torch_compile: false`, take a newer card, or use WSL2 in place of Windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.facts.versions import ordered
+from provision.rules.rule import Case, Example, Rule, seen
+
+ROUTE = ("training", "torch_compile")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each card and platform that triton does not run on."""
+    if not case.spec.training.torch_compile or case.resolved is not None:
+        return
+    fix = Fix("write torch_compile: false", (Replace(Place(ROUTE), "false"),), Applicability.UNSAFE)
+    floor = next((one for one in case.facts.capability_floors if (one.package, one.use) == ("triton", "any")), None)
+    for site in {site.device.gpu_route: site for site in case.sites if site.card is not None}.values():
+        if floor is not None and site.card is not None and ordered(site.card.cc) < ordered(floor.cc_min):
+            yield RULE.found(
+                f"torch_compile: true needs compute capability {floor.cc_min}, and {site.device.gpu.type} has {site.card.cc}",
+                ROUTE,
+                severity=floor.evidence.at_most(Severity.ERROR),
+                why="torch.compile makes triton code, and triton refuses older cards.",
+                way_out="write torch_compile: false, or take a newer card",
+                related=(seen(site.device.gpu_route, "card asked for here"),),
+                fix=fix,
+            )
+    known, local = case.facts.platforms.get("triton"), any(site.target.kind == "local" for site in case.sites)
+    lacking = [one.value for one in case.spec.platforms if known and one.value not in known.platforms and one.value.startswith("windows")] if local else []
+    if lacking and any(site.device.nvidia for site in case.sites):
+        yield RULE.found(
+            f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
+            ROUTE,
+            severity=Severity.WARNING,
+            why='torch.compile ends in "Cannot find a working triton installation" there.',
+            way_out="write torch_compile: false, or take Windows out of platforms and use WSL2",
+            related=(seen(("platforms",), "platforms of the lock"),),
+            fix=fix,
+        )
+
+
+RULE = Rule(
+    id="TRN014",
+    name="compile-without-triton",
+    severity=Severity.ERROR,
+    summary="torch.compile is declared where triton does not run.",
+    sources=("torch/_inductor, the error that names triton", "wheel tags of triton 3.9.0 on PyPI", "pytorch/pytorch#136361"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n', "true"),
+        Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [windows-x86_64]\n', "true", beside=("CUD010",)),
+    ),
+    good=(
+        Example('gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n'),
+        Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: false}\n'),
+        Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [linux-x86_64]\n'),
+    ),
+)

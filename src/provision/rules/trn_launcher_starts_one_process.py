@@ -1,0 +1,57 @@
+"""A strategy needs a process for each GPU, and `launcher: python` starts one.
+
+## What it does
+
+Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several cards.
+
+## Why
+
+ddp, fsdp and ZeRO divide work between processes. A single one takes one card, or falls back to DataParallel.
+
+## How to fix
+
+Write `launcher: torchrun` or `launcher: accelerate`, or leave it to `auto`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when one process is started for several cards."""
+    training = case.spec.training
+    several = [device for device in case.devices if device.nvidia and device.gpu.count > 1]
+    if training.launcher != "python" or training.strategy == "none" or not several or case.resolved is not None:
+        return
+    yield RULE.found(
+        f"launcher: python starts one process, and strategy: {training.strategy} needs one for each of {several[0].gpu.count} cards",
+        ("training", "launcher"),
+        why="A single process takes one card, or falls back to DataParallel.",
+        way_out="write launcher: torchrun or launcher: accelerate",
+        related=(seen(("training", "strategy"), "strategy asked for here"), seen(several[0].gpu_route, "cards asked for here")),
+        fix=Fix("write launcher: torchrun", (Replace(Place(("training", "launcher")), "torchrun"),), Applicability.UNSAFE),
+    )
+
+
+RULE = Rule(
+    id="TRN008",
+    name="launcher-starts-one-process",
+    severity=Severity.WARNING,
+    summary="A strategy needs a process for each GPU, and the launcher starts one.",
+    sources=("PyTorch documentation, torchrun", "trainer.py of transformers 5.23.0"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp, launcher: python}\n', "python"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {strategy: fsdp, launcher: python}\ntargets: {a: {kind: local, gpu: L4:8}}\n', "python"),
+    ),
+    good=(
+        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp, launcher: torchrun}\n'),
+        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {launcher: python}\n'),
+    ),
+)

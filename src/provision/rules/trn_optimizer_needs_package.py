@@ -1,0 +1,70 @@
+"""The optimizer comes from a package that is missing.
+
+## What it does
+
+Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...): bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
+lomo-optim, schedulefree and others.
+
+## Why
+
+Trainer imports it when training starts, and ends in an ImportError.
+
+## How to fix
+
+Add the package that the finding names, or take an optimizer of torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.lines import line
+from provision.rules.needs import added
+from provision.rules.rule import Case, Example, Resolved, Rule
+
+NOT_ON_INDEX = ("apex", "torchdistx")
+"""The packages of these names on the public index are others, or old (project pages)."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when the package of the declared optimizer is missing."""
+    training = case.spec.training
+    row = case.facts.optimizer_names.get(training.optimizer)
+    if row is None or not row.needs or case.spec.framework() != "hf-trainer" or training.method == "inference":
+        return
+    conda = any(package.name == row.needs for package in case.spec.conda_packages)
+    there = row.needs in case.resolved.versions if case.resolved else line(case, row.needs) is not None
+    if there or conda:
+        return
+    yield RULE.found(
+        f"optimizer: {training.optimizer} comes from {row.needs}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
+        ("training", "optimizer"),
+        why="Trainer imports it when training starts.",
+        way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
+        fix=None if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes") else added(row.needs, ""),
+    )
+
+
+RULE = Rule(
+    id="TRN012",
+    name="optimizer-needs-package",
+    severity=Severity.ERROR,
+    summary="The optimizer comes from a package that is missing.",
+    sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: paged_adamw_8bit}\n', "paged_adamw_8bit"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: schedule_free_adamw}\n',
+            "schedule_free_adamw",
+            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+        ),
+    ),
+    good=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_torch_fused}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'),
+    ),
+)

@@ -1,0 +1,63 @@
+"""A strategy for several GPUs, and no target has several.
+
+## What it does
+
+Looks for `strategy: ddp`, `fsdp` or ZeRO where every target has one card, no card, or Apple silicon.
+
+## Why
+
+With one device there is nothing to spread: ddp and fsdp add communication and save no memory. ZeRO helps on one card only where it offloads to the CPU. On
+Apple silicon there is no backend for them.
+
+## How to fix
+
+Write `strategy: none`, or ask for more cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when no target has more than one card."""
+    strategy, devices = case.spec.training.strategy, case.devices
+    if strategy == "none" or case.resolved is not None or any(device.nvidia and device.gpu.count > 1 for device in devices):
+        return
+    device, offloads = devices[0], strategy.startswith("deepspeed")
+    on = "Apple silicon" if device.gpu.type == "mps" else "no card" if device.gpu.none else "one card"
+    yield RULE.found(
+        f"strategy: {strategy} spreads work over several cards, and there is {on}",
+        ("training", "strategy"),
+        severity=Severity.INFO if offloads and device.nvidia else None,
+        why="It then helps only where it offloads to the CPU." if offloads and device.nvidia else "There is nothing to spread, and no memory to save.",
+        way_out="write strategy: none, or ask for more cards",
+        related=(seen(device.gpu_route, "asked for here"),),
+        fix=Fix("write strategy: none", (Replace(Place(("training", "strategy")), "none"),), Applicability.UNSAFE),
+    )
+
+
+RULE = Rule(
+    id="TRN007",
+    name="strategy-without-gpus",
+    severity=Severity.WARNING,
+    summary="A strategy for several GPUs, and no target has several.",
+    sources=("PyTorch documentation, distributed communication", "DeepSpeed documentation, ZeRO-Offload"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n', "fsdp"),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n', "ddp"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero2}\n', "deepspeed-zero2"),
+    ),
+    good=(
+        Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n'),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n'
+            "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: [us-central1-a], gpu: L4:4}}\n"
+        ),
+    ),
+)

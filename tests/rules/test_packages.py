@@ -1,0 +1,195 @@
+"""Rules about what packages need of each other, beyond their examples: both sides of each threshold, gaps in the tables, resolved sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.diagnostics import Place, Severity
+from provision.facts import Facts
+from provision.facts.versions import ends, following, satisfiable, specified
+from provision.rules import Resolved
+from provision.rules.needs import possible, surely_within, tidy
+from tests.rules.conftest import Ask
+
+HEAD = 'gpu: none\npython: "3.11"\n'
+
+
+def _packages(*lines: str) -> str:
+    return HEAD + "packages:\n" + "".join(f"  - {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("==0.21.0", "<=0.23.0,>=0.22.0", False),
+        ("==0.22.0", "<=0.23.0,>=0.22.0", True),
+        (">=2", "<2.0.0,>=1.17", False),
+        (">=1.26", "<2.0.0,>=1.17", True),
+        ("", "", True),
+        ("==2.1.*", "!=2.1.0,<2.2", True),
+        ("~=5.13.1", ">=5.14", False),
+    ],
+)
+def test_two_specifiers_meet_or_do_not(one: str, other: str, both: bool) -> None:
+    assert satisfiable(one, other) is both
+
+
+def test_ends_enclose_what_is_admitted() -> None:
+    assert [str(end) for end in ends(specified("~=5.13.1"))] == ["5.13.1", "5.14"]
+    assert [str(end) for end in ends(specified("==2.1.*"))] == ["2.1", "2.2"]
+    assert ends(specified("!=3"))[0] is None
+    assert following("0.0.33.post2") == "0.0.33.post3"
+    assert following("2.13.0") == "2.13.0.0.1"
+
+
+def test_a_release_that_was_not_read_is_judged_by_both_its_neighbours(facts: Facts) -> None:
+    held = possible(facts, "transformers", "==4.46.0")
+    assert held is not None
+    assert [row.first for row in held.rows] == ["4.46.3", "4.45.2"]
+
+
+def test_newer_releases_than_the_table_are_not_judged(facts: Facts) -> None:
+    assert possible(facts, "transformers", ">=5.13") is None
+    assert possible(facts, "transformers", "==99.0") is None
+    assert possible(facts, "no-such-package", "==1") is None
+
+
+def test_older_releases_than_the_table_make_it_less_sure(facts: Facts) -> None:
+    held = possible(facts, "peft", "<0.18")
+    assert held is not None
+    assert not held.sure
+
+
+@pytest.mark.parametrize(("specifiers", "within"), [("==0.17.1", True), (">=0.16,<0.18", False), ("==0.18.0", False), ("==0.15.2", False), ("", False)])
+def test_surely_within(specifiers: str, within: bool) -> None:
+    assert surely_within(specifiers, "0.16.0", "0.17.1") is within
+
+
+def test_tidy_puts_the_floor_first() -> None:
+    assert tidy("<=0.23.0,>=0.22.0") == ">=0.22.0,<=0.23.0"
+    assert tidy("!=0.11.3,<0.13,>=0.11.1") == ">=0.11.1,!=0.11.3,<0.13"
+
+
+def test_what_a_conflict_offers_removes_it(ask: Ask) -> None:
+    judged = ask(_packages("transformers[torch]==5.13.1", "tokenizers==0.21.0"))
+    found = judged.one("PKG009")
+    assert "transformers==4.55.4" in found.help
+    assert found.fix is not None
+    (text,) = judged.source.edited([found.fix]).values()
+    assert ask(text).ids == []
+    assert "PKG009" not in ask(_packages("transformers[torch]==4.55.4", "tokenizers==0.21.0")).ids
+
+
+def test_two_packages_that_differ_about_a_third_name_releases_that_agree(ask: Ask) -> None:
+    found = ask(_packages("transformers[torch]==4.57.6", "datasets==5.1.0")).one("PKG009")
+    assert "huggingface-hub" in found.message
+    assert found.help == "ask for transformers==5.23.0 or datasets==5.0.1"
+    assert ask(_packages("transformers[torch]==4.57.6", "datasets==5.0.1")).ids == []
+    assert ask(_packages("transformers[torch]==5.23.0", "datasets==5.1.0")).ids == []
+
+
+def test_a_conflict_with_releases_older_than_the_table_may_warn(ask: Ask) -> None:
+    assert ask(_packages("transformers[torch]<4.45", "tokenizers==0.22.0")).one("PKG009").severity is Severity.WARNING
+    assert ask(_packages("transformers[torch]>=4.40,<4.45", "tokenizers==0.22.0")).one("PKG009").severity is Severity.ERROR
+
+
+def test_markers_conda_and_other_indexes_are_let_be(ask: Ask) -> None:
+    assert ask(_packages("transformers[torch]==5.13.1", "\"tokenizers==0.21.0; sys_platform == 'darwin'\"")).ids == []
+    own = _packages("transformers[torch]==5.13.1", '{name: tokenizers, version: "==0.21.0", index: ours}')
+    assert ask(own + 'indexes: {ours: {url: "https://packages.example.com/simple"}}\n').ids == []
+
+
+def test_a_ceiling_that_another_package_keeps_needs_no_bound(ask: Ask) -> None:
+    """accelerate 0.33.0 asks for numpy below 2 itself; 0.34.2 does not."""
+    assert "PKG011" not in ask(_packages("torch==2.2.2", "numpy", "accelerate==0.33.0")).ids
+    assert "PKG011" in ask(_packages("torch==2.2.2", "numpy", "accelerate==0.34.2")).ids
+
+
+def test_a_resolved_set_points_at_the_line_that_let_the_version_in(ask: Ask) -> None:
+    resolved = Resolved({"datasets": "2.14.4", "pyarrow": "21.0.0"}, "3.11")
+    listed = ask(_packages("numpy<2".join('""'), "datasets==2.14.4", "pyarrow"), resolved).one("PKG010")
+    assert listed.where == Place(("packages", 2))
+    brought = ask(_packages("numpy<2".join('""'), "datasets==2.14.4"), resolved).one("PKG010")
+    assert brought.where == Place(("packages", 1))
+    assert brought.severity is Severity.ERROR
+    assert "pyarrow<21" in brought.help
+    nobody = Resolved({"datasets": "2.14.4", "pyarrow": "21.0.0", "our-tools": "1.0"}, "3.11")
+    assert ask(_packages("our-tools"), nobody).one("PKG010").where == Place(("packages",))
+    assert ask(_packages("datasets==2.14.4"), Resolved({"datasets": "2.14.4", "pyarrow": "20.0.0"}, "3.11")).ids == []
+
+
+@pytest.mark.parametrize(("kernels", "found"), [("0.15.1", True), ("0.15.2", False), ("0.15.9", False), ("0.16.0", True)])
+def test_what_transformers_checks_itself_has_a_floor_and_a_ceiling(ask: Ask, kernels: str, found: bool) -> None:
+    judged = ask(_packages("transformers[torch]==5.13.1", f"kernels=={kernels}"))
+    assert ("PKG010" in judged.ids) is found
+
+
+def test_bitsandbytes_that_qlora_loads_is_an_error(ask: Ask) -> None:
+    spec = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", peft==0.20.0, bitsandbytes==0.45.5]\n'
+    assert ask(spec).one("PKG010").severity is Severity.WARNING
+    assert ask(spec + "training: {method: qlora}\n").one("PKG010").severity is Severity.ERROR
+
+
+def test_python_floors_on_both_sides(ask: Ask) -> None:
+    text = 'gpu: none\npython: "{}"\npackages: [torch, "transformers[torch]==5.21.1"]\n'
+    found = ask(text.format("3.10")).one("PKG013")
+    assert found.help == 'write python: "3.11", or transformers==5.20.2'
+    assert "PKG013" not in ask(text.format("3.11")).ids
+
+
+@pytest.mark.parametrize(("cuda", "found"), [("12.9", []), ("13.0", ["PKG016"])])
+def test_binaries_of_bitsandbytes_by_cuda(ask: Ask, cuda: str, found: list[str]) -> None:
+    assert ask(f'gpu: L4\ncuda: "{cuda}"\npython: "3.11"\npackages: [bitsandbytes==0.46.1]\n').ids == found
+
+
+def test_an_unread_bitsandbytes_is_judged_by_its_neighbours(ask: Ask) -> None:
+    spec = 'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [bitsandbytes=={}]\n'
+    assert ask(spec.format("0.48.0")).ids == []
+    assert ask(spec.format("0.46.5")).ids == ["PKG016"]
+
+
+@pytest.mark.parametrize(
+    ("card", "flavour", "found"),
+    [("T4", "cu130", []), ("V100", "cu130", ["PKG017"]), ("V100", "cu128", []), ("P100", "cu128", ["PKG017"]), ("P100", "cu126", [])],
+)
+def test_bitsandbytes_on_cards_by_build(ask: Ask, card: str, flavour: str, found: list[str]) -> None:
+    resolved = Resolved({"bitsandbytes": "0.50.2"}, "3.11", flavour)
+    assert ask(f'gpu: {card}\npython: "3.11"\npackages: [bitsandbytes]\n', resolved).ids == found
+
+
+def test_hopper_alone(ask: Ask) -> None:
+    spec = 'gpu: {}\npython: "3.11"\npackages: [{{name: flash-attn-3, index: ours}}]\nindexes: {{ours: {{url: "https://download.pytorch.org/whl/x"}}}}\n'
+    assert "PKG017" in ask(spec.format("B200")).ids
+    assert "PKG017" in ask(spec.format("L4")).ids
+    assert "PKG017" not in ask(spec.format("H100")).ids
+
+
+def test_a_source_package_with_a_short_line_gets_a_mapping(ask: Ask) -> None:
+    judged = ask('gpu: L4\npython: "3.11"\npackages:\n  - flash-attn==2.8.3\n  - {name: mamba-ssm}\n')
+    fixes = [finding.fix for finding in judged.of("PKG014")]
+    (text,) = judged.source.edited([fix for fix in fixes if fix]).values()
+    assert '  - {name: flash-attn, version: "==2.8.3", build: true}\n  - {name: mamba-ssm, build: true}\n' in text
+    assert "PKG014" not in ask(text).ids
+
+
+def test_cudnn_pins_of_two_frameworks(ask: Ask) -> None:
+    """torch 2.8.0 pins 9.10.2.21; tensorflow 2.19.1 pins 9.3.0.75, 2.20.0 takes 9.3.0.75 and newer."""
+    text = 'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]=={}"]\n'
+    assert ask(text.format("2.19.1")).one("PKG018").severity is Severity.ERROR
+    assert ask(text.format("2.19.1").replace('"12.8"', "auto")).one("PKG018").severity is Severity.WARNING
+    assert ask(text.format("2.20.0")).one("PKG018").severity is Severity.INFO
+    assert ask(text.format("2.20.0") + 'env: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n').ids == []
+
+
+def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
+    text = _packages("torch") + "training: {arguments: {push_to_hub: true}}\n"
+    here = ask(text)
+    fix = here.one("PKG023").fix
+    assert fix is not None
+    (mended,) = here.source.edited([fix]).values()
+    assert mended.endswith("secrets: {HF_TOKEN: {env: HF_TOKEN}}\n")
+    assert ask(mended).ids == []
+    colab = ask(text + "targets: {c: {kind: colab}}\n")
+    (mended,) = colab.source.edited([one.fix for one in colab.of("PKG023") if one.fix]).values()
+    assert "{HF_TOKEN: {colab: HF_TOKEN}}" in mended
+    assert ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n").one("PKG023").fix is None

@@ -1,0 +1,146 @@
+"""Rules about `training` and `env`, beyond their examples: fixes applied, releases between two that were read, several targets."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.diagnostics import Severity
+from provision.rules import Resolved
+from tests.rules.conftest import Ask
+
+TEXT = 'gpu: none\npython: "3.11"\npackages: ["transformers[torch]{}"]\ntraining:\n  arguments:\n    {}\n'
+
+
+def test_a_renamed_argument_keeps_its_value(ask: Ask) -> None:
+    judged = ask(TEXT.format(">=5", "evaluation_strategy: epoch  # every epoch"))
+    fix = judged.one("TRN001").fix
+    assert fix is not None
+    (text,) = judged.source.edited([fix]).values()
+    assert "    eval_strategy: epoch  # every epoch\n" in text
+    assert ask(text).ids == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "severity"),
+    [
+        ("==4.50.3", Severity.INFO),
+        ("==4.51.0", None),
+        ("==4.51.3", Severity.ERROR),
+        (">=4.50", Severity.WARNING),
+        (">=4.52", Severity.ERROR),
+        ("", Severity.WARNING),
+    ],
+)
+def test_an_argument_by_release(ask: Ask, bounds: str, severity: Severity | None) -> None:
+    """evaluation_strategy is in 4.50.3 and not in 4.51.3; it is deprecated from 4.41.2 on."""
+    found = [one for one in ask(TEXT.format(bounds, "evaluation_strategy: epoch")).findings if one.id in ("TRN001", "TRN003")]
+    assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+def test_an_argument_whose_successor_takes_other_values_has_no_fix(ask: Ask) -> None:
+    found = ask(TEXT.format("==5.13.1", "group_by_length: true")).one("TRN001")
+    assert found.fix is None
+    assert "train_sampling_strategy" in found.help
+
+
+def test_an_argument_of_tomorrow_is_unknown(ask: Ask) -> None:
+    assert ask(TEXT.format(">=5", "quantum_mode: true")).one("TRN002").severity is Severity.UNKNOWN
+    assert ask(TEXT.format("==5.13.1", "quantum_mode: true")).one("TRN002").severity is Severity.ERROR
+    tomorrow = Resolved({"torch": "2.15.0", "transformers": "99.0", "accelerate": "9.0"}, "3.11", "cpu")
+    assert ask(TEXT.format(">=5", "quantum_mode: true"), tomorrow).one("TRN002").severity is Severity.UNKNOWN
+    assert "TRN001" not in ask(TEXT.format(">=5", "evaluation_strategy: epoch"), tomorrow).ids
+
+
+def test_a_field_that_is_not_given_is_offered(ask: Ask) -> None:
+    judged = ask('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining:\n  arguments: {bf16: true}\n')
+    found = judged.one("TRN004")
+    assert found.severity is Severity.WARNING
+    assert found.fix is not None
+    (text,) = judged.source.edited([found.fix]).values()
+    assert ask(text).one("TRN004").severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("save_strategy: no", []),
+        ("save_strategy: best", []),
+        ("save_strategy: epoch", ["TRN005"]),
+        ("eval_strategy: steps, save_steps: 500, eval_steps: 250", []),
+        ("eval_strategy: steps, save_steps: 500, eval_steps: 300", ["TRN005"]),
+        ("eval_strategy: steps, save_steps: 0.5, eval_steps: 0.25", []),
+        ("eval_strategy: steps, logging_steps: 300", ["TRN005"]),
+    ],
+)
+def test_the_best_model(ask: Ask, said: str, found: list[str]) -> None:
+    text = f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true, {said}}}}}\n'
+    assert ask(text).ids == found
+
+
+def test_what_is_offered_for_the_best_model_mends_it(ask: Ask) -> None:
+    for said in ("", ", eval_strategy: epoch", ", eval_strategy: epoch, save_strategy: steps", ", eval_strategy: no, save_strategy: epoch"):
+        judged = ask(f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true{said}}}}}\n')
+        fix = judged.one("TRN005").fix
+        assert fix is not None
+        (text,) = judged.source.edited([fix]).values()
+        assert ask(text).ids == []
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, []), (2, ["TRN006"])])
+def test_cards_without_a_strategy(ask: Ask, count: int, found: list[str]) -> None:
+    assert ask(f'gpu: L4:{count}\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n').ids == found
+
+
+def test_the_strategy_that_is_offered_is_written_where_it_belongs(ask: Ask) -> None:
+    for more in ("", "training: {precision: bf16}\n", "training: {strategy: none}\n"):
+        judged = ask(f'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n{more}')
+        fix = judged.one("TRN006").fix
+        assert fix is not None
+        (text,) = judged.source.edited([fix]).values()
+        assert ask(text).ids == []
+
+
+@pytest.mark.parametrize(("torch", "severity"), [("2.0.1", Severity.ERROR), ("2.1.2", Severity.WARNING), ("2.2.0", None)])
+def test_torch_for_fsdp(ask: Ask, torch: str, severity: Severity | None) -> None:
+    text = f'gpu: L4:2\npython: "3.11"\npackages: [torch=={torch}, accelerate, "numpy<2"]\ntraining: {{strategy: fsdp}}\n'
+    assert [one.severity for one in ask(text).of("TRN009")] == ([severity] if severity else [])
+
+
+def test_deepspeed_through_an_extra(ask: Ask) -> None:
+    text = 'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n'
+    assert "TRN009" not in ask(text).ids
+
+
+def test_a_method_with_packages_that_are_not_known_is_judged_when_resolved(ask: Ask) -> None:
+    text = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: {method: qlora}\n'
+    assert "TRN011" not in ask(text).ids
+    resolved = Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "peft": "0.20.0", "our-tools": "1.0"}, "3.11", "cu130")
+    assert [one.severity for one in ask(text, resolved).of("TRN011")] == [Severity.ERROR]
+
+
+@pytest.mark.parametrize(("release", "found"), [("4.49.0", False), ("4.50.3", True)])
+def test_an_optimizer_by_release(ask: Ask, release: str, found: bool) -> None:
+    text = f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]=={release}"]\ntraining: {{optimizer: adamw_hf}}\n'
+    assert ("TRN013" in ask(text).ids) is found
+
+
+@pytest.mark.parametrize(
+    ("value", "severity"),
+    [
+        ('""', Severity.ERROR),
+        ('"-1"', Severity.ERROR),
+        ('"0"', Severity.WARNING),
+        ('"0,-1,1"', Severity.WARNING),
+        ('"0,1"', Severity.INFO),
+        ('"GPU-1,GPU-2"', Severity.INFO),
+    ],
+)
+def test_visible_devices_beside_two_cards(ask: Ask, value: str, severity: Severity) -> None:
+    text = f'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {{strategy: ddp}}\nenv: {{CUDA_VISIBLE_DEVICES: {value}}}\n'
+    assert ask(text).one("ENV002").severity is severity
+
+
+def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> None:
+    text = 'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n'
+    assert ask(text).ids == ["ENV001"]
+    assert ask(text, Resolved({"torch": "2.13.0"}, "3.11", "cu130")).ids == []
