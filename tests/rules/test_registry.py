@@ -13,7 +13,7 @@ from provision import rules, source
 from provision.rules import RULES, Rule, explain
 
 FOLDER = Path(rules.__file__).parent
-AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF"}
+AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "IMG", "ENV"}
 
 
 def test_every_rule_file_is_in_the_list() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from provision.facts import packages, places, rows
+from provision.facts import packages, places, rows, variables
 from provision.facts.catalogue import Facts, cuda_of, flavour_of
 from provision.facts.parts import damaged, read, typed
 from provision.facts.rows import Build, Card, Evidence, Floor, PythonVersion, Replaced, TorchRelease, TransformersRun
@@ -67,6 +67,7 @@ def _facts(tables: _Tables) -> Facts:
         **_hardware(every),
         **_places(every),
         **_extensions(every),
+        **_variables(every),
     )
 
 
@@ -104,6 +105,17 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
         "numpy_floors": {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
         "optimizers": {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
         "overhead": {row.name: row for row in every(packages.Overhead, "memory", "overhead")},
+    }
+
+
+def _variables(every: Callable[..., tuple[Any, ...]]) -> dict[str, Any]:
+    named: dict[str, tuple[variables.Variable, ...]] = {}
+    for row in every(variables.Variable, "variables"):
+        named[row.variable] = (*named.get(row.variable, ()), row)
+    return {
+        "variables": named,
+        "folders": {row.variable: row for row in every(variables.FolderVariable, "variables", "folders")},
+        "allocator_options": {row.option: row for row in every(variables.AllocatorOption, "variables", "allocator")},
     }
 
 

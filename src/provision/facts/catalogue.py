@@ -21,6 +21,7 @@ from provision.facts.packages import (
 )
 from provision.facts.places import Attachment, Condition, Image, ImageChange, ImageDriver, Machine, Protected, Runtime, Shape, System
 from provision.facts.rows import Build, Capability, Card, DriverBranch, Floor, MpsPrecision, PythonVersion, Replaced, Toolkit, TorchRelease, TransformersRun
+from provision.facts.variables import AllocatorOption, FolderVariable, Variable
 from provision.facts.versions import ordered, parsed
 
 
@@ -60,7 +61,7 @@ class Facts:
     runtimes: Mapping[str, Runtime]
     shapes: tuple[Shape, ...]
     conditions: Mapping[str, Condition]
-    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "nvcc", "gcc", "pip"."""
+    """What holds on Colab machines: "host driver", "runtime lifetime" (months), "free GPU", "enterprise Pythons", "nvcc", "gcc", "pip"."""
     protected: Mapping[str, Protected]
     runs: Mapping[str, tuple[Run, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
@@ -70,6 +71,9 @@ class Facts:
     numpy_floors: Mapping[str, NumpyFloor]
     optimizers: Mapping[str, OptimizerState]
     overhead: Mapping[str, Overhead]
+    variables: Mapping[str, tuple[Variable, ...]]
+    folders: Mapping[str, FolderVariable]
+    allocator_options: Mapping[str, AllocatorOption]
 
     def torch_release(self, version: str) -> TorchRelease | None:
         """Return the release that `version` ("2.13", "2.13.0+cu130") is, or None when the table has no such release."""
