@@ -23,6 +23,7 @@ _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2*
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SIZE = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 _RESERVED = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_OF_A_CARD = ("vram", "driver", "compute_capability")
 _COUNT = r"^\d+(\.\d+)?[KMBT]$"
 
 
@@ -331,7 +332,7 @@ class _Target(_Part):
     paths: dict[EnvironmentName, str] = {}
     """Merged over the spec's `paths`."""
     requires: Requires | None = None
-    """In place of the spec's `requires`, key by key."""
+    """In place of the spec's `requires`, key by key; a target with gpu: none is not asked for what only cards have."""
 
 
 class LocalTarget(_Target):
@@ -462,9 +463,14 @@ class Spec(_Part):
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
     def at(self, target: str) -> "Spec":
-        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own."""
+        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own.
+
+        A target that puts no card in the place of the spec's leaves out what the spec requires of a card.
+        """
         place = self.targets[target]
-        requires = {**self.requires.model_dump(exclude_none=True), **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
+        cardless = place.gpu is not None and place.gpu.type in ("none", "mps")
+        own = self.requires.model_dump(exclude_none=True, exclude=set(_OF_A_CARD) if cardless else None)
+        requires = {**own, **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
         changes: dict[str, Any] = {"paths": {**self.paths, **place.paths}, "requires": Requires(**requires), "targets": {target: place}}
         if place.gpu is not None:
             changes["gpu"] = place.gpu
