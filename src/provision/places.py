@@ -62,7 +62,7 @@ class _Target(Part):
     paths: dict[EnvironmentName, str] = {}
     """Merged over the spec's `paths`."""
     requires: Requires | None = None
-    """In place of the spec's `requires`, key by key."""
+    """In place of the spec's `requires`, key by key; a target with gpu: none is not asked for what only cards have."""
 
 
 class LocalTarget(_Target):

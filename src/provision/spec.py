@@ -53,6 +53,7 @@ __all__ = [
 ]
 API_VERSION: Literal["provision/v1"] = "provision/v1"
 _RESERVED = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_OF_A_CARD = ("vram", "driver", "compute_capability")
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -316,9 +317,14 @@ class Spec(Part):
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
     def at(self, target: str) -> "Spec":
-        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own."""
+        """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own.
+
+        A target that puts no card in the place of the spec's leaves out what the spec requires of a card.
+        """
         place = self.targets[target]
-        requires = {**self.requires.model_dump(exclude_none=True), **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
+        cardless = place.gpu is not None and place.gpu.type in ("none", "mps")
+        own = self.requires.model_dump(exclude_none=True, exclude=set(_OF_A_CARD) if cardless else None)
+        requires = {**own, **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
         changes: dict[str, Any] = {"paths": {**self.paths, **place.paths}, "requires": Requires(**requires), "targets": {target: place}}
         if place.gpu is not None:
             changes["gpu"] = place.gpu

@@ -110,7 +110,7 @@ def test_an_encoding_that_cannot_say_a_name_is_no_bug(bench: Bench) -> None:
 
 
 def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab}}\n"))
+    bench.spec(small_spec("alpha", extra="targets: {one: {kind: local}, two: {kind: local}, away: {kind: colab, runtime: '2026.07', isolation: venv}}\n"))
     assert bench.run("apply", "spec.yaml", "--target", "one", "--target", "two", "--yes").returncode == 0
     both = bench.run("report", "spec.yaml", "--output-format", "json")
     assert [document["schema"] for document in json.loads(both.stdout)["reports"]] == ["provision.report/1"] * 2

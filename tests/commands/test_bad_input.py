@@ -215,7 +215,7 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
     ("extra", "words"),
     [
         ("targets: {w: {kind: workbench, project: my-project, zones: [us-central1-a]}}\n", "targets of kind workbench cannot be made by this version"),
-        ("targets: {c: {kind: colab}}\n", "targets of kind colab cannot be made"),
+        ("targets: {c: {kind: colab, runtime: '2026.07', isolation: venv}}\n", "targets of kind colab cannot be made"),
         ("targets: {here: {kind: local, manager: conda}}\n", "manager: conda"),
         ("cuda_toolkit: '12.8'\n", "CUDA toolkit"),
         ("verify: {tier: deep}\n", "tier deep"),

@@ -37,7 +37,8 @@ def test_the_wheel_holds_the_package_its_assets_and_its_licence_and_nothing_else
     info = {f"{INFO}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
     assert names(built.wheel) == package | assets | info
     assert {"provision/py.typed", "provision/facts/compiled.json", "provision/facts/tables/torch.yaml"} <= names(built.wheel)
-    assert {"provision/_assets/templates/report.html.j2", "provision/_assets/specs/builtin/huggingface-trainer.yaml"} <= names(built.wheel)
+    profiles = {f"provision/_assets/specs/builtin/{name}.yaml" for name in ("deepspeed", "huggingface-cuda", "huggingface-trainer", "peft-qlora")}
+    assert {"provision/_assets/templates/report.html.j2", *profiles} <= names(built.wheel)
 
 
 def test_the_wheel_of_the_sdist_is_the_wheel_of_the_tree(built: Built, wheel_of_sdist: Path) -> None:
@@ -80,5 +81,5 @@ def test_the_base_install_brings_neither_torch_nor_google(built: Built) -> None:
 
 
 def test_the_wheel_is_small(built: Built) -> None:
-    # Half a megabyte is many times what the text of this project compresses to; an environment or a cache would be far above it.
-    assert built.wheel.stat().st_size < 500_000
+    # More than the text of this project compresses to; an environment or a cache would be far above it.
+    assert built.wheel.stat().st_size < 800_000

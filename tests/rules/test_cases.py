@@ -77,7 +77,7 @@ def test_torch_from_elsewhere_is_not_judged_by_the_table(ask: Ask) -> None:
 def test_python_is_looked_up_on_the_platforms_of_the_targets(ask: Ask) -> None:
     arm = 'gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: [linux-aarch64]\n'
     assert "linux-aarch64" in ask(arm).one("PYT001").message
-    assert ask(arm + "targets: {colab: {kind: colab}}\n").ids == []
+    assert "PYT001" not in ask(arm + "targets: {colab: {kind: colab}}\n").ids
 
 
 def test_a_build_known_from_one_table_only_may_warn(ask: Ask) -> None:

@@ -96,7 +96,7 @@ def test_secrets_are_never_shown(ask: Ask) -> None:
         f'indexes: {{x: {{url: "https://packages.example.com/{value}/simple"}}, pypi: {{url: "https://packages.example.com/{value}"}}}}\n'
         f"training: {{arguments: {{nested: {{list: [{value}]}}}}}}\n"
     )
-    assert judged.ids.count("SEC001") == 4
+    assert judged.ids.count("SEC001") == 5
     assert "REF101" in judged.ids
     assert "SEC002" in judged.ids
     assert value not in str(judged.findings)

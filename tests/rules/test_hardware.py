@@ -350,4 +350,4 @@ def test_the_card_that_would_do_is_offered_there(ask: Ask) -> None:
 
 def test_versions_between_two(ask: Ask) -> None:
     """Three CUDA versions that differ are no alarm: the driver's (13.0), the wheels' (12.6), and none for nvcc."""
-    assert ask(_spec("T4", "12.6", "==2.11.0", "targets: {colab: {kind: colab, runtime: '2026.07'}}\n")).ids == []
+    assert ask(_spec("T4", "12.6", "==2.11.0", "targets: {colab: {kind: colab, runtime: '2026.07'}}\n")).area("CUD", "GPU") == []

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from provision.facts import packages, places, rows
+from provision.facts import packages, places, rows, variables
 from provision.facts.catalogue import Facts, cuda_of, flavour_of
 from provision.facts.parts import damaged, read, typed
 from provision.facts.rows import Build, Card, Evidence, Floor, PythonVersion, Replaced, TorchRelease, TransformersRun
@@ -74,6 +74,7 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
         **_hardware(every),
         **_places(every),
         **_extensions(every),
+        **_variables(every),
     }
 
 
@@ -129,6 +130,21 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
         "optimizers": lambda: {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
         "overhead": lambda: {row.name: row for row in every(packages.Overhead, "memory", "overhead")},
     }
+
+
+def _variables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
+    return {
+        "variables": lambda: _by_name(every(variables.Variable, "variables")),
+        "folders": lambda: {row.variable: row for row in every(variables.FolderVariable, "variables", "folders")},
+        "allocator_options": lambda: {row.option: row for row in every(variables.AllocatorOption, "variables", "allocator")},
+    }
+
+
+def _by_name(rows: Iterable[variables.Variable]) -> dict[str, tuple[variables.Variable, ...]]:
+    named: dict[str, tuple[variables.Variable, ...]] = {}
+    for row in rows:
+        named[row.variable] = (*named.get(row.variable, ()), row)
+    return named
 
 
 def _reader(tables: _Tables) -> Callable[..., tuple[Any, ...]]:

@@ -22,6 +22,7 @@ _WORDS = {
     "machine": ("machines",),
     "image": ("images", "images.drivers", "images.changes"),
     "runtime": ("colab.runtimes",),
+    "variable": ("variables", "variables.folders", "variables.allocator"),
     "python": ("pythons",),
     "package": ("packages.runs", "extensions.capability_floors", "extensions.sdist_only", "extensions.numpy2"),
 }

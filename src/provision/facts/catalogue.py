@@ -57,6 +57,7 @@ from provision.facts.rows import (
     TorchRelease,
     TransformersRun,
 )
+from provision.facts.variables import AllocatorOption, FolderVariable, Variable
 from provision.facts.versions import ordered, parsed
 
 
@@ -106,7 +107,7 @@ class Facts:
     runtimes: Mapping[str, Runtime]
     shapes: tuple[Shape, ...]
     conditions: Mapping[str, Condition]
-    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "shm" (GiB), "nvcc", "gcc", "pip"."""
+    """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "enterprise Pythons", "shm" (GiB), "nvcc", "gcc", "pip"."""
     protected: Mapping[str, Protected]
     runs: Mapping[str, tuple[Run, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
@@ -126,6 +127,9 @@ class Facts:
     """The transformers releases whose TrainingArguments were read, oldest first."""
     optimizers: Mapping[str, OptimizerState]
     overhead: Mapping[str, Overhead]
+    variables: Mapping[str, tuple[Variable, ...]]
+    folders: Mapping[str, FolderVariable]
+    allocator_options: Mapping[str, AllocatorOption]
 
     def __init__(self, tables: Mapping[str, Callable[[], Any]]) -> None:
         self._tables = tables

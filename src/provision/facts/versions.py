@@ -78,6 +78,14 @@ def following(version: str) -> str:
     return f"{known.base_version}.post{known.post + 1}" if known.post is not None else f"{known.public}.0.1"
 
 
+def implies(specifiers: SpecifierSet, outer: SpecifierSet) -> bool:
+    """Tell whether every version that satisfies `specifiers` satisfies `outer` too, and there is one. Tried at the ends of intervals, as in `reaches`."""
+    edges = (ordered("0"), *named(specifiers), *named(outer))
+    points = {point for edge in edges for point in _around(edge)} | {Version("999999")}
+    let = [point for point in points if specifiers.contains(point, prereleases=True)]
+    return bool(let) and all(outer.contains(point, prereleases=True) for point in let)
+
+
 def named(specifiers: SpecifierSet) -> tuple[Version, ...]:
     """Return the versions that the specifiers name, `2.1` for `==2.1.*`."""
     versions = (parsed(clause.version.removesuffix(".*")) for clause in specifiers)

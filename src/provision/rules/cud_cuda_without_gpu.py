@@ -61,7 +61,7 @@ RULE = Rule(
         Example('gpu: L4\ncuda: none\npython: "3.11"\npackages: [torch]\n', "none"),
         Example('gpu: mps\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\nplatforms: [macos-arm64]\n', '"12.8"'),
         Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  laptop: {kind: local, gpu: none}\n  colab: {kind: colab}\n',
+            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  laptop: {kind: local, gpu: none}\n  server: {kind: local}\n',
             "none",
         ),
     ),

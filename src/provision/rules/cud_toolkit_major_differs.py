@@ -69,6 +69,10 @@ RULE = Rule(
             'gpu: A100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n'
             'targets: {c: {kind: colab, runtime: "2026.07"}}\n',
             "colab",
+            beside=(
+                "IMG027",
+                "IMG031",
+            ),
         ),
         Example(
             'gpu: A100\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',

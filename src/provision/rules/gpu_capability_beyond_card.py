@@ -62,7 +62,11 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\n', '">=8.0"'),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\ntargets: {c: {kind: colab, gpu: T4}}\n', '">=8.0"'),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\ntargets: {c: {kind: colab, gpu: T4}}\n',
+            '">=8.0"',
+            beside=("IMG020",),
+        ),
     ),
     good=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n'),

@@ -67,7 +67,7 @@ RULE = Rule(
     bad=(
         Example('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n', "A100-80BG:2"),
         Example('gpu: {type: Z999, count: 1}\npython: "3.11"\npackages: [torch]\n', "Z999"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntargets:\n  colab: {kind: colab, gpu: H10O}\n', "H10O"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntargets:\n  big: {kind: local, gpu: H10O}\n', "H10O"),
     ),
     good=(
         Example('gpu: a100-80gb:2\npython: "3.11"\npackages: [torch]\n'),

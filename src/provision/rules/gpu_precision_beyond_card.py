@@ -58,7 +58,7 @@ RULE = Rule(
     bad=(
         Example('gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n', "bf16"),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n', "fp8"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\ntargets: {colab: {kind: colab, gpu: T4}}\n', "tf32"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\ntargets: {old: {kind: local, gpu: T4}}\n', "tf32"),
     ),
     good=(
         Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),

@@ -54,7 +54,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, gpu: T4, requires: {vram: 17GiB}}}\n', "17GiB"),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, gpu: T4, requires: {vram: 17GiB}}}\n', "17GiB", beside=("IMG020",)),
     ),
     good=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 16GiB}\n'),

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks through `env`, `training.arguments` and the addresses of indexes for values in the shape of a known token or private key, and for values whose name
-says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
+Looks through `env`, `paths`, `training.arguments` and the addresses of indexes for values in the shape of a known token or private key, and for values whose
+name says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
 The value is never shown.
 
 ## Why
@@ -56,6 +56,9 @@ def _values(case: Case) -> Iterator[tuple[Route, str]]:
         yield ("env", name), value
     for name, index in spec.indexes.items():
         yield ("indexes", name, "url"), index.url
+    for route, paths in ((("paths",), spec.paths), *((("targets", name, "paths"), target.paths) for name, target in spec.targets.items())):
+        for name, path in paths.items():
+            yield (*route, name), path
     yield from _texts(("training", "arguments"), spec.training.arguments)
 
 
@@ -87,6 +90,9 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\nenv: {WANDB_API_KEY: 0123456789abcdef0123456789abcdef01234567}\n',
             "0123456789abcdef0123456789abcdef01234567",
+        ),
+        Example(
+            'gpu: none\npython: "3.11"\npackages: []\npaths: {data: /data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x}\n', "/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x"
         ),
         Example('gpu: none\npython: "3.11"\npackages: []\ntraining: {arguments: {hub_token: correct-horse-battery}}\n', "correct-horse-battery"),
     ),

@@ -47,7 +47,7 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: T4\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: LOCAL_HF}}\ntargets: {colab: {kind: colab}}\n', "LOCAL_HF"),
+        Example('gpu: T4\npython: "3.13"\npackages: []\nsecrets: {HF_TOKEN: {env: LOCAL_HF}}\ntargets: {colab: {kind: colab}}\n', "LOCAL_HF"),
         Example('gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"),
     ),
     good=(

@@ -241,7 +241,11 @@ def _unavailable(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
         yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {later}", "use tier: quick")
     for field in ("vram", "driver", "compute_capability"):
         if getattr(spec.requires, field) is not None and (spec.gpu.none or spec.gpu.type == "mps"):
-            yield Refusal(("requires", field), f"gpu: {spec.gpu} has no {field} that could be checked", "remove it, or name the card under `gpu`")
+            yield Refusal(
+                ("requires", field),
+                f"gpu: {spec.gpu} has no {field} that could be checked",
+                f"remove it ({field}: null where a profile brings it), or name the card",
+            )
     defaults = type(spec.training)()
     for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
         if getattr(spec.training, field) != getattr(defaults, field):

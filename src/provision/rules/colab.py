@@ -1,0 +1,149 @@
+"""What rules about Colab share: the targets, what a runtime already holds, and which of it a spec or a resolved set changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from packaging.version import Version
+
+from provision.diagnostics import Edit, Insert, Place, Replace, Route
+from provision.facts import Card, parts
+from provision.facts.places import Runtime
+from provision.facts.versions import ordered, parsed
+from provision.rules.lines import bounds, line
+from provision.rules.rule import Case
+from provision.rules.sites import Site
+from provision.spec import ColabTarget, Package
+
+
+class Colab(NamedTuple):
+    """A Colab target with what is known of its runtime, None for an unknown one."""
+
+    site: Site
+    target: ColabTarget
+
+    @property
+    def name(self) -> str:
+        """The name of the target."""
+        return self.site.name
+
+    @property
+    def runtime_route(self) -> Route:
+        """Where the runtime is written, or would be."""
+        return (*self.site.route, "runtime")
+
+
+class System(NamedTuple):
+    """A runtime on top of whose own packages a spec is installed, and these packages: canonical name to version."""
+
+    colab: Colab
+    runtime: Runtime
+    held: Mapping[str, str]
+
+
+class Change(NamedTuple):
+    """A package of a runtime that is replaced: the version there, what takes its place in words, the version where it is known, and where that is asked for."""
+
+    package: str
+    held: str
+    wanted: str
+    version: Version | None
+    route: Route
+    line: Package | None
+
+
+def colabs(case: Case) -> tuple[Colab, ...]:
+    """Return the targets of kind colab."""
+    return tuple(Colab(site, site.target) for site in case.sites if isinstance(site.target, ColabTarget))
+
+
+def systems(case: Case) -> Iterator[System]:
+    """Yield the runtimes that a spec, or the resolved set that is asked about, is installed on top of.
+
+    One whose Python is another than the spec's is left out: nothing can be said of packages there.
+    """
+    for colab in colabs(case):
+        runtime, flavour = colab.site.runtime, colab.site.device.flavour
+        if colab.target.isolation != "system" or runtime is None or runtime.minor != case.spec.python:
+            continue
+        if case.resolved is not None and not _serves(case.resolved.flavour, flavour):
+            continue
+        sets = parts.colab_packages()
+        held = sets.get(runtime.runtime if colab.site.device.nvidia else f"{runtime.runtime}-cpu", sets[runtime.runtime])
+        yield System(colab, runtime, held)
+
+
+def changes(case: Case, system: System, names: Iterable[str]) -> Iterator[Change]:
+    """Yield those of the packages that are replaced for sure, among those the runtime holds in a known version."""
+    for name in names:
+        held = parsed(system.held.get(name, ""))
+        if held is None:
+            continue
+        public = Version(held.public)
+        change = _asked(case, name, public) if case.resolved is None else _resolved(case, name, public, case.resolved.versions.get(name))
+        if change is not None:
+            yield change
+
+
+def written(case: Case, route: Route, key: str, text: str) -> Edit:
+    """Return the edit that gives a target's `key` another value, whether it is written there or not."""
+    return Replace(Place((*route, key)), text) if case.source.text((*route, key)) is not None else Insert(route, key, text)
+
+
+def named(case: Case) -> tuple[Runtime, ...]:
+    """Return the runtime versions that Colab has named, oldest first."""
+    return tuple(row for name, row in sorted(case.facts.runtimes.items()) if name != "latest")
+
+
+def pinnable(case: Case, python: str | None = None) -> tuple[Runtime, ...]:
+    """Return the named versions that are still offered, as far as the facts know, oldest first; those with that Python only, where one is given."""
+    return tuple(row for row in named(case) if python in (None, row.minor) and end_of(case, row) > day_of(case))
+
+
+def end_of(case: Case, runtime: Runtime) -> date:
+    """Return the day until which Colab offers a runtime version, about."""
+    return after(date.fromisoformat(runtime.released), int(case.facts.conditions["runtime lifetime"].value))
+
+
+def day_of(case: Case) -> date:
+    """Return the day of the facts about Colab: rules have no clock, so that an unchanged spec is judged the same tomorrow."""
+    return date.fromisoformat(case.facts.conditions["runtime lifetime"].evidence.as_of)
+
+
+def after(day: date, months: int) -> date:
+    """Return the day that many months later (the 28th at most)."""
+    years, month = divmod(day.month - 1 + months, 12)
+    return date(day.year + years, month + 1, min(day.day, 28))
+
+
+def no_weaker(case: Case, card: Card | None) -> Card:
+    """Return the smallest card that Colab offers and that is no weaker than `card`, or the largest there is."""
+    offered = [other for other in case.facts.cards if other.colab]
+    fitting = [other for other in offered if card is None or (other.memory_gb >= card.memory_gb and ordered(other.cc) >= ordered(card.cc))]
+    return min(fitting, key=lambda other: other.memory_gb) if fitting else max(offered, key=lambda other: other.memory_gb)
+
+
+def _serves(resolved: str | None, flavour: str | None) -> bool:
+    """Tell whether a set of one flavour is that of a device; a set without torch is everyone's, and a device that leaves the choice open has a card."""
+    return resolved is None or (resolved == flavour if flavour is not None else resolved != "cpu")
+
+
+def _asked(case: Case, name: str, held: Version) -> Change | None:
+    asked = line(case, name)
+    if asked is None or asked[1].marker or asked[1].source == "conda":
+        return None
+    specifiers = bounds(asked[1])
+    if specifiers is None or specifiers.contains(held, prereleases=True):
+        return None
+    exact = [clause.version for clause in specifiers if clause.operator == "==" and not clause.version.endswith(".*")]
+    return Change(name, str(held), f"{name}{asked[1].version}", parsed(exact[0]) if exact else None, *asked)
+
+
+def _resolved(case: Case, name: str, held: Version, version: str | None) -> Change | None:
+    wanted = parsed(version or "")
+    if wanted is None or Version(wanted.public) == held:
+        return None
+    route, package = line(case, name) or (("packages",), None)
+    return Change(name, str(held), f"{name} {version}", wanted, route, package)

@@ -1,0 +1,55 @@
+"""A variable stands both in `env` and in `secrets`.
+
+## What it does
+
+Compares the names of the two.
+
+## Why
+
+Both set the same variable, and only one value can hold: the one written in the spec hides whether the secret was fetched, or the other way round.
+
+## How to fix
+
+Take it out of `env`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import At, Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each variable that both set."""
+    for name in case.spec.env:
+        if name in case.spec.secrets:
+            yield RULE.found(
+                f"{name} stands in `env` and in `secrets`",
+                ("env", name),
+                at=At.KEY,
+                why="Only one of the two values can hold.",
+                way_out="take it out of `env`",
+                related=(seen(("secrets", name), "the secret"),),
+            )
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
+RULE = Rule(
+    id="ENV013",
+    name="variable-and-secret",
+    severity=Severity.ERROR,
+    summary="A variable stands both in `env` and in `secrets`.",
+    sources=("the spec language: both become variables of what runs there",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f'{HEAD}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n', "HF_TOKEN"),
+        Example(f"{HEAD}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n", "KEY"),
+    ),
+    good=(
+        Example(f"{HEAD}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n"),
+        Example(f"{HEAD}env: {{WANDB_MODE: online}}\n"),
+    ),
+)

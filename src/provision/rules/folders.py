@@ -1,0 +1,78 @@
+"""Folders that a spec names: where each is used, what becomes of it there, and what another place calls it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from provision.diagnostics import Edit, Insert, Route
+from provision.rules.rule import Case
+from provision.rules.sites import Site
+
+COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
+DRIVES = ("/content/drive", "/content/gdrive")
+"""Where notebooks mount Google Drive: drive.mount(...) takes any folder, and its documentation these."""
+_IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108 - judged, not used
+_CLEARED = ("/tmp", "/var/tmp")  # noqa: S108 - judged, not used
+_RESULTS = re.compile(r"(^|_)(outputs?|out|results?|checkpoints?|ckpts?|models?|runs?|logs?|artifacts?|saves?|saved|exports?)(_|$)", re.IGNORECASE)
+"""Words in the name of a folder that say that what lies there is wanted afterwards. Our choice."""
+
+
+class Folder(NamedTuple):
+    """A declared folder as it holds at one target: its key under `paths`, its path, where that is written, and the target."""
+
+    key: str
+    path: str
+    route: Route
+    site: Site
+
+    @property
+    def holds_results(self) -> bool:
+        """Whether its name says that what lies there is wanted afterwards."""
+        return _RESULTS.search(self.key) is not None
+
+
+def folders(case: Case) -> Iterator[Folder]:
+    """Yield every declared folder at every target, its own over the spec's."""
+    for site in case.sites:
+        for key, path in {**case.spec.paths, **site.target.paths}.items():
+            own = key in site.target.paths
+            yield Folder(key, path, (*site.route, "paths", key) if own else ("paths", key), site)
+
+
+def below(path: str, *roots: str) -> bool:
+    """Tell whether an absolute path is one of the folders or lies in it."""
+    folder = PurePosixPath(path)
+    return any(folder.is_relative_to(root) for root in roots)
+
+
+def in_memory(path: str) -> bool:
+    """Tell whether a path lies in memory on every Linux machine."""
+    return below(path, *_IN_MEMORY)
+
+
+def cleared(path: str) -> bool:
+    """Tell whether a path lies where systems clean up by themselves."""
+    return below(path, *_CLEARED)
+
+
+def in_container(site: Site) -> bool:
+    """Tell whether a target is a container of Workbench, which keeps nothing but its home."""
+    return site.image is not None and site.image.kind == "container"
+
+
+def moved(path: str, home: str) -> str:
+    """Return a path as another place has it: what stands behind the home of Colab or Workbench, behind that home."""
+    for root in (*(f"{drive}/{name}" for drive in DRIVES for name in ("MyDrive", "My Drive")), *DRIVES, COLAB_HOME, WORKBENCH_HOME):
+        if below(path, root):
+            return str(PurePosixPath(home) / PurePosixPath(path).relative_to(root))
+    return str(PurePosixPath(home) / PurePosixPath(path).name)
+
+
+def override(case: Case, folder: Folder, path: str) -> Edit:
+    """Return the edit that gives one target another path for a folder that the whole spec names."""
+    if case.spec.targets[folder.site.name].paths:
+        return Insert((*folder.site.route, "paths"), folder.key, path)
+    return Insert(folder.site.route, "paths", f"{{{folder.key}: {path}}}")

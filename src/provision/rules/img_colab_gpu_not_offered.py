@@ -1,0 +1,75 @@
+"""A card that Colab does not have.
+
+## What it does
+
+Looks up whether Colab offers the accelerator of each Colab target.
+
+## Why
+
+Colab has a handful of cards. A notebook that asks for another one opens without it, and Colab's command line takes an A100 instead of a name it does not know.
+
+## How to fix
+
+Give the Colab target a `gpu` of its own: the finding names the smallest that is no weaker than the one asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
+from provision.facts import Card
+from provision.rules.colab import Colab, colabs, no_weaker
+from provision.rules.rule import Case, Example, Rule, seen
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each known accelerator that Colab does not offer. An unknown card is another rule's (GPU001)."""
+    for colab in colabs(case):
+        card, kind = colab.site.card, colab.site.device.gpu.type
+        if kind == "mps" or (card is not None and not card.colab):
+            yield _finding(case, colab, card)
+
+
+def _finding(case: Case, colab: Colab, card: Card | None) -> Diagnostic:
+    offered = [other for other in case.facts.cards if other.colab]
+    name, route = no_weaker(case, card).name, colab.site.device.gpu_route
+    own = route == (*colab.site.route, "gpu")
+    edit = Insert(colab.site.route, "gpu", name) if not own else Replace(Place(route), name)
+    return RULE.found(
+        f"target {colab.name}: Colab has no {colab.site.device.gpu.type}",
+        route if own else colab.site.route,
+        severity=card.evidence.at_most(Severity.ERROR) if card else None,
+        why=f"It offers {', '.join(other.name for other in offered)}.",
+        way_out=f"write gpu: {name} at target {colab.name}",
+        related=() if own else (seen(route, "card asked for here"),),
+        fix=None if own and case.source.text(route) is None else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
+    )
+
+
+RULE = Rule(
+    id="IMG025",
+    name="colab-gpu-not-offered",
+    severity=Severity.ERROR,
+    summary="A card that Colab does not have.",
+    sources=("googlecolab/google-colab-cli client.py", "googlecolab/colab-vscode api.ts"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(
+            'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n',
+            '{kind: colab, runtime: "2026.07"}',
+        ),
+        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: RTX-4090}\n', "RTX-4090"),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n',
+            '{kind: colab, runtime: "2026.07"}',
+            beside=("CUD010",),
+        ),
+    ),
+    good=(
+        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example('gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'),
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+    ),
+)

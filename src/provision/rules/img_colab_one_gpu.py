@@ -1,0 +1,60 @@
+"""Several cards are asked for, and a Colab runtime has one.
+
+## What it does
+
+Finds Colab targets with more than one card.
+
+## Why
+
+Every runtime that Colab offers has a single card. The second one never appears, and training for several cards does not start.
+
+## How to fix
+
+Give the Colab target a `gpu` with one card, or take another place for the work that needs several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
+from provision.rules.colab import colabs, no_weaker
+from provision.rules.rule import Case, Example, Rule
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each Colab target with more than one card."""
+    for colab in colabs(case):
+        device = colab.site.device
+        if not device.nvidia or device.gpu.count <= 1:
+            continue
+        own = device.gpu_route == (*colab.site.route, "gpu")
+        card = colab.site.card
+        name = device.gpu.type if card is None or card.colab else no_weaker(case, card).name
+        edit = Replace(Place(device.gpu_route), name) if own else Insert(colab.site.route, "gpu", name)
+        yield RULE.found(
+            f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab runtime has one",
+            device.gpu_route if own else colab.site.route,
+            why="Colab offers no runtime with several cards.",
+            way_out=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for {device.gpu}",
+            fix=None if own and case.source.text(device.gpu_route) is None else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
+        )
+
+
+RULE = Rule(
+    id="IMG026",
+    name="colab-one-gpu",
+    severity=Severity.ERROR,
+    summary="Several cards are asked for, and a Colab runtime has one.",
+    sources=("googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n', '{kind: colab, runtime: "2026.07"}'),
+        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: "T4:4"}\n', '"T4:4"'),
+    ),
+    good=(
+        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example('gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  here: {kind: local}\n  colab: {kind: colab, runtime: "2026.07", gpu: T4}\n'),
+    ),
+)

@@ -1,0 +1,60 @@
+"""A card that is not in Colab's free tier.
+
+## What it does
+
+Says, for each Colab target whose card takes compute units, how many an hour.
+
+## Why
+
+The free tier has one kind of card. With a free account, a notebook that asks for another one is offered that, or none; the verification then finds another card
+than the spec names.
+
+## How to fix
+
+Nothing, where the account has compute units. Else give the Colab target the free tier's card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.colab import colabs
+from provision.rules.rule import Case, Example, Rule
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a note for each card that Colab offers, and not for free."""
+    free = case.facts.conditions["free GPU"].value
+    for colab in colabs(case):
+        card, device = colab.site.card, colab.site.device
+        if card is None or not card.colab or card.name == free:
+            continue
+        rates = [shape.units_per_hour for shape in case.facts.shapes if shape.card == card.name and shape.units_per_hour]
+        own = device.gpu_route == (*colab.site.route, "gpu")
+        yield RULE.found(
+            f"target {colab.name}: {card.name} on Colab takes compute units" + (f", about {min(rates)} an hour" if rates else ""),
+            device.gpu_route if own else colab.site.route,
+            why=f"The only card of the free tier is {free}; with a free account the runtime comes without {card.name}.",
+            way_out=f"nothing with compute units; else write gpu: {free} at target {colab.name}",
+        )
+
+
+RULE = Rule(
+    id="IMG027",
+    name="colab-paid-gpu",
+    severity=Severity.INFO,
+    summary="A card that is not in Colab's free tier.",
+    sources=("googlecolab/google-colab-cli README, 2026-07-30", "chrisjmccormick.github.io, Colab GPUs, 2026-03-09"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n', '{kind: colab, runtime: "2026.07"}'),
+        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07", gpu: A100-80GB}\n', "A100-80GB"),
+    ),
+    good=(
+        Example('gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example('gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n'),
+        Example('gpu: L4\npython: "3.12"\npackages: []\n'),
+    ),
+)

@@ -1,0 +1,68 @@
+"""A package that Colab's own package pins exactly is replaced there.
+
+## What it does
+
+Compares the packages that google-colab pins (pandas, requests, ipykernel, tornado and others) with those of the runtime, where packages go on top of it.
+Those that end the kernel or need a restart are said by rules of their own.
+
+## Why
+
+google-colab was made for these versions. pip warns of the conflict and goes on. The kernel was seen to start with others; forms, tables and the file browser
+were not tried with them.
+
+## How to fix
+
+Leave the version to the runtime, or ask for the one that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.colab import changes, systems
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+
+MOST = 5
+"""Packages named in one finding. Our choice."""
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield one note for each Colab target."""
+    names = [row.package for row in case.facts.protected.values() if row.pinned and not row.restart and not row.kills]
+    for system in systems(case):
+        found = tuple(changes(case, system, names))
+        if not found:
+            continue
+        pins = [f"{change.package}=={change.held}" for change in found[:MOST]]
+        yield RULE.found(
+            f"target {system.colab.name}: google-colab there pins {', '.join(pins)}, and "
+            + ", ".join(change.wanted for change in found[:MOST])
+            + (" are installed" if len(found) > 1 or case.resolved else " is asked for")
+            + (f" (and {len(found) - MOST} more)" if len(found) > MOST else ""),
+            next((change.route for change in found if change.line), found[0].route),
+            why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
+            way_out=f"ask for {', '.join(pins)}, or isolation: venv",
+            related=(seen(system.colab.site.route, "on top of this runtime's packages"),),
+        )
+
+
+HEAD = 'gpu: none\npython: "3.12"\n'
+COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
+RULE = Rule(
+    id="IMG030",
+    name="colab-pinned",
+    severity=Severity.INFO,
+    summary="A package that Colab's own package pins exactly is replaced there.",
+    sources=("googlecolab/colabtools at 3c07d776, setup.py",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f'{HEAD}packages: ["pandas>=3"]\n{COLAB}', '"pandas>=3"'),
+        Example(f"{HEAD}packages: [pandas]\n{COLAB}", "pandas", Resolved({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12")),
+    ),
+    good=(
+        Example(f'{HEAD}packages: ["pandas>=2"]\n{COLAB}'),
+        Example(f"{HEAD}packages: [pandas]\n{COLAB}", resolved=Resolved({"pandas": "2.2.2"}, "3.12")),
+    ),
+)

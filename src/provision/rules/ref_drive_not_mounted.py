@@ -1,0 +1,86 @@
+"""A folder on Google Drive, which a Colab runtime has only after it was mounted.
+
+## What it does
+
+Finds folders below /content/drive at Colab targets, those of `env` too.
+
+## Why
+
+A new runtime has no Drive until someone runs `drive.mount("/content/drive")` and agrees in the browser. A program that comes first makes the folder on the
+machine's own disk: what it writes there is lost, and mounting then fails with "Mountpoint must not already contain files". Below the mount, files lie in
+MyDrive or Shareddrives.
+
+## How to fix
+
+Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is slow with many small files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Route, Severity
+from provision.rules.colab import Colab, colabs
+from provision.rules.folders import DRIVES, below
+from provision.rules.rule import Case, Example, Rule, seen
+
+INSIDE = tuple(f"{drive}/{name}" for drive in DRIVES for name in ("MyDrive", "My Drive", "Shareddrives", "Shared drives", "Othercomputers"))
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each folder on Drive at each Colab target."""
+    for colab in colabs(case):
+        for route, path in _folders(case, colab):
+            if below(path, *DRIVES):
+                yield _finding(colab, route, path)
+
+
+def _folders(case: Case, colab: Colab) -> Iterator[tuple[Route, str]]:
+    for key, path in {**case.spec.paths, **colab.target.paths}.items():
+        yield (*(colab.site.route if key in colab.target.paths else ()), "paths", key), path
+    for name, value in case.spec.env.items():
+        if name in case.facts.folders:
+            yield ("env", name), value
+
+
+def _finding(colab: Colab, route: Route, path: str) -> Diagnostic:
+    driven, outside = colab.target.via == "colab-cli", not below(path, *INSIDE)
+    return RULE.found(
+        f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has only after it was mounted",
+        route,
+        severity=None if driven or outside or route[0] == "env" else Severity.INFO,
+        why=(
+            "Colab's command line has no browser to agree in."
+            if driven
+            else "What is made before lies on the machine's own disk, and mounting then fails: Mountpoint must not already contain files."
+        )
+        + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
+        way_out="run drive.mount in the first cell, or write a folder below /content and copy what is to stay",
+        related=(seen(colab.site.route, "this runtime"),),
+    )
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
+COLAB = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
+RULE = Rule(
+    id="REF104",
+    name="drive-not-mounted",
+    severity=Severity.WARNING,
+    summary="A folder on Google Drive, which a Colab runtime has only after it was mounted.",
+    sources=("googlecolab/colabtools, google/colab/drive.py",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f"{HEAD}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB}", "/content/drive/MyDrive/out"),
+        Example(f"{HEAD}paths: {{data: /content/drive/data}}\n{COLAB}", "/content/drive/data"),
+        Example(f"{HEAD}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB}", "/content/drive/MyDrive/hf"),
+        Example(
+            f"{HEAD.replace('3.12', '3.13')}paths: {{data: /content/drive/MyDrive/d}}\ntargets:\n  colab: {{kind: colab, via: colab-cli}}\n",
+            "/content/drive/MyDrive/d",
+        ),
+    ),
+    good=(
+        Example(f"{HEAD}paths: {{data: /content/data}}\n{COLAB}"),
+        Example(f"{HEAD}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB}"),
+    ),
+)

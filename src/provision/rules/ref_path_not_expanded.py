@@ -1,0 +1,60 @@
+"""A folder's path holds a variable or a ~ that nobody replaces.
+
+## What it does
+
+Looks through `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
+
+## Why
+
+Shells replace them, programs do not: the path is handed over as it stands, and means a folder whose name begins with a dollar sign.
+
+## How to fix
+
+Write the path out. Where it differs between users or places, give targets `paths` of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.folders import folders
+from provision.rules.rule import Case, Example, Rule
+
+_LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each such folder, once for all targets that use it."""
+    for route, path in {folder.route: folder.path for folder in folders(case)}.items():
+        left = _LEFT.search(path)
+        if left is None or not path.startswith("/"):
+            continue
+        yield RULE.found(
+            f"paths.{route[-1]} is {path!r}, in which nobody replaces {left.group()}",
+            route,
+            why="Only shells replace it. A program that is given this path looks for a folder of that very name.",
+            way_out="write the path out; give targets `paths` of their own where it differs",
+        )
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
+RULE = Rule(
+    id="REF103",
+    name="path-not-expanded",
+    severity=Severity.ERROR,
+    summary="A folder's path holds a variable or a ~ that nobody replaces.",
+    sources=("the spec language: `paths` are taken as they stand", "POSIX shell, tilde and parameter expansion"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(f"{HEAD}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
+        Example(f'{HEAD}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'),
+        Example(f"{HEAD}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: /scratch/~me}}}}}}\n", "/scratch/~me"),
+    ),
+    good=(
+        Example(f"{HEAD}paths: {{data: /scratch/price$/a~b}}\n"),
+        Example(f"{HEAD}paths: {{data: /scratch/me/data}}\n"),
+    ),
+)

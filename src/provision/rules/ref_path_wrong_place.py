@@ -1,0 +1,83 @@
+"""A folder that belongs to another kind of place.
+
+## What it does
+
+Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on Colab. Targets may have `paths` of their own.
+
+## Why
+
+/content is Colab's working directory. On Workbench and on other machines it does not exist, and only root may make a folder in /. /home/jupyter is the home on
+Workbench, where it lies on the data disk; on Colab it can be made, and is nothing that lasts.
+
+## How to fix
+
+Give the target `paths` with the folder as it is called there; the finding proposes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, Folder, below, folders, moved, override
+from provision.rules.rule import Case, Example, Rule, seen
+from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each folder at each target where it is out of place."""
+    for folder in folders(case):
+        match folder.site.target:
+            case ColabTarget() if below(folder.path, WORKBENCH_HOME) and not folder.holds_results:
+                yield _finding(case, folder, "Colab", COLAB_HOME, "It can be made there, and means nothing: Colab's home is /content.", Severity.INFO)
+            case WorkbenchTarget() if below(folder.path, COLAB_HOME):
+                yield _finding(case, folder, "Workbench", WORKBENCH_HOME, "/content exists on Colab only, and only root may make a folder in /.", None)
+            case LocalTarget() if below(folder.path, COLAB_HOME):
+                yield _finding(case, folder, "this machine", "", "/content exists on Colab only, and only root may make a folder in /.", None)
+
+
+def _finding(case: Case, folder: Folder, place: str, home: str, why: str, severity: Severity | None) -> Diagnostic:
+    path, shared = moved(folder.path, home) if home else "", folder.route[0] == "paths"
+    fix = Fix(f"write {path} at target {folder.site.name}", (override(case, folder, path),), Applicability.UNSAFE) if path and shared else None
+    return RULE.found(
+        f"paths.{folder.key} is {folder.path!r}, and target {folder.site.name} is on {place}",
+        folder.route,
+        severity=severity,
+        why=why,
+        way_out=f"give target {folder.site.name} its own: paths: {{{folder.key}: {path or 'a folder that you may write to'}}}",
+        related=(seen(folder.site.route, "used here"),),
+        fix=fix,
+    )
+
+
+HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
+RULE = Rule(
+    id="REF102",
+    name="path-wrong-place",
+    severity=Severity.WARNING,
+    summary="A folder that belongs to another kind of place.",
+    sources=("googlecolab/colabtools: a notebook's working directory is /content", "docs.cloud.google.com, Workbench instances: /home/jupyter"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(
+            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, zones: [us-central1-a]}}\n",
+            "/content/data",
+            beside=(
+                "GCP013",
+                "IMG002",
+            ),
+        ),
+        Example(f"{HEAD}paths: {{data: /content/data}}\n", "/content/data"),
+        Example(f'{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n', "/home/jupyter/data"),
+    ),
+    good=(
+        Example(f'{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n'),
+        Example(f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, zones: [us-central1-a]}}\n"),
+        Example(
+            f'{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", paths: {{data: /content/data}}}}\n'
+            "  wb: {kind: workbench, project: my-project, zones: [us-central1-a]}\n"
+        ),
+        Example(f"{HEAD}paths: {{data: /contents/data}}\n"),
+    ),
+)
