@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from provision.grammar import Address, Duration, EnvironmentName, EnvironmentValue, Identifier, Part, Short, Size, Specifiers, unplugged
+from provision.grammar import Address, Duration, EnvironmentName, EnvironmentValue, Identifier, Part, Short, Size, Specifiers
 
 
 class Gpu(Short):
@@ -150,10 +150,6 @@ class Shielded(Part):
     """Watch what was started against a baseline."""
 
 
-with unplugged():
-    _DISK, _ACCESS, _SHIELDED = Disk(), Access(), Shielded()
-
-
 class WorkbenchTarget(_Target):
     """A Vertex AI Workbench instance."""
 
@@ -170,9 +166,9 @@ class WorkbenchTarget(_Target):
     """Let Google Cloud install the NVIDIA driver on an instance with a GPU."""
     reservation: str | None = None
     """Reservation that the machine is taken from; projects/PROJECT/reservations/NAME when it is shared."""
-    boot_disk: Disk = _DISK
+    boot_disk: Disk = Disk.model_construct()
     """Disk of the operating system."""
-    data_disk: Disk = _DISK
+    data_disk: Disk = Disk.model_construct()
     """Disk of /home/jupyter: environments, data and checkpoints."""
     network: str | None = None
     """VPC network; default: that of the project called default."""
@@ -186,11 +182,11 @@ class WorkbenchTarget(_Target):
     """Package indexes that can be reached without internet: pypi, pytorch, or a key under `indexes`, to an address."""
     service_account: str | None = None
     """Mail address of the service account that the instance runs as."""
-    access: Access = _ACCESS
+    access: Access = Access.model_construct()
     """Who opens JupyterLab."""
     managed_euc: bool = False
     """Run with the credentials of the person who uses it (managed end user credentials)."""
-    shielded: Shielded = _SHIELDED
+    shielded: Shielded = Shielded.model_construct()
     """Shielded VM."""
     labels: dict[str, EnvironmentValue] = {}
     """Labels of the instance."""

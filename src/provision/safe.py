@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _SHAPES = re.compile(
-    r"hf_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_\-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|sk-[A-Za-z0-9_\-]{20,}|AKIA[A-Z0-9]{16}"
+    r"hf_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_\-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|(?<![A-Za-z0-9])sk-[A-Za-z0-9_\-]{20,}|AKIA[A-Z0-9]{16}"
     r"|ya29\.[A-Za-z0-9_\-]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s]+@")  # up to the last @, as uv and urllib read it: a password may hold one
@@ -17,12 +17,13 @@ REDACTED = "***"
 
 def safe(text: str) -> str:
     """Return `text` with control, bidirectional and zero-width characters written as escapes; newline and tab stay."""
-    return _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
+    # What Python calls printable holds none of these.
+    return text if text.isprintable() else _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
 
 
 def safe_line(text: str) -> str:
     """Return `text` as one harmless line: newlines and tabs are escaped too."""
-    return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+    return text if text.isprintable() else safe(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def disarmed(text: str) -> str:

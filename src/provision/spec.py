@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -48,6 +49,7 @@ __all__ = [
     "Verify",
     "WorkbenchTarget",
     "bytes_of",
+    "canonical",
     "parameters_of",
     "seconds_of",
 ]
@@ -67,6 +69,12 @@ class Platform(StrEnum):
     LINUX_AARCH64 = "linux-aarch64"
     MACOS_ARM64 = "macos-arm64"
     WINDOWS_X86_64 = "windows-x86_64"
+
+
+@lru_cache(maxsize=4096)
+def canonical(name: str) -> str:
+    """Return the canonical (PEP 503) name of a package."""
+    return canonicalize_name(name)
 
 
 class Package(Short):
@@ -114,7 +122,7 @@ class Package(Short):
     @property
     def key(self) -> str:
         """The canonical (PEP 503) name."""
-        return canonicalize_name(self.name)
+        return canonical(self.name)
 
     @property
     def specifiers(self) -> SpecifierSet:
@@ -306,7 +314,7 @@ class Spec(Part):
 
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
-        return next((p for p in self.packages if p.key == canonicalize_name(name)), None)
+        return next((p for p in self.packages if p.key == canonical(name)), None)
 
     def framework(self) -> Literal["hf-trainer", "torch", "none"]:
         """Return what trains: as declared, else by the packages listed."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from provision.safe import redact
+from provision.safe import redact, safe, safe_line
 
 
 @pytest.mark.parametrize(
@@ -15,7 +17,18 @@ from provision.safe import redact
         ("at https://token@host/x, and mail me@home", "at https://***@host/x, and mail me@home"),
         ("https://one:pw@a/x https://two:p@w@b/y", "https://***@a/x https://***@b/y"),
         ("https://host/path@2 and git@host", "https://host/path@2 and git@host"),
+        ("boot_disk: hyperdisk-balanced-high-availability", "boot_disk: hyperdisk-balanced-high-availability"),
+        ("key=sk-" + "a1B2" * 9, "key=***"),
     ],
 )
 def test_user_names_and_passwords_of_addresses_are_left_out(text: str, shown: str) -> None:
     assert redact(text) == shown
+
+
+def test_no_character_that_does_harm_counts_as_printable() -> None:
+    """`safe` looks no further at text that Python calls printable."""
+    harmful = [chr(code) for code in range(sys.maxunicode + 1) if safe("\n" + chr(code)) != "\n" + chr(code)]
+    assert "\u202e" in harmful
+    assert "\x1b" in harmful
+    assert not any(character.isprintable() for character in harmful)
+    assert all(safe_line(character) != character for character in harmful)

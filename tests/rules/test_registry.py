@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from provision import rules, source
-from provision.rules import RULES, Rule, explain
+from provision.probe.catalogue import RAM_SHARE
+from provision.probe.judging.torchbuild import VRAM_SHARE
+from provision.rules import RULES, Rule, explain, judge, mem_requires_ram, mem_requires_vram
+from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
 AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "MEM", "GCP", "IMG", "NET", "CST", "TRN", "ENV"}
@@ -56,3 +60,29 @@ def test_importing_the_rules_takes_no_yaml() -> None:
     program = "import sys, provision.rules; print(sorted({'yaml', 'click', 'rich', 'jinja2', 'provision.source'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("part", "has"), [("of_cards", "card"), ("of_workbench", "workbench"), ("of_colab", "colab")])
+def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask: Ask) -> None:
+    """Else a spec that they concern would not be asked: every example there is goes before them."""
+    asked = [(rule, example) for rule in RULES for example in (*rule.bad, *rule.good)]
+    silent = 0
+    for rule, example in asked:
+        case = ask(example.spec, example.resolved).case
+        kinds = {target.kind.partition("-")[0] for target in case.spec.targets.values()}
+        if has in kinds or (has == "card" and any(device.nvidia for device in case.devices)):
+            continue
+        silent += 1
+        assert judge(case, import_module(f"provision.rules.{part}").RULES) == (), f"{rule.id}: {example.spec}"
+    assert silent > 50
+
+
+def test_every_rule_is_in_one_part() -> None:
+    parts = [import_module(f"provision.rules.{part}").RULES for part in ("of_every_spec", "of_cards", "of_workbench", "of_colab")]
+    assert sorted(rule.id for part in parts for rule in part) == sorted(rule.id for rule in RULES)
+    assert all(len({rule.id for rule in part}) == len(part) for part in parts)
+
+
+def test_shares_are_those_of_the_checks_on_the_device() -> None:
+    assert RAM_SHARE.value == mem_requires_ram.SHARE
+    assert mem_requires_vram.SHARE == VRAM_SHARE

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provision.effects import Tell
 from provision.errors import ProvisionError, Refused
 from provision.safe import disarmed, redact, safe, safe_line
 from provision.views.ink import Ink, Pen
+
+if TYPE_CHECKING:
+    from provision.effects import Tell
 
 
 def colored(stream: object = None) -> bool:

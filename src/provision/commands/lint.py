@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from provision.commands.loading import Judged, judge
 from provision.diagnostics import Applicability, Severity
-from provision.effects import Tell, World, WriteFile
 from provision.errors import ProvisionError, SourceError, WorldError
 from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.safe import safe_line
 from provision.source import edited_together
+
+if TYPE_CHECKING:  # looking at specs needs no effects
+    from provision.effects import Tell, World
 
 _ROUNDS = 5
 _NAMED = re.compile(r"provision([.-].*)?\.ya?ml")
@@ -68,6 +70,8 @@ def lint(paths: tuple[Path, ...], world: World, tell: Tell, *, fix: bool = False
 
 def _mended(path: Path, found: tuple[Judged, ...], changed: dict[str, str], world: World, tell: Tell, facts: Facts, *, dry: bool) -> tuple[Judged, ...]:
     """Apply the safe fixes until there are no more of them, and return what is then said; `changed` gets the diffs."""
+    from provision.effects import WriteFile
+
     for _ in range(_ROUNDS):
         edits = _edits(found)
         for name, (old, new) in edits.items():

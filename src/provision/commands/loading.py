@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
 from provision.diagnostics import Diagnostic, Severity
-from provision.effects import Reader
 from provision.errors import Failed, UsageError
 from provision.facts import Facts
 from provision.facts import load as load_facts
@@ -16,6 +15,7 @@ from provision.source import Source
 from provision.spec import Spec
 
 if TYPE_CHECKING:  # lint reads no lock
+    from provision.effects import Reader
     from provision.lock import Lock
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from provision.facts import coverage
@@ -148,11 +148,7 @@ class Facts:
 
     def torch_release(self, version: str) -> TorchRelease | None:
         """Return the release that `version` ("2.13", "2.13.0+cu130") is, or None when the table has no such release."""
-        wanted = parsed(version)
-        if wanted is None or wanted.is_prerelease or wanted.is_postrelease or len(wanted.release) > 3:
-            return None
-        release = ".".join(str(part) for part in (*wanted.release, 0, 0)[:3])
-        return next((row for row in self.torch if row.release == release), None)
+        return self._torch_by_release.get(_release(version))
 
     def build(self, torch: str, flavour: str, platform: str = "linux-x86_64") -> Build | None:
         """Return what a CUDA build of torch was compiled for; None when the table has no such build, which a CPU build never is."""
@@ -266,8 +262,7 @@ class Facts:
 
     def card(self, name: str) -> Card | None:
         """Return the accelerator of that name or alias, whatever its case, or None."""
-        wanted = name.casefold()
-        return next((card for card in self.cards if wanted in (card.name.casefold(), *(alias.casefold() for alias in card.aliases))), None)
+        return self._cards_by_name.get(name.casefold())
 
     def cudas(self) -> tuple[str, ...]:
         """Return the CUDA versions that any torch release was built for, oldest first."""
@@ -302,6 +297,14 @@ class Facts:
         """Return the bytes of one checkpoint on disk; None when the optimizer is unknown."""
         return reckoning.checkpoint_bytes(work, self.optimizers)
 
+    @cached_property
+    def _torch_by_release(self) -> dict[str, TorchRelease]:
+        return {row.release: row for row in self.torch}
+
+    @cached_property
+    def _cards_by_name(self) -> dict[str, Card]:
+        return {name.casefold(): card for card in reversed(self.cards) for name in (*card.aliases, card.name)}
+
     def _around(self, package: str, version: str) -> tuple[Run, ...]:
         """Return the row that holds for a release, or the two it lies between; () outside the table."""
         exact, wanted, rows = self.run(package, version), parsed(version), self.runs.get(package, ())
@@ -322,6 +325,15 @@ class Facts:
         if upper == len(runs) or lower < 0 or (sure := getattr(runs[upper], of)) is None:
             return None
         return Floor(sure, getattr(runs[lower], of), runs[upper].evidence)
+
+
+@lru_cache(maxsize=4096)
+def _release(version: str) -> str:
+    """Return the release of torch that a version is, in three parts; "" for a pre-release, a post-release, or no version."""
+    wanted = parsed(version)
+    if wanted is None or wanted.is_prerelease or wanted.is_postrelease or len(wanted.release) > 3:
+        return ""
+    return ".".join(str(part) for part in (*wanted.release, 0, 0)[:3])
 
 
 def _itself(table: Any) -> Any:

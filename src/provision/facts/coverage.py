@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from provision.facts.rows import Build, Capability, Card, DriverBranch, Evidence, Toolkit
@@ -66,6 +67,11 @@ def runs_machine_code(cc: str, code: str, capabilities: Mapping[str, Capability]
         return False
     if rule is not None and cc in rule.code_also_on:
         return True
+    return _same_major(cc, code)
+
+
+@lru_cache(maxsize=4096)
+def _same_major(cc: str, code: str) -> bool:
     device, made_for = ordered(cc), ordered(code)
     return device.major == made_for.major and device >= made_for
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from provision.diagnostics import Route
@@ -160,10 +161,14 @@ def _fitting(case: Case, question: Question, row: TorchRelease) -> Offer | None:
 
 
 def _of(case: Case, question: Question, row: TorchRelease) -> Iterator[Offer]:
-    flavours = sorted(row.builds, key=lambda flavour: ordered(cuda_of(flavour)), reverse=True)
-    for flavour in flavours:
+    for flavour in _newest_first(tuple(row.builds)):
         if question.flavour in (None, flavour):
             yield Offer(row, flavour, question.platform, case.facts.builds.get(f"{row.release}:{flavour}:{question.platform}"))
+
+
+@lru_cache(maxsize=256)
+def _newest_first(flavours: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(flavours, key=lambda flavour: ordered(cuda_of(flavour)), reverse=True))
 
 
 def _pythons(case: Case, question: Question, offer: Offer) -> str:

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Place, Replace, Route
 from provision.rules.rule import Case
-from provision.spec import Package
+from provision.spec import Package, canonical
 
 LONGEST_BOUNDS = 256
 """Characters: comparing takes time with the square of the number of clauses, and no requirement that a person wrote is longer. Our choice."""
@@ -28,8 +27,14 @@ def lines(case: Case) -> Iterator[tuple[Route, Package]]:
 
 def line(case: Case, name: str) -> tuple[Route, Package] | None:
     """Return the first line of a package, or None when it is not listed."""
-    key = canonicalize_name(name)
-    return next(((route, package) for route, package in lines(case) if package.key == key), None)
+    return case.once("lines", lambda: _by_name(case)).get(canonical(name))
+
+
+def _by_name(case: Case) -> dict[str, tuple[Route, Package]]:
+    first: dict[str, tuple[Route, Package]] = {}
+    for route, package in lines(case):
+        first.setdefault(package.key, (route, package))
+    return first
 
 
 def renamed(case: Case, route: Route, package: Package, name: str) -> Replace:

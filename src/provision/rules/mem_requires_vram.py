@@ -22,6 +22,7 @@ from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.workloads import GIB, required, size, vram
 
 SHARE = 0.9
+"""How much of what is required will do, as check D04 has it on the device (a test compares the two): driver and error correction keep a part."""
 """Of what is required: the share that the verification takes as enough, as a card of 80 GB shows 79.1 GiB. Our choice."""
 
 

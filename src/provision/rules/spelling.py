@@ -10,6 +10,13 @@ def slips(one: str, other: str, most: int) -> int:
     # Each slip changes at most one letter of either word, so most pairs are told apart without comparing them in full.
     if abs(len(one) - len(other)) > most or len(set(one) ^ set(other)) > 2 * most:
         return most + 1
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    # A letter that stays moves by at most `most` places: where none of the first ones can have stayed, each of them is a slip.
+    if len(one) > most and not set(one[: most + 1]) & set(other[: 2 * most + 1]):
+        return most + 1
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):
@@ -26,6 +33,11 @@ def slips(one: str, other: str, most: int) -> int:
 
 def nearest(word: str, known: Iterable[str], most: int) -> str | None:
     """Return the known word that takes the fewest slips, at most `most` of them; the first in the alphabet when several do."""
-    near = [(slips(word, other, most), other) for other in sorted(known)]
-    distance, best = min(near, default=(most + 1, ""))
-    return best if distance <= most else None
+    best = None
+    for other in sorted(known):
+        distance = slips(word, other, most)
+        if distance <= most:
+            best, most = other, distance - 1
+        if most < 0:
+            break
+    return best

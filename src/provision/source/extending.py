@@ -6,12 +6,12 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from provision.assets import builtin, builtin_names
 from provision.diagnostics import Diagnostic, Place
-from provision.effects import Reader
 from provision.errors import WorldError
 from provision.source.composing import compose
 from provision.source.findings import finding
@@ -19,6 +19,9 @@ from provision.source.nodes import Mapping, Scalar, Sequence
 from provision.source.placing import Placed, place
 from provision.source.suggesting import nearest
 from provision.source.text import Text, decoded
+
+if TYPE_CHECKING:
+    from provision.effects import Reader
 
 LARGEST_FILE = 1 << 20
 """Bytes; a spec of 60 lines has 1.3 kB (our choice)."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from provision.diagnostics import Diagnostic
-from provision.effects import Reader
 from provision.errors import SourceError, WorldError
 from provision.source.composing import Document, compose
 from provision.source.document import Source
 from provision.source.extending import LARGEST_FILE, Chain, Origin
 from provision.source.placing import place
 from provision.source.text import Text, decoded
+
+if TYPE_CHECKING:
+    from provision.effects import Reader
 
 ROOT_MARKS = ("provision.toml", "pyproject.toml", ".git")
 

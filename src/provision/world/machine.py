@@ -14,28 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, assert_never
 
-from provision.effects import (
-    CreateVenv,
-    Effect,
-    Index,
-    InstallPackages,
-    InstallPython,
-    Interpreter,
-    Interpreters,
-    MakeFolder,
-    PointLink,
-    Project,
-    RemoveTree,
-    Resolution,
-    RunProbe,
-    Sources,
-    Tell,
-    WriteFile,
-)
 from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
+    from provision.effects import Effect, Index, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -89,6 +72,7 @@ class Machine:
 
     def interpreters(self, minor: str) -> Interpreters:
         """Return what Pythons this machine has: our own first, then what uv finds; all of them are listed only when none fits."""
+        from provision.effects import Interpreter, Interpreters
         from provision.world import uv
 
         own = _own()
@@ -127,24 +111,25 @@ class Machine:
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""
+        from provision import effects
         from provision.world import uv
 
         match effect:
-            case InstallPython():
+            case effects.InstallPython():
                 uv.install_python(effect, self._uv())
-            case CreateVenv():
+            case effects.CreateVenv():
                 uv.create_venv(effect, self._python(effect.minor), self._uv())
-            case InstallPackages():
+            case effects.InstallPackages():
                 uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
-            case WriteFile():
+            case effects.WriteFile():
                 files.write(effect.path, effect.content, effect.mode)
-            case MakeFolder():
+            case effects.MakeFolder():
                 files.make_folder(effect.path, effect.mode)
-            case PointLink():
+            case effects.PointLink():
                 files.point_link(effect.path, effect.target)
-            case RemoveTree():
+            case effects.RemoveTree():
                 files.remove_tree(effect.path)
-            case RunProbe():
+            case effects.RunProbe():
                 self._probe(effect, tell)
             case _:
                 assert_never(effect)
@@ -211,6 +196,8 @@ class Machine:
 
 def _own() -> Interpreter:
     """The interpreter that runs us, outside any virtual environment."""
+    from provision.effects import Interpreter
+
     return Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
 
 

@@ -11,7 +11,7 @@ from ..values import Judgement
 from ..versions import Unreadable, allows, same_version
 from .cases import Case, bad, ok, size, skipped, unknown
 
-_VRAM_SHARE = 0.9
+VRAM_SHARE = 0.9
 """Own choice: a card's driver and ECC keep a part of the memory that its name promises (an 80 GB card shows 79.1 GiB)."""
 
 
@@ -139,7 +139,7 @@ def _video_memory(case: Case) -> Judgement:
         return skipped("no GPU memory declared", found)
     if found is None:
         return unknown("no GPU could be asked for its memory", needed)
-    if found >= needed * _VRAM_SHARE:
+    if found >= needed * VRAM_SHARE:
         return ok(f"{size(found)} of GPU memory, {size(needed)} declared", needed, found)
     return bad(
         f"the GPU has {size(found)}, {size(needed)} declared",
