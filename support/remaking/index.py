@@ -64,6 +64,11 @@ class PipIndex:
         self._session = command._build_session(self._options)
         self._collector = LinkCollector.create(self._session, self._options)
 
+    @property
+    def url(self) -> str:
+        """The address of the index."""
+        return str(self._options.index_url)
+
     def wheels(self, package: str) -> list[File]:
         """Ask for the list of a package's files (PEP 503 or 691)."""
         if self._options.no_index:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remaking.index import PipIndex
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
+from tests.support import require
+
+GOLDEN = Path(__file__).parent.parent / "golden"
 
 V100 = 'gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'
 CPU = f'gpu: none\npython: "{MINOR}"\npackages: [torch==2.13.*]\n'
@@ -146,3 +154,24 @@ def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
     assert done.returncode == 1
     assert "error[YML003]" in done.stderr
     assert "the spec cannot be understood" in done.stderr
+
+
+@pytest.mark.network
+def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: Path) -> None:
+    """PyTorch's own index need not be in reach: the default one has the same releases of torch, with the same needs, in another build."""
+    spec = tmp_path / "spec.yaml"
+    shutil.copy(GOLDEN / "v100-cu130" / "spec.yaml", spec)
+    line = [sys.executable, "-m", "provision"]
+    variables = {**os.environ, "PROVISION_INDEX_PYTORCH_CU126": PipIndex().url}
+    done = subprocess.run(
+        [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"], env=variables, capture_output=True, text=True, timeout=300
+    )
+    (first,) = json.loads(done.stdout)["combinations"]
+    require("index", "could not be asked" not in first["note"], first["note"])
+    assert first["evidence"] == "resolved by uv", first["note"]
+    assert [change["now"] for change in first["changes"]] == ['"12.6"']
+    spec.write_text(
+        f'gpu: V100\ncuda: "{first["cuda"]}"\npython: "{first["python"]}"\npackages: {json.dumps(first["packages"])}\ntraining: {{precision: fp16}}\n'
+    )
+    clean = subprocess.run([*line, "lint", str(spec)], capture_output=True, text=True, timeout=60)
+    assert (clean.returncode, clean.stdout) == (0, "No findings.\n")

@@ -13,7 +13,7 @@ from provision import rules
 from provision.commands.loading import Findings, judge
 from provision.diagnostics import Severity
 from provision.effects import Reader, Tell, World
-from provision.errors import LockError, NetworkError, ProvisionError, UsageError
+from provision.errors import LockError, ProvisionError, UsageError, WorldError
 from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.facts.versions import parsed
@@ -89,10 +89,10 @@ def _backed(suggestion: Suggestion, facts: Facts, reports: Iterable[tuple[str, R
     tell(f"resolving {', '.join(package.requirement for package in suggestion.spec.packages)}")
     try:
         return _resolved(suggestion, facts, world, tell)
-    except NetworkError as error:
-        return Backed(suggestion, Evidence.RULES, f"uv could not be asked: {error.what}")
     except LockError as error:
         return Backed(suggestion, Evidence.REFUTED, error.why or error.what)
+    except WorldError as error:
+        return Backed(suggestion, Evidence.RULES, f"uv could not be asked: {error.what}")
 
 
 def _resolved(suggestion: Suggestion, facts: Facts, world: World, tell: Tell) -> Backed:

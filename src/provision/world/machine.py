@@ -104,10 +104,7 @@ class Machine:
         sources = self.sources(project.indexes, project.python)
         for note in sources.notes:
             tell(note)
-        known = self.interpreters(project.python)
-        if known.chosen is None and not known.fetchable:
-            raise _no_python(known)
-        return uv.resolve(project, sources, known.chosen or _own(), self._uv())
+        return uv.resolve(project, sources, self.interpreters(project.python).chosen or _own(), self._uv())
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""
