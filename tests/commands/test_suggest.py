@@ -37,11 +37,12 @@ def test_what_a_person_sees(bench: Bench) -> None:
     bench.spec(V100)
     done = bench.run("suggest", "spec.yaml", "--most", "1")
     assert done.returncode == 0
-    assert done.stdout.splitlines()[:5] == [
-        "1 combination that every rule accepts, for spec.yaml",
+    assert done.stdout.splitlines()[:6] == [
+        "1 combination in which no rule finds an error, for spec.yaml",
         "",
         "1  Python 3.12, torch 2.11.0, CUDA 12.6  [rules only]",
         '     cuda: "13.0" becomes "12.6"',
+        "     exactly: torch==2.11.0",
         "     gives up cuda 13.0",
     ]
     assert "--resolve" in done.stdout
@@ -82,11 +83,31 @@ def test_what_uv_refuses_is_said(bench: Bench, cpu_index: str) -> None:
     assert "nowhere-to-be-found" in first["note"]
 
 
-def test_an_index_out_of_reach_leaves_the_rules(bench: Bench) -> None:
+def test_an_index_out_of_reach_leaves_the_rules_and_ends_with_2(bench: Bench) -> None:
     bench.spec(CPU)
-    (first,) = combinations(bench, "spec.yaml", "--resolve", "--most", "1", PROVISION_INDEX_PYTORCH_CPU="http://127.0.0.1:9/simple")
-    assert first["evidence"] == "rules only"
-    assert "could not be" in first["note"]
+    done = bench.run("suggest", "spec.yaml", "--resolve", "--most", "2", PROVISION_INDEX_PYTORCH_CPU="http://127.0.0.1:9/simple")
+    assert done.returncode == 2
+    assert done.stdout.count("[rules only]\n     uv could not be asked\n") == done.stdout.count("[rules only]") > 0
+    assert done.stderr.count("error: a package index could not be reached") == 1
+    assert "help: " in done.stderr
+
+
+def test_a_cache_that_lacks_something_refutes_nothing(bench: Bench, cpu_index: str) -> None:
+    bench.spec(CPU)
+    done = bench.run(
+        "suggest", "spec.yaml", "--resolve", "--offline", "--most", "1", PROVISION_INDEX_PYTORCH_CPU=cpu_index, PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple"
+    )
+    assert "uv finds no set of versions" not in done.stdout
+
+
+def test_warnings_of_what_nobody_linted_are_shown(bench: Bench) -> None:
+    said = bench.run("suggest", "--gpu", "V100", "--precision", "bf16", "--most", "1")
+    assert (said.returncode, "warning GPU004" in said.stdout) == (0, True)
+    assert "unknown GPU001" in bench.run("suggest", "--gpu", "L44", "--most", "1").stdout
+
+
+def test_apple_silicon(bench: Bench) -> None:
+    assert combinations(bench, "--gpu", "mps", "--most", "1")[0]["cuda"] == "auto"
 
 
 def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Bench) -> None:
@@ -136,7 +157,9 @@ def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) 
         (("spec.yaml", "--gpu", "L4"), "--gpu is for a search without a spec"),
         (("--gpu", "L4:x"), "after the colon stands the number of cards"),
         (("--gpu", "L4", "--torch", "frog"), "--torch frog is no version"),
-        (("--gpu", "L4", "--python", "3"), "--python 3:"),
+        (("--gpu", "L4", "--python", "3"), "python `3` is not a Python version"),
+        (("--gpu", "L4", "--cuda", "12"), "cuda `12` is not auto, none, or a CUDA version of two parts"),
+        (("--gpu", ""), "gpu"),
         (("missing.yaml",), "missing.yaml"),
     ],
 )

@@ -10,9 +10,10 @@ import pytest
 
 from provision import source
 from provision.diagnostics import Severity
-from provision.facts import Facts
-from provision.rules import Case, judge
+from provision.facts import Facts, flavour_of
+from provision.rules import RULES, Case, judge
 from provision.rules.suggest import MOST_TRIED, Suggested, Unwritten, suggest
+from provision.rules.variations import Variations
 from provision.spec import Spec
 from tests.rules.conftest import Ask, Disk
 
@@ -59,7 +60,7 @@ def test_the_least_change_comes_first_then_the_newest(look: Look) -> None:
     found = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=4)
     assert written(found)[0] == [('"13.0"', '"12.6"')]
     assert [len(changes) for changes in written(found)] == sorted(len(changes) for changes in written(found))
-    assert [one.choice.torch for one in found.found][1:3] == ["2.12.0", "2.10.0"]
+    assert len(found.found) == 1  # every other change is that one and more
     free = look('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', most=2)
     newest, next_newest = (tuple(int(part) for part in one.choice.torch.split(".")) for one in free.found)
     assert newest > next_newest
@@ -93,12 +94,18 @@ def test_accelerate_is_added_or_raised_to_the_floor(look: Look) -> None:
     assert written(look(head + "packages: [torch, transformers==4.29.2, accelerate==0.21.0]\n", most=1)) == [[]]
 
 
-def test_companions_follow_torch(look: Look) -> None:
-    (one,) = look('gpu: none\npython: "3.13"\npackages: [torch==2.2.2, torchvision==0.17.2]\n', most=1).found
-    pins = {package.key: package.version for package in one.spec.packages}
-    release = one.choice.torch
-    assert pins["torch"] == f"=={release}"
-    assert pins["torchvision"] != "==0.17.2"
+def test_companions_follow_torch(ask: Ask, facts: Facts) -> None:
+    spec = ask('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, torchvision==0.17.2]\n').case.spec
+    variations = Variations(spec, facts)
+    costs = {choice.torch: cost for cost, choice in variations.choices()}
+    assert costs["2.2.2"] == 0
+    assert costs["2.2.1"] > 2  # torch and torchvision
+    choice = next(choice for _, choice in variations.choices() if choice.torch == "2.9.1")
+    assert [package.requirement for package in variations.spec_of(choice).packages] == ["torch==2.9.1", "torchvision==0.24.1"]
+
+
+def test_a_torch_newer_than_the_facts_stays(look: Look) -> None:
+    assert written(look('gpu: L4\ncuda: "13.9"\npython: "3.12"\npackages: [torch==99.0]\n', most=1)) == [[]]
 
 
 def test_errors_that_no_version_mends_stand_beside_what_is_found(look: Look) -> None:
@@ -124,3 +131,51 @@ def test_a_search_ends(look: Look) -> None:
 
 def test_a_card_without_a_row_is_no_obstacle(look: Look) -> None:
     assert look('gpu: Z999\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.13.0]\n', most=1).found
+
+
+@pytest.mark.parametrize("release", ["4.57.1", "4.57.6", "4.53.1", "5.13.0", "5.13.1", "4.46.0"])
+def test_a_release_between_those_that_were_read_is_kept(look: Look, release: str) -> None:
+    """Where nothing is wrong with it, and where something else is."""
+    text = f'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers=={release}, accelerate==1.15.0]\n'
+    assert written(look(text, most=1)) == [[]]
+    (one,) = look(text.replace("accelerate==1.15.0", "accelerate==0.19.0"), most=1).found
+    assert [change.was for change in one.changes] == ["accelerate==0.19.0"]
+
+
+def test_a_spec_without_errors_comes_back_unchanged(ask: Ask, facts: Facts) -> None:
+    """Of every rule's good examples, as far as they have no error."""
+    tried = 0
+    for rule in RULES:
+        for example in rule.good:
+            judged = ask(example.spec)
+            if example.resolved is None and not any(one.severity is Severity.ERROR for one in judged.findings):
+                tried += 1
+                found = suggest(judged.case.spec, facts, most=1).found
+                assert found, example.spec
+                assert [change for change in found[0].changes if change.was not in ("", '"auto"')] == [], example.spec
+    assert tried > 150
+
+
+def test_more_than_is_needed_is_not_offered(look: Look) -> None:
+    found = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=6).found
+    changes = [set(one.changes) for one in found]
+    assert not any(one < other for one in changes for other in changes)
+
+
+def test_another_package_is_moved_rather_than_transformers(look: Look) -> None:
+    found = look('gpu: none\npython: "3.12"\npackages: [torch==2.9.1, peft==0.17.1, transformers==5.0.0, accelerate==1.12.0]\n', most=3)
+    assert any([change.was for change in one.changes] == ["peft==0.17.1"] for one in found.found)
+
+
+def test_a_package_that_no_version_helps_is_left_out(look: Look) -> None:
+    for packages in ("torch==2.9.1", "torch==2.9.1, transformers==4.57.1, accelerate==1.10.0"):
+        found = look(f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [{packages}, {{name: flash-attn, build: true}}]\ncuda_toolkit: "12.6"\n', most=1)
+        assert [one.gives_up for one in found.found] == [("the package flash-attn",)]
+
+
+def test_the_default_build_and_the_usual_python_come_first_where_nothing_is_said(look: Look, facts: Facts) -> None:
+    (one,) = look('gpu: L4\npython: "3.15"\npackages: [torch]\n', most=1, free=frozenset({"python", "cuda"}), written=False).found
+    release = facts.torch_release(one.choice.torch)
+    assert release is not None
+    assert flavour_of(one.choice.cuda) == release.default
+    assert one.choice.python == facts.runtimes["2026.07"].minor

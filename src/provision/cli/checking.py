@@ -38,17 +38,20 @@ def explain(word: str, form: str) -> int:
 
 
 def suggest(subject: Path | dict[str, str], *, most: int, with_uv: bool, offline: bool, form: str) -> int:
-    """Show combinations near a spec, or for what was named; exit 1 when none satisfies every rule."""
+    """Show combinations near a spec, or for what was named; exit 1 when none satisfies every rule, 2 when uv was to be asked and could not be."""
     from provision.commands.suggest import suggest_for_spec, suggest_for_words
     from provision.views import suggestions
 
     world = Machine(offline=offline)
     with terminal.progress() as (tell, _):
         if isinstance(subject, Path):
-            offer = suggest_for_spec(subject, world, tell, most=most, with_uv=with_uv)
+            offer = suggest_for_spec(subject, world, tell, most=most, with_uv=with_uv, offline=offline)
         else:
-            offer = suggest_for_words(subject, world, tell, most=most, with_uv=with_uv)
+            offer = suggest_for_words(subject, world, tell, most=most, with_uv=with_uv, offline=offline)
     terminal.show(json.dumps(suggestions.document(offer), indent=1) if form == "json" else suggestions.text(offer, terminal.colored(), terminal.width()))
+    if offer.trouble is not None:
+        terminal.show_error(offer.trouble)
+        return offer.trouble.exit_code
     return 0 if offer.holds else 1
 
 

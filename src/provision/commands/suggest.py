@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
-from pydantic import ValidationError
 
-from provision import rules
+from provision import rules, source
 from provision.commands.loading import Findings, judge
 from provision.diagnostics import Severity
-from provision.effects import Reader, Tell, World
+from provision.effects import Tell, World
 from provision.errors import LockError, ProvisionError, UsageError, WorldError
 from provision.facts import Facts
 from provision.facts import load as load_facts
@@ -24,8 +25,22 @@ from provision.spec import Spec
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 
+if TYPE_CHECKING:
+    from provision.effects import Reader
 
-def suggest_for_spec(path: Path, world: World, tell: Tell, *, most: int, with_uv: bool) -> Offer:
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """What may back a combination: the world for asking uv (None: it is not to be asked), whether only its cache may be asked, and reports that exist."""
+
+    facts: Facts
+    world: World | None
+    tell: Tell
+    offline: bool
+    reports: tuple[tuple[str, Report], ...]
+
+
+def suggest_for_spec(path: Path, world: World, tell: Tell, *, most: int, with_uv: bool, offline: bool) -> Offer:
     """Return combinations near a spec. Raises Findings when its text cannot be understood, SourceError when it cannot be read."""
     facts = load_facts()
     documents = judge(path, world, facts)
@@ -34,31 +49,49 @@ def suggest_for_spec(path: Path, world: World, tell: Tell, *, most: int, with_uv
     (document,) = documents
     if document.spec is None:
         raise Findings(document.source, document.diagnostics, "the spec cannot be understood")
-    found = suggest(document.spec, facts, most=most)
-    return _offer(str(path), document.spec, found, facts, world, tell, folder=path.resolve().parent, with_uv=with_uv)
+    backing = Backing(facts, world if with_uv else None, _once(tell), offline, tuple(_reports(path.resolve().parent, world)))
+    return _offer(str(path), suggest(document.spec, facts, most=most), backing, written=True)
 
 
-def suggest_for_words(words: Mapping[str, str], world: World, tell: Tell, *, most: int, with_uv: bool) -> Offer:
+def suggest_for_words(words: Mapping[str, str], world: World, tell: Tell, *, most: int, with_uv: bool, offline: bool) -> Offer:
     """Return combinations for what was named of gpu, cuda, python, precision, torch and transformers. Raises UsageError for what no spec may hold."""
     facts = load_facts()
     spec = _spec(words, facts)
-    free = frozenset({"python", "cuda"} - words.keys())
+    found = suggest(spec, facts, most=most, free=frozenset({"python", "cuda"} - words.keys()), written=False)
     named = ", ".join(f"{name} {value}" for name, value in words.items())
-    return _offer(named, spec, suggest(spec, facts, most=most, free=free), facts, world, tell, folder=None, with_uv=with_uv)
+    return _offer(named, found, Backing(facts, world if with_uv else None, _once(tell), offline, ()), written=False)
+
+
+class _Words:
+    """Reads one file that is nowhere: the spec that words on the command line make."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def read(self, _path: Path, _limit: int) -> bytes:
+        return self._text.encode()
+
+    def exists(self, _path: Path) -> bool:
+        return False
 
 
 def _spec(words: Mapping[str, str], facts: Facts) -> Spec:
     packages = [_requirement("torch", words.get("torch", ""))]
     if "transformers" in words:
         packages.append(_requirement("transformers[torch]", words["transformers"]))
-    own: dict[str, Any] = {name: words[name] for name in ("gpu", "cuda", "python") if name in words}
-    training = {"training": {"precision": words["precision"]}} if "precision" in words else {}
-    try:
-        return Spec.model_validate({"python": facts.pythons[-1].version, **own, "packages": packages, **training})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        option = next((str(part) for part in first["loc"] if part in words), "")
-        raise UsageError(f"--{option} {words.get(option, '')}: {first['msg']}", hint="write it as a spec has it, see `provision suggest --help`") from None
+    document: dict[str, Any] = {"gpu": words["gpu"], "python": words.get("python", facts.pythons[-1].version), "packages": packages}
+    if "cuda" in words:
+        document["cuda"] = words["cuda"]
+    if "precision" in words:
+        document["training"] = {"precision": words["precision"]}
+    if words["gpu"] == "mps":
+        document["platforms"] = ["macos-arm64"]
+    (read,) = source.read(Path("words.yaml"), _Words(json.dumps(document)))  # type: ignore[arg-type]
+    spec, problems = source.validate(read)
+    if spec is None:
+        first = (*read.diagnostics, *problems)[0]
+        raise UsageError(first.message, why=first.why, hint=first.help)
+    return spec
 
 
 def _requirement(name: str, version: str) -> str:
@@ -71,38 +104,55 @@ def _requirement(name: str, version: str) -> str:
     return f"{name}=={version}" if version.count(".") > 1 else f"{name}=={version}.*"
 
 
-def _offer(name: str, spec: Spec, found: Suggested, facts: Facts, world: World, tell: Tell, *, folder: Path | None, with_uv: bool) -> Offer:
-    reports = tuple(_reports(folder, world)) if folder else ()
-    combinations = tuple(_backed(one, facts, reports, world, tell, with_uv=with_uv) for one in found.found)
-    return Offer(name, spec, combinations, found.in_the_way, found.tried)
+def _offer(name: str, found: Suggested, backing: Backing, *, written: bool) -> Offer:
+    combinations, trouble = [], None
+    for one in found.found:
+        try:
+            combinations.append(_backed(one, backing))
+        except WorldError as error:
+            trouble = error
+            combinations.append(Backed(one, Evidence.RULES, "uv could not be asked"))
+    return Offer(name, written, tuple(combinations), found.in_the_way, found.tried, trouble)
 
 
-def _backed(suggestion: Suggestion, facts: Facts, reports: Iterable[tuple[str, Report]], world: World, tell: Tell, *, with_uv: bool) -> Backed:
-    for name, report in reports:
-        if _backs(report, suggestion, facts):
+def _backed(suggestion: Suggestion, backing: Backing) -> Backed:
+    for name, report in backing.reports:
+        if _backs(report, suggestion, backing.facts):
             return Backed(suggestion, Evidence.VERIFIED, f"by {name}")
-    if not with_uv:
+    if backing.world is None:
         return Backed(suggestion, Evidence.RULES, "")
     reasons = [why for _, why in unavailable(suggestion.spec)]
     if reasons:
         return Backed(suggestion, Evidence.RULES, f"not asked of uv: {reasons[0]}")
-    tell(f"resolving {', '.join(package.requirement for package in suggestion.spec.packages)}")
+    backing.tell(f"resolving {', '.join(package.requirement for package in suggestion.spec.packages)}")
     try:
-        return _resolved(suggestion, facts, world, tell)
+        return _resolved(suggestion, backing, backing.world)
     except LockError as error:
+        if backing.offline:  # what is not in the cache looks like what does not exist
+            return Backed(suggestion, Evidence.RULES, "uv's cache alone does not tell")
         return Backed(suggestion, Evidence.REFUTED, error.why or error.what)
-    except WorldError as error:
-        return Backed(suggestion, Evidence.RULES, f"uv could not be asked: {error.what}")
 
 
-def _resolved(suggestion: Suggestion, facts: Facts, world: World, tell: Tell) -> Backed:
-    lock = resolve(suggestion.spec, facts, world, tell)
+def _resolved(suggestion: Suggestion, backing: Backing, world: World) -> Backed:
+    lock = resolve(suggestion.spec, backing.facts, world, backing.tell)
     for environment in lock.environments:
         resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
-        wrong = [one for one in rules.judge(Case(suggestion.spec, Unwritten(), facts, resolved)) if one.severity is Severity.ERROR]
+        wrong = [one for one in rules.judge(Case(suggestion.spec, Unwritten(), backing.facts, resolved)) if one.severity is Severity.ERROR]
         if wrong:
-            return Backed(suggestion, Evidence.REFUTED, f"uv's set is refused by {wrong[0].id}: {wrong[0].message}")
+            return Backed(suggestion, Evidence.REFUSED, f"{wrong[0].id}: {wrong[0].message}")
     return Backed(suggestion, Evidence.RESOLVED, f"{len(lock.packages)} packages")
+
+
+def _once(tell: Tell) -> Tell:
+    """Return a `tell` that says nothing twice."""
+    said: set[str] = set()
+
+    def told(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            tell(text)
+
+    return told
 
 
 def _reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:

@@ -37,7 +37,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             f"the facts know no accelerator {gpu.type}" + (f"; the nearest is {meant}" if meant else ""),
             where,
             why="Its compute capability and memory are not known, so no rule can tell what runs on it.",
-            way_out=f"write {meant}, if that is meant" if meant else "check the name; `provision schema` lists the known ones",
+            way_out=f"write {meant}, if that is meant" if meant else "check the name; `provision facts list gpus` lists the known ones",
             fix=_fix(case, where, gpu, meant),
         )
 

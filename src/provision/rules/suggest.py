@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from provision.diagnostics import Diagnostic, Place, Route, Severity, Where
-from provision.facts import Facts
+from provision.errors import ProvisionError
+from provision.facts import Facts, flavour_of
 from provision.facts.versions import ordered
 from provision.rules import Case, judge
 from provision.rules.variations import Change, Choice, Variations
@@ -48,6 +49,7 @@ class Evidence(StrEnum):
     RULES = "rules only"
     RESOLVED = "resolved by uv"
     REFUTED = "uv finds no set of versions"
+    REFUSED = "refused once resolved"
     VERIFIED = "verified on a device"
 
 
@@ -60,18 +62,22 @@ class Backed(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What can be had for a spec; `name` is how people call it. `in_the_way` are errors that no combination mends."""
+    """What can be had for a spec; `name` is how people call it, `written` tells whether somebody has written it.
+
+    `in_the_way` are errors that no combination mends, `trouble` is what kept uv from being asked.
+    """
 
     name: str
-    spec: Spec
+    written: bool
     combinations: tuple[Backed, ...]
     in_the_way: tuple[Diagnostic, ...]
     tried: int
+    trouble: ProvisionError | None = None
 
     @property
     def holds(self) -> bool:
         """Whether at least one combination satisfies every rule, and uv where it was asked."""
-        return not self.in_the_way and any(one.evidence is not Evidence.REFUTED for one in self.combinations)
+        return not self.in_the_way and any(one.evidence not in (Evidence.REFUTED, Evidence.REFUSED) for one in self.combinations)
 
 
 class Unwritten:
@@ -86,25 +92,29 @@ class Unwritten:
         return False
 
 
-def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset()) -> Suggested:
-    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that the author left open.
+def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True) -> Suggested:
+    """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left open, `written` tells whether somebody has written the spec.
 
     Best first: of all that the facts' arithmetic lets through, what changes least is put before the rules first. Where they find an error, what could be had
     instead there is tried in its turn. Errors that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
     """
-    first = _search(spec, facts, most, free, frozenset())
+    first = _search(spec, facts, most, free, written, frozenset())
     if first.found or not first.in_the_way:
         return first
-    second = _search(spec, facts, most, free, frozenset((one.id, one.where) for one in first.in_the_way))
+    second = _search(spec, facts, most, free, written, frozenset((one.id, one.where) for one in first.in_the_way))
     return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
 
 
-def _search(spec: Spec, facts: Facts, most: int, free: frozenset[str], aside: frozenset[tuple[str, Where]]) -> Suggested:
+def _search(spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Where]]) -> Suggested:
     variations = Variations(spec, facts, free)
-    known = {(one.id, one.message) for one in _judged(spec, facts)}
+    # Of a spec that somebody wrote, lint says that already.
+    known = set() if not written else {(one.id, one.message) for one in _judged(spec, facts)}
     queue, found = _Queue(variations), list[Suggestion]()
     always: dict[tuple[str, Where], Diagnostic] | None = None
     for cost, choice in queue:
+        changes = variations.changes(choice)
+        if any(_covers(one, choice, changes) for one in found):
+            continue
         made = variations.spec_of(choice)
         said = _judged(made, facts)
         wrong = {(one.id, one.where): one for one in said if one.severity is Severity.ERROR and (one.id, one.where) not in aside}
@@ -112,24 +122,22 @@ def _search(spec: Spec, facts: Facts, most: int, free: frozenset[str], aside: fr
         if wrong:
             queue.widen(cost, choice, [where.route for one in wrong.values() for where in _places(one) if isinstance(where, Place)])
             continue
-        remarks = tuple(one for one in said if (one.id, one.message) not in known and one.severity is Severity.WARNING)
+        remarks = tuple(one for one in said if (one.id, one.message) not in known and one.severity in (Severity.WARNING, Severity.UNKNOWN))
         if queue.postponed(cost, choice, REMARK * len(remarks)):
             continue
-        found.append(Suggestion(made, choice, variations.changes(choice), remarks))
-        queue.settle(choice)
+        found.append(Suggestion(made, choice, changes, remarks))
         if len(found) >= most:
             break
     return Suggested(tuple(found), tuple((always or {}).values()), queue.tried)
 
 
 class _Queue:
-    """The choices, cheapest first and of equal ones the newest; what is settled is not offered again in another dress."""
+    """The choices, cheapest first and of equal ones the newest, each once."""
 
     def __init__(self, variations: Variations) -> None:
         self._variations = variations
-        self._heap = [(cost, _age(choice), choice) for cost, choice in variations.choices()]
+        self._heap = [(cost, _age(choice, variations.facts), choice) for cost, choice in variations.choices()]
         heapq.heapify(self._heap)
-        self._settled: set[tuple[str, str]] = set()
         self._seen: set[Choice] = set()
         self._weighed: set[Choice] = set()
         self.tried = 0
@@ -137,20 +145,16 @@ class _Queue:
     def __iter__(self) -> Iterator[tuple[float, Choice]]:
         while self._heap and self.tried < MOST_TRIED:
             cost, _, choice = heapq.heappop(self._heap)
-            if choice in self._seen or (choice.torch, choice.cuda) in self._settled:
+            if choice in self._seen:
                 continue
             self._seen.add(choice)
             self.tried += 1
             yield cost, choice
 
-    def settle(self, choice: Choice) -> None:
-        """Leave out further choices with that build of torch: they would differ in what works already."""
-        self._settled.add((choice.torch, choice.cuda))
-
     def widen(self, cost: float, choice: Choice, routes: Collection[Route]) -> None:
         """Offer what could be had instead where errors point."""
         for more, other in self._variations.others(choice, routes):
-            heapq.heappush(self._heap, (cost + more, _age(other), other))
+            heapq.heappush(self._heap, (cost + more, _age(other, self._variations.facts), other))
 
     def postponed(self, cost: float, choice: Choice, more: float) -> bool:
         """Tell whether the choice was put back, because it turned out to cost more than was known."""
@@ -158,14 +162,23 @@ class _Queue:
             return False
         self._weighed.add(choice)
         self._seen.discard(choice)
-        heapq.heappush(self._heap, (cost + more, _age(choice), choice))
+        heapq.heappush(self._heap, (cost + more, _age(choice, self._variations.facts), choice))
         return True
 
 
-def _age(choice: Choice) -> tuple[tuple[int, ...], ...]:
-    """Return what sorts the newest first: torch, transformers, CUDA, Python."""
+def _covers(one: Suggestion, choice: Choice, changes: tuple[Change, ...]) -> bool:
+    """Tell whether a suggestion makes another needless: it changes less, or the same lines with the same build of torch."""
+    these, those = {change.route for change in one.changes}, {change.route for change in changes}
+    return these < those or (these == those and (one.choice.torch, one.choice.cuda) == (choice.torch, choice.cuda))
+
+
+def _age(choice: Choice, facts: Facts) -> tuple[tuple[int, ...], ...]:
+    """Return what sorts the newest first: torch, transformers, the build that the public index serves by default, CUDA, Python."""
+    release = facts.torch_release(choice.torch) if choice.torch else None
+    usual = release is not None and flavour_of(choice.cuda) == release.default if choice.cuda not in ("auto", "none") else True
     versions = (choice.torch, choice.transformers, "" if choice.cuda in ("auto", "none") else choice.cuda, choice.python)
-    return tuple(tuple(-part for part in ordered(version).release) if version else () for version in versions)
+    torch, transformers, cuda, python = (tuple(-part for part in ordered(version).release) if version else () for version in versions)
+    return torch, transformers, (int(not usual),), cuda, python
 
 
 def _places(finding: Diagnostic) -> tuple[Where, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,15 +12,19 @@ from packaging.specifiers import SpecifierSet
 from provision.diagnostics import Route
 from provision.facts import Facts, TorchRelease, cuda_of
 from provision.facts.versions import admitted, ordered, reaches
+from provision.facts.versions import named as names
 from provision.rules.lines import without_local
 from provision.rules.sites import Site, sites_of
 from provision.spec import Package, Precision, Spec
 
-CHANGED, OTHER_PYTHON, OTHER_PRECISION, LOOSENED, DROPPED = 1.0, 1.5, 3.0, 1.5, 4.0
-"""What a change weighs, our choice: a version or build is changed readily, a Python less so, a precision changes the training, and a package is missed."""
-_STEP = 0.02
-"""What each release between the one that was asked for and the one that is offered adds: nearer is better, and never outweighs one change more."""
-_NEAREST = 4
+CHANGED, OTHER_PYTHON, OTHER_PRECISION, LOOSENED, DROPPED = 1.0, 1.5, 3.0, 1.1, 2.5
+"""What a change weighs, our choice: a version or build is changed readily, a Python less so, a package is missed, and a precision changes the training."""
+_FURTHER = 0.9
+"""What the way through a whole table of releases adds: nearer is better, and never outweighs one change more."""
+_DOUBT = 0.3
+"""What it adds that a build is not known for certain to be installable."""
+_NEAREST, _MOST = 4, 24
+"""How many Pythons, and releases of transformers, are tried with a build of torch: each is put before the rules only where the one before had an error."""
 _CORE = ("torch", "torchvision", "torchaudio", "transformers", "accelerate")
 _LOWER = {Precision.FP8: (Precision.BF16, Precision.FP16), Precision.BF16: (Precision.FP16, Precision.FP32), Precision.TF32: (Precision.FP32,)}
 
@@ -40,7 +46,10 @@ class Option(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A point of the search. "" for torch or transformers where the spec does not list them; `loosened` and `dropped` are packages by canonical name."""
+    """A point of the search.
+
+    "" for torch or transformers that stay as they are written, or are not listed; `loosened` and `dropped` are packages by canonical name.
+    """
 
     cuda: str
     torch: str
@@ -57,7 +66,12 @@ class Variations:
     def __init__(self, spec: Spec, facts: Facts, free: frozenset[str] = frozenset()) -> None:
         self.spec, self.facts, self.free = spec, facts, free
         self.sites = sites_of(spec, facts)
-        self._all_transformers = self._releases("transformers", tuple(run.last for run in facts.transformers))
+        named = spec.package("transformers")
+        own = (str(version) for version in names(SpecifierSet(without_local(named.version)))) if named else ()
+        known = {*facts.transformers_read, *(version for version in own if facts.knows_transformers(version))}
+        self._all_transformers = self._releases("transformers", tuple(sorted(known, key=ordered)))
+        # The Python of Colab's newest pinned runtime: what the ecosystem has wheels for.
+        self._usual = next((row.minor for row in reversed(tuple(facts.runtimes.values())) if row.runtime != "latest"), spec.python)
 
     def choices(self) -> Iterator[tuple[float, Choice]]:
         """Yield each build of torch that the facts' arithmetic does not exclude, with the cheapest of all else, and what that costs; in no order."""
@@ -65,14 +79,14 @@ class Variations:
             for cuda in self._cudas(torch.value):
                 others, pythons = self._transformers(torch.value), self._pythons(torch.value)
                 if others and pythons:
-                    cost = torch.cost + cuda.cost + others[0].cost + pythons[0].cost
+                    cost = torch.cost + self._companions(torch.value) + cuda.cost + others[0].cost + pythons[0].cost
                     yield cost, Choice(cuda.value, torch.value, others[0].value, pythons[0].value, self.spec.training.precision)
 
     def others(self, choice: Choice, routes: Collection[Route]) -> Iterator[tuple[float, Choice]]:
         """Yield what could be had instead where findings point at `routes`: the next Python or transformers, a lower precision, a package looser or gone."""
         listed: dict[Route, Package] = {("packages", number): package for number, package in enumerate(self._lines(choice))}
         meant = {listed[route[:2]].key: listed[route[:2]] for route in routes if route[:2] in listed}
-        if meant:
+        if meant.keys() & set(_CORE):
             yield from ((cost, choice._replace(transformers=value)) for cost, value in _after(choice.transformers, self._transformers(choice.torch)))
         if any(route[0] in ("python", "targets") for route in routes if route):
             yield from ((cost, choice._replace(python=value)) for cost, value in _after(choice.python, self._pythons(choice.torch)))
@@ -100,9 +114,9 @@ class Variations:
     def _changes(self, choice: Choice, spec: Spec) -> Iterator[Change]:
         for field in ("cuda", "python"):
             was, now = str(getattr(self.spec, field)), str(getattr(spec, field))
-            if was != now:
-                older = field not in self.free and was not in ("auto", "none") and ordered(now) < ordered(was)
-                yield Change((field,), "" if field in self.free else f'"{was}"', f'"{now}"', f"{field} {was}" if older else "")
+            given = field in self.spec.model_fields_set and field not in self.free
+            if was != now or (field in self.free and now not in ("auto", "none")):
+                yield Change((field,), f'"{was}"' if given else "", f'"{now}"', _older(field, was, now) if given else "")
         yield from self._package_changes(choice)
         for name, target in self.spec.targets.items():
             if target.cuda != spec.targets[name].cuda:
@@ -145,7 +159,12 @@ class Variations:
         floor = self.facts.accelerate_floor(choice.transformers) if package.key == "accelerate" and choice.transformers else None
         if floor is not None and not reaches(SpecifierSet(without_local(package.version)), floor.version):
             return package.model_copy(update={"version": f">={floor.version}"})
-        return package.model_copy(update={"version": ""}) if package.key in choice.loosened else package
+        return package.model_copy(update={"version": self._newest(package.key)}) if package.key in choice.loosened else package
+
+    def _newest(self, name: str) -> str:
+        """Return specifiers for the newest releases that the facts know of a package, "" for any where they know none."""
+        runs = self.facts.runs.get(name, ())
+        return f">={runs[-1].first}" if runs else ""
 
     def _own_cuda(self, own: str | None, choice: Choice) -> str | None:
         """Return the `cuda` of a target: its own stays where it has none or goes without CUDA."""
@@ -156,26 +175,41 @@ class Variations:
         package = self.spec.package(name)
         if package is None:
             return [Option(0.0, "")]
-        wanted = admitted(SpecifierSet(without_local(package.version)), table)
-        asked = [table.index(version) for version in wanted] or [len(table) - 1]
-        costs = {version: 0.0 if version in wanted else CHANGED + _STEP * min(abs(place - other) for other in asked) for place, version in enumerate(table)}
-        return sorted((Option(costs[version], version) for version in reversed(table)), key=lambda option: option.cost)
+        specifiers = SpecifierSet(without_local(package.version))
+        wanted = admitted(specifiers, table)
+        # Where nothing is admitted, nearness counts from where the newest version that is named would stand.
+        asked = [table.index(version) for version in wanted] or [bisect_left(table, max(names(specifiers)), key=ordered)]
+        costs = {version: CHANGED + _FURTHER * min(abs(place - other) for other in asked) / len(table) for place, version in enumerate(table)}
+        options = [Option(0.0 if version in wanted else costs[version], version) for version in reversed(table)]
+        # What is newer than the table stays as it is written: nothing is known against it.
+        beyond = [] if wanted or not reaches(specifiers, f"{table[-1]}.0.1") else [Option(0.0, "")]
+        return sorted(beyond + options, key=lambda option: option.cost)
 
     def _transformers(self, torch: str) -> list[Option]:
         """Return the nearest releases of transformers that take a release of torch."""
         options = self._all_transformers
         floors = {option.value: self.facts.torch_floor(option.value) for option in options} if torch else {}
         fit = [one for one in options if (floor := floors.get(one.value)) is None or ordered(torch) >= ordered(floor.version)]
-        return fit[:_NEAREST]
+        return fit[:_MOST]
+
+    def _companions(self, torch: str) -> float:
+        """Return what it costs that torchvision and torchaudio have to follow a release of torch."""
+        release = self.facts.torch_release(torch) if torch else None
+        made = {"torchvision": release.torchvision, "torchaudio": release.torchaudio} if release else {}
+        listed = {name: package for name in made if (package := self.spec.package(name))}
+        return CHANGED * sum(not admitted(SpecifierSet(without_local(package.version)), made[name]) for name, package in listed.items())
 
     def _cudas(self, torch: str) -> list[Option]:
         """Return the CUDA versions that a release was built for and that run on every card with the drivers that are known."""
-        asked = self.spec.cuda
+        tagged = re.search(r"\+cu(\d+)", package.version) if (package := self.spec.package("torch")) else None
+        asked = cuda_of(f"cu{tagged[1]}") if tagged and self.spec.cuda == "auto" else self.spec.cuda
         if not any(site.device.nvidia for site in self.sites) or not torch:
             return [Option(0.0, asked)]
         release = self.facts.torch_release(torch)
-        runs = [cuda_of(flavour) for flavour in (release.builds if release else ()) if all(self._runs(torch, flavour, site) for site in self.sites)]
-        return [Option(0.0 if asked in (cuda, "auto") else CHANGED, cuda) for cuda in runs]
+        builds = release.builds if release else {}
+        runs = [flavour for flavour in builds if all(self._runs(torch, flavour, site) for site in self.sites)]
+        doubts = {flavour: 0.0 if builds[flavour] == "high" else _DOUBT for flavour in runs}
+        return [Option(doubts[flavour] + (0.0 if asked in (cuda_of(flavour), "auto") else CHANGED), cuda_of(flavour)) for flavour in runs]
 
     def _runs(self, torch: str, flavour: str, site: Site) -> bool:
         if site.card is None:
@@ -190,12 +224,20 @@ class Variations:
         versions = [row.version for row in self.facts.pythons]
         release = self.facts.torch_release(torch) if torch else None
         made = [version for version in versions if release is None or version in release.pythons]
-        asked = versions.index(self.spec.python) if self.spec.python in versions else len(versions)
-        kept = made if "python" in self.free else [self.spec.python]
-        costs = {version: 0.0 if version in kept else OTHER_PYTHON + _STEP * abs(versions.index(version) - asked) for version in made}
-        best = sorted((Option(costs[version], version) for version in reversed(made)), key=lambda option: option.cost)
+        free = "python" in self.free
+        near = self._usual if free else self.spec.python
+        asked = versions.index(near) if near in versions else len(versions)
+        costs = {version: (0.0 if free else OTHER_PYTHON) + _FURTHER * abs(versions.index(version) - asked) / len(versions) for version in made}
+        best = sorted((Option(0.0 if version == near else costs[version], version) for version in reversed(made)), key=lambda option: option.cost)
         brought = {site.python.value for site in self.sites if site.python}
         return [option for place, option in enumerate(best) if place < _NEAREST or option.value in brought]
+
+
+def _older(field: str, was: str, now: str) -> str:
+    """Return what is given up where a field gets another value: the newer version, or the CPU build."""
+    if was == "none":
+        return "the CPU build of torch"
+    return f"{field} {was}" if was != "auto" and ordered(now) < ordered(was) else ""
 
 
 def _after(value: str, options: list[Option]) -> list[Option]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Route
-from provision.rules.suggest import Backed, Evidence, Offer
+from provision.rules.suggest import Backed, Evidence, Offer, Suggestion
 from provision.rules.variations import Change
 from provision.safe import redact, safe_line
 from provision.views.ink import Ink, Pen, wrap
 from provision.views.words import plural
 
 VERSION = 1
-_INKS = {Evidence.RULES: Ink.FAINT, Evidence.RESOLVED: Ink.GOOD, Evidence.REFUTED: Ink.ERROR, Evidence.VERIFIED: Ink.GOOD}
+_NOT_MORE = "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and `provision apply` verifies."
 
 
 def text(offer: Offer, color: bool, width: int) -> str:
@@ -45,13 +45,10 @@ def _finding(finding: Diagnostic) -> dict[str, str]:
 
 
 def _lines(offer: Offer, pen: Pen, width: int) -> Iterator[str]:
-    count = len(offer.combinations)
-    kept = "every rule accepts" if not offer.in_the_way else "no other rule objects to"
-    found = f"{plural(count, 'combination')} that {kept}" if count else f"No combination was found that every rule accepts, among {offer.tried} that were tried"
-    yield pen(f"{found}, for {_clean(offer.name)}", Ink.STRONG)
+    yield from (pen(row, Ink.STRONG) for row in wrap(_headline(offer), width))
     for number, backed in enumerate(offer.combinations, start=1):
         yield ""
-        yield from _shown(number, backed, pen, width)
+        yield from _shown(number, backed, pen, width, written=offer.written)
     if offer.in_the_way:
         yield ""
         yield pen("Errors that no choice of versions mends:", Ink.ERROR)
@@ -59,24 +56,41 @@ def _lines(offer: Offer, pen: Pen, width: int) -> Iterator[str]:
             yield from _wrapped(f"  {finding.id} ", f"{_clean(finding.message)}; {_clean(finding.help)}", width)
     if any(backed.evidence is Evidence.RULES and not backed.note for backed in offer.combinations):
         yield ""
-        yield pen("rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and `provision apply` verifies.", Ink.FAINT)
+        yield from (pen(row, Ink.FAINT) for row in wrap(_NOT_MORE, width))
 
 
-def _shown(number: int, backed: Backed, pen: Pen, width: int) -> Iterator[str]:
+def _headline(offer: Offer) -> str:
+    count = len(offer.combinations)
+    name = f"for {_clean(offer.name)}"
+    if not count:
+        return f"No combination without an error was found among the {offer.tried} that were tried, {name}"
+    return f"{plural(count, 'combination')} in which no {'other ' if offer.in_the_way else ''}rule finds an error, {name}"
+
+
+def _shown(number: int, backed: Backed, pen: Pen, width: int, *, written: bool) -> Iterator[str]:
     one = backed.suggestion
     pins = [f"{name} {version}" for name, version in (("torch", one.choice.torch), ("transformers", one.choice.transformers)) if version]
     build = [] if one.choice.cuda in ("auto", "none") else [f"CUDA {one.choice.cuda}"]
-    yield f"{pen(str(number), Ink.STRONG)}  {', '.join([f'Python {one.choice.python}', *pins, *build])}  {pen(f'[{backed.evidence}]', _INKS[backed.evidence])}"
+    yield from _wrapped(f"{pen(str(number), Ink.STRONG)}  ", f"{', '.join([f'Python {one.choice.python}', *pins, *build])}  [{backed.evidence}]", width)
     if backed.note:
-        yield from _wrapped("     ", _clean(backed.note), width)
+        yield from _wrapped("     ", _clean(" ".join(backed.note.split())), width)
     if not one.changes:
-        yield "     changes nothing: the spec lets this through"
+        yield "     changes nothing in the spec" if written else "     as it was asked"
     for change in one.changes:
         yield from _wrapped("     ", _change(change), width)
+    if exact := _exact(one):
+        yield from _wrapped("     exactly: ", exact, width)
     if one.gives_up:
         yield from _wrapped("     gives up ", ", ".join(_clean(lost) for lost in one.gives_up), width)
     for remark in one.remarks:
-        yield from _wrapped(f"     {pen('warning', Ink.WARNING)} ", f"{remark.id}: {_clean(remark.message)}", width)
+        yield from _wrapped(f"     {pen(remark.severity.value, Ink.WARNING)} ", f"{remark.id}: {_clean(remark.message)}; {_clean(remark.help)}", width)
+
+
+def _exact(one: Suggestion) -> str:
+    """Return the pins that make the combination and are no change of what was asked: what to write to get just this one."""
+    changed = {change.now for change in one.changes}
+    pinned = [package.requirement for package in one.spec.packages if package.version.startswith("==") and package.requirement not in changed]
+    return ", ".join(_clean(requirement) for requirement in pinned)
 
 
 def _change(change: Change) -> str:

@@ -153,7 +153,7 @@ def _by_markers(project: Project) -> Project:
     major, _, minor = project.python.partition(".")
     own = f"python_full_version >= '{project.python}' and python_full_version < '{major}.{int(minor) + 1}'"
     environments = tuple(f"{own} and {marker}" for marker in project.environments)
-    return project._replace(requires_python=">=3.8", environments=environments)
+    return project._replace(requires_python=">=3", environments=environments)
 
 
 def _locations(sources: Sources, folder: Path) -> dict[str, str]:
