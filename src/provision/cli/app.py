@@ -53,6 +53,8 @@ def app() -> None:
     \b
     provision init             write a first spec, provision.yaml
     provision apply --yes      check it, lock it, make it, verify it
+
+    SPEC is provision.yaml where none is named.
     """  # noqa: D301 - click wants the character itself
 
 
@@ -120,7 +122,7 @@ def explain(rule: str, form: str) -> int:
 @_offline
 @_format
 def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: str, **words: str | None) -> int:
-    """Find combinations of versions that every rule accepts, near a spec or for a card."""
+    """Find versions that every rule accepts, near a spec or for a card."""
     from provision.cli import checking
 
     asked = {name: word for name, word in words.items() if word is not None}

@@ -46,7 +46,10 @@ def list_(table: str | None, form: str) -> int:
 @click.argument("key")
 @_form
 def show(table: str, key: str, form: str) -> int:
-    """Show the rows of TABLE that KEY means; the first parts of a key are enough."""
+    """Show the rows of TABLE that KEY means.
+
+    The first parts of a key are enough.
+    """
     from provision.commands import facts as known
     from provision.world import Machine
 
@@ -57,7 +60,10 @@ def show(table: str, key: str, form: str) -> int:
 @click.argument("key")
 @_form
 def why(key: str, form: str) -> int:
-    """Show all that is known of KEY, as in torch:2.11.0:cu128, gpu:L4 or cuda:12.8, and what follows."""
+    """Show all that is known of KEY, and what follows.
+
+    As in torch:2.11.0:cu128, gpu:L4 or cuda:12.8.
+    """
     from provision.commands import facts as known
     from provision.world import Machine
 
