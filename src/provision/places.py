@@ -8,13 +8,16 @@ from pydantic_core import PydanticCustomError
 
 from provision.grammar import Address, Duration, EnvironmentName, EnvironmentValue, Identifier, Part, Short, Size, Specifiers
 
+MOST_CARDS = 16
+"""Cards of one machine: a2-megagpu-16g has the most of all (Compute Engine documentation, GPU machine types)."""
+
 
 class Gpu(Short):
     """The accelerator: `L4`, `A100-80GB:2`, `none` for CPU, `mps` for Apple silicon, or {type, count}."""
 
     type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
     """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple silicon."""
-    count: int = Field(default=1, ge=0, le=16)
+    count: int = Field(default=1, ge=0, le=MOST_CARDS)
     """How many cards one machine carries."""
 
     @model_validator(mode="before")

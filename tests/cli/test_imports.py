@@ -50,6 +50,19 @@ def test_lint_loads_no_more_than_a_spec_needs(tmp_path: Path) -> None:
     assert not found & {"rich", "jinja2", "uv", "google"}
 
 
+def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "specs/quickstart.yaml", tmp_path / "spec.yaml")
+    done = subprocess.run([sys.executable, "-c", LIST, "lint", "spec.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert "provision.views.text" in loaded
+    assert "provision.views.frames" not in loaded
+
+
+def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
+    program = "import sys, provision.views.frames; print('provision.views.text' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True).stdout.strip() == "False"
+
+
 @pytest.mark.parametrize("words", [("lint",), ("schema",), ("lock", "--check"), ("lock",), ("plan",), ("status",), ("destroy", "--yes")])
 def test_pages_are_loaded_by_what_verifies_only(bench: Bench, words: tuple[str, ...]) -> None:
     bench.spec(small_spec("alpha"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from provision.diagnostics import Severity
 from provision.facts import Build, Evidence, load
-from provision.facts.coverage import Code, Form, Hindrance, at_least, code_for, runs_machine_code, wheel_glibc
+from provision.facts.coverage import Code, Form, Hindrance, at_least, code_for, runs_machine_code
 
 FACTS = load()
 EVIDENCE = Evidence("a test", "2026-11-20", "high")
@@ -200,14 +200,6 @@ def test_features(card: str, has: set[str], has_not: set[str]) -> None:
     assert found is not None
     assert all(FACTS.feature(found, name) is True for name in has)
     assert all(FACTS.feature(found, name) is False for name in has_not)
-
-
-@pytest.mark.parametrize(
-    ("tag", "glibc"),
-    [("manylinux_2_28_x86_64", "2.28"), ("manylinux1_x86_64", "2.5"), ("manylinux2014_aarch64", "2.17"), ("manylinux2010_x86_64", "2.12"), ("win_amd64", None)],
-)
-def test_the_c_library_a_wheel_asks_for(tag: str, glibc: str | None) -> None:
-    assert wheel_glibc(tag) == glibc
 
 
 def test_the_c_library_a_place_has() -> None:

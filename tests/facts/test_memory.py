@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.facts import load
-from provision.facts.memory import Workload, parse_count
+from provision.facts.memory import Workload
 
 FACTS = load()
 BILLION = 10**9
@@ -88,6 +88,7 @@ def test_what_is_not_given_is_named_and_not_guessed() -> None:
     assert found.optimizer == 0
     assert found.activations == 0
     assert any("no_such_optimizer" in what for what in found.unknown)
+    assert found.gradients == 0
     assert any("batch_size" in what for what in found.unknown)
     assert any("adapter" in what for what in FACTS.memory(Workload(parameters=BILLION, method="lora")).unknown)
 
@@ -131,14 +132,3 @@ def test_checkpoints() -> None:
     assert FACTS.checkpoint_bytes(SHAPE) == 12 * SHAPE.parameters
     assert FACTS.checkpoint_bytes(SHAPE._replace(method="lora", trainable=1000)) == 12_000
     assert FACTS.checkpoint_bytes(SHAPE._replace(optimizer="no_such_optimizer")) is None
-
-
-@pytest.mark.parametrize(("text", "count"), [("1.1B", 1_100_000_000), ("350M", 350_000_000), ("7K", 7000), ("1T", 10**12)])
-def test_counts(text: str, count: int) -> None:
-    assert parse_count(text) == count
-
-
-@pytest.mark.parametrize("text", ["", "7", "B", "1.1.1B", "many"])
-def test_what_is_no_count(text: str) -> None:
-    with pytest.raises(ValueError, match="is no count"):
-        parse_count(text)

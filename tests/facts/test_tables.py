@@ -202,3 +202,11 @@ def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -
         load(path)
     assert "later version" in caught.value.why
     assert "update provision-ml" in caught.value.hint
+
+
+def test_the_page_on_the_facts_names_every_table_and_every_script() -> None:
+    page, makefile = (ROOT / "docs/facts.md").read_text(encoding="utf-8"), (ROOT / "Makefile").read_text(encoding="utf-8")
+    scripts = [path.stem for pattern in ("remake_*.py", "read_*.py") for path in (ROOT / "support").glob(pattern)]
+    assert [path.name for path in TABLES if f"`{path.name}`" not in page] == []
+    assert [name for name in scripts if f"support/{name}.py" not in page] == []
+    assert [name for name in scripts if name.removeprefix("remake_") not in makefile] == []

@@ -32,7 +32,18 @@ def spec(gpu: str, training: str) -> str:
         ("L4", "optimizer: an_optimizer_of_tomorrow, model: {parameters: 7B}", Severity.WARNING),
         ("L4", "strategy: deepspeed-zero3, model: {parameters: 70B}", Severity.WARNING),
         ("L4:8", "strategy: fsdp, model: {parameters: 70B}", Severity.ERROR),
-        ("L4:8", "strategy: fsdp, arguments: {fsdp: full_shard offload}, model: {parameters: 70B}", Severity.WARNING),
+        ("L4:8", "strategy: fsdp, arguments: {fsdp: full_shard}, model: {parameters: 70B}", Severity.WARNING),
+        ("L4:8", "strategy: fsdp, arguments: {fsdp: full_shard offload}, model: {parameters: 70B}", None),  # in RAM, and how much is not known
+        ("L4", "strategy: deepspeed-zero3, arguments: {deepspeed: {zero_optimization: {offload_param: {device: cpu}}}}, model: {parameters: 70B}", None),
+        ("A100-40GB", "optimizer: adafactor, precision: bf16, model: {parameters: 7B}", Severity.WARNING),  # 4 bytes each in bf16: 28 GB
+        ("A100-40GB", "optimizer: adafactor, precision: bf16, model: {parameters: 11B}", Severity.ERROR),  # 44 GB
+        ("A100-40GB", "optimizer: lomo, precision: bf16, model: {parameters: 13B}", None),  # no gradients are kept
+        ("A100-40GB", "optimizer: galore_adamw_layerwise, precision: bf16, model: {parameters: 7B}", None),
+        ("A100-40GB", "optimizer: paged_adamw_32bit, precision: bf16, model: {parameters: 4B}", None),  # 10 bytes each, the state may lie in RAM
+        ("A100-80GB:4", "method: inference, precision: bf16, model: {parameters: 70B}", None),  # spread over the cards
+        ("A100-80GB", "method: inference, precision: bf16, model: {parameters: 70B}", Severity.WARNING),
+        ("L4:2", "method: inference, precision: bf16, model: {parameters: 13B}", None),
+        ("L4:2", "method: inference, precision: bf16, model: {parameters: 30B}", Severity.WARNING),
         ("L4:2", "model: {parameters: 3.1B}", Severity.WARNING),  # may be spread over both
         ("L4:2", "strategy: ddp, model: {parameters: 3.1B}", Severity.ERROR),
         ("L4", "batch_size: 4", None),
@@ -47,9 +58,34 @@ def test_an_error_only_where_it_cannot_fit(ask: Ask, gpu: str, training: str, se
 
 def test_the_largest_lever_and_a_card_are_named_with_numbers(ask: Ask) -> None:
     found = ask(spec("T4", "precision: fp16, model: {parameters: 1.1B}")).one("MEM001")
-    assert "training takes at least 19.4 GiB on each GPU (weights 6.1 GiB, gradients 4.1 GiB, optimizer 8.2 GiB" in found.message
+    assert "training takes about 19.4 GiB on each GPU (weights 6.1 GiB, gradients 4.1 GiB, optimizer 8.2 GiB" in found.message
     assert found.help.startswith("optimizer: adamw_bnb_8bit saves 6.1 GiB and leaves 13.2 GiB; method: qlora saves")
     assert "hidden_size" in found.why
+
+
+def test_inference_is_called_so_and_its_ways_out_are_named(ask: Ask) -> None:
+    found = ask(spec("A100-80GB:2", "method: inference, precision: bf16, model: {parameters: 100B}")).one("MEM001")
+    assert found.message.startswith("inference takes about")
+    assert "Assumed: the model is spread over 2 GPUs" in found.why
+    assert "quantized to 4 bits" in found.help
+    assert "gpu: A100-80GB:4" in found.help
+
+
+@pytest.mark.parametrize("training", ["method: inference, precision: bf16, model: {parameters: 400B}", "method: qlora, model: {parameters: 400B}"])
+def test_no_way_out_begins_with_or(ask: Ask, training: str) -> None:
+    assert not ask(spec("B200", training)).one("MEM001").help.startswith("or ")
+
+
+@pytest.mark.parametrize("package", ["autoawq", "auto-gptq", "bitsandbytes", "gptqmodel", "vllm"])
+def test_what_may_be_quantized_is_a_note(ask: Ask, package: str) -> None:
+    text = spec("L4", "method: inference, precision: bf16, model: {parameters: 30B}")
+    assert ask(text).one("MEM001").severity is Severity.WARNING
+    assert ask(text.replace("[torch]", f"[torch, {package}]")).one("MEM001").severity is Severity.INFO
+    assert ask(text.replace("[torch]", f"[torch, {package}]").replace("30B", "400B")).one("MEM001").severity is Severity.WARNING
+
+
+def test_sharding_is_named_where_there_are_several_cards(ask: Ask) -> None:
+    assert "strategy: fsdp saves" in ask(spec("A100-80GB:8", "precision: bf16, model: {parameters: 7B}")).one("MEM001").help
 
 
 def test_a_lever_that_is_not_enough_is_said_to_be(ask: Ask) -> None:
@@ -157,3 +193,14 @@ def test_each_process_loads_the_weights(ask: Ask, more: str, found: bool) -> Non
 def test_machines_that_are_not_known_are_not_judged(ask: Ask) -> None:
     top = "gpu: L4\nrequires: {ram: 900GiB, shm: 900GiB}\ntraining: {method: lora, model: {parameters: 9B}}\n"
     assert not {"MEM003", "MEM004", "MEM005"} & set(ask(sample(top, machine_type="z9-standard-4")).ids)
+
+
+def test_a_place_that_takes_part_is_one_that_was_written(ask: Ask) -> None:
+    """What has its default stands nowhere: the name of the target is shown, and of a field at the top nothing."""
+    top = "gpu: L4\nrequires: {ram: 900GiB, disk: 900GB}\n"
+    bare, whole = ask(sample(top, machine_type=None)), ask(sample(top, data_disk="{size: 100GB}"))
+    assert [bare.at(bare.one(identity).related[0]) for identity in ("MEM003", "MEM006")] == ["wb", "wb"]  # type: ignore[arg-type]
+    assert [whole.at(whole.one(identity).related[0]) for identity in ("MEM003", "MEM006")] == ["g2-standard-8", "{size: 100GB}"]  # type: ignore[arg-type]
+    assert ask(sample(idle_shutdown="30m")).one("GCP010").related == ()
+    written = ask(sample("gpu: L4\nverify: {timeout: 9h}\n"))
+    assert written.at(written.one("GCP010").related[0]) == "9h"  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -23,6 +24,18 @@ AREAS = {"PKG", "PYT", "CUD", "GPU", "SEC", "REF", "MEM", "GCP", "IMG", "NET", "
 def test_every_rule_file_is_in_the_list() -> None:
     files = {path.stem for path in FOLDER.glob("*.py") if re.match(r"[a-z]{3}_", path.stem)}
     assert files == {rule.check.__module__.rpartition(".")[2] for rule in RULES}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z][a-z][a-z]_*.py")), ids=lambda path: path.stem)
+def test_no_rule_file_imports_another(path: Path) -> None:
+    """What two rules share stands in a room of its own, so that a rule can be moved or removed alone."""
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            named |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+    assert [name for name in sorted(named) if re.search(r"^provision\.rules\.[a-z]{3}_", name)] == []
 
 
 def test_ids_and_names_are_unique_and_nobody_elses() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -126,17 +125,6 @@ def obstacles(
     if capability is not None and capability.first_driver is not None and int(_branch(driver)) < int(capability.first_driver):
         found.append(Obstacle(Hindrance.DRIVER_BEFORE_CARD, capability.first_driver, (card.evidence, capability.evidence)))
     return tuple(found)
-
-
-def wheel_glibc(tag: str) -> str | None:
-    """Return the C library that a platform tag asks for ("manylinux_2_28_x86_64": "2.28"); None for a tag that asks for none.
-
-    Sources: PEP 513, 571, 599 (manylinux1, 2010, 2014) and PEP 600 (manylinux_X_Y).
-    """
-    if match := re.search(r"manylinux_(\d+)_(\d+)", tag):
-        return f"{match[1]}.{match[2]}"
-    old = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
-    return next((glibc for name, glibc in old.items() if name in tag), None)
 
 
 def _branch(driver: str) -> str:

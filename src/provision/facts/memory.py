@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, assert_never
 
@@ -10,9 +9,11 @@ from provision.facts.packages import OptimizerState, Overhead
 
 Method = Literal["full", "lora", "qlora", "inference"]
 Strategy = Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"]
-_UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 _FIELDS = {"gradient_checkpointing": "checkpointing"}
 _HALF = ("fp16", "bf16", "fp8")
+_SPARING = ("paged_", "adafactor")
+"""How optimizers begin whose state need not be on the GPU: paged state may lie in RAM (bitsandbytes documentation, Optimizers), and Adafactor without a first
+moment keeps the second one as a row and a column of it (arXiv 1804.04235, section 3), which is next to nothing."""
 
 
 class Workload(NamedTuple):
@@ -66,32 +67,32 @@ class Lever(NamedTuple):
     total: int
 
 
-def parse_count(text: str) -> int:
-    """Return the number that "1.1B" or "350M" writes. Raises ValueError for any other text."""
-    if not re.fullmatch(r"\d+(\.\d+)?[KMBT]", text):
-        raise ValueError(f"{text!r} is no count such as 1.1B or 350M")
-    return round(float(text[:-1]) * _UNITS[text[-1]])
-
-
 def estimate(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead]) -> Estimate:
     """Return the memory that a workload takes on each GPU, in bytes.
 
     Bytes a parameter, from Hugging Face transformers documentation, Model training anatomy: weights 4 in fp32 and 6 in mixed precision, gradients 4, optimizer
     state by name; together 18 for AdamW in mixed precision, which is also what accelerate's estimator (1.15.0) reckons. Frozen weights of LoRA and inference
     take the bytes of the precision; 4-bit weights 0.5 and 0.5 bits of constants for blocks of 64 (QLoRA, arXiv 2305.14314, section 3). Sharding divides
-    optimizer state and gradients (ZeRO-2), and weights too (ZeRO-3, FSDP), by the number of devices (ZeRO, arXiv 1910.02054).
+    optimizer state and gradients (ZeRO-2), and weights too (ZeRO-3, FSDP), by the number of devices (ZeRO, arXiv 1910.02054). Inference on several devices
+    spreads its weights over all of them. Of an unknown optimizer nothing is counted but weights in the precision: LOMO and the layerwise forms of GaLore keep
+    no gradients either (arXiv 2306.09782; 2403.03507).
     """
     unknown: list[str] = []
     assumed: list[str] = []
     trained = _trained(work, unknown, assumed)
     state = optimizers.get(work.optimizer)
-    if state is None and trained:
-        unknown.append(f"the state of optimizer {work.optimizer}")
+    paged = work.optimizer.startswith("paged_")
+    if trained and state is None:
+        unknown.append(f"gradients and state of optimizer {work.optimizer}")
+    elif trained and paged:
+        unknown.append(f"the state of optimizer {work.optimizer}, which may lie in RAM")
+    if work.method == "inference" and work.strategy == "none" and work.devices > 1:
+        assumed.append(f"the model is spread over {work.devices} GPUs (device_map or tensor parallelism)")
     parts, states = _shards(work)
     return Estimate(
-        weights=round(_weights(work, trained) / parts),
-        gradients=round(4 * trained / states),
-        optimizer=round(trained * (state.bytes if state else 0) / states),
+        weights=round(_weights(work, trained, copied=state is not None) / parts),
+        gradients=round((4 if state else 0) * trained / states),
+        optimizer=round(trained * (state.bytes if state and not paged else 0) / states),
         activations=_activations(work, unknown, assumed),
         overhead=round(sum(row.bytes for row in overhead.values())),
         unknown=tuple(unknown),
@@ -103,14 +104,14 @@ def least(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
     """Return the bytes on each GPU that weights, gradients and optimizer state cannot do without, however the program is written.
 
     Everything trained in 16 bits: transformers 5 loads weights in the format of the checkpoint, and torch optimizers keep state in the format of the weights.
-    LoRA over 8-bit weights, inference over 4-bit ones. Paged state may lie in RAM, an unknown optimizer may keep neither state nor gradients, and a model that
-    is trained without a strategy may be spread over all devices.
+    LoRA over 8-bit weights, inference over 4-bit ones. State that need not be on the GPU is left out, an unknown optimizer may keep neither state nor
+    gradients, and a model that is trained without a strategy may be spread over all devices.
     """
     trained = _trained(work, [], [])
     state = optimizers.get(work.optimizer)
     each = {"full": 2.0, "lora": 1.0, "qlora": 0.5, "inference": 0.5}[work.method]
     parts, states = (work.devices, work.devices) if work.strategy == "none" else _shards(work)
-    held = 0.0 if state is None else 2 + (0 if work.optimizer.startswith("paged") else state.bytes / 2)
+    held = 0.0 if state is None else 2 + (0 if work.optimizer.startswith(_SPARING) else state.bytes / 2)
     return round(work.parameters * each / parts + trained * held / states)
 
 
@@ -178,11 +179,12 @@ def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
             assert_never(work.method)
 
 
-def _weights(work: Workload, trained: int) -> float:
+def _weights(work: Workload, trained: int, *, copied: bool) -> float:
+    """Return the bytes of weights; `copied` where mixed precision keeps them in 32 bits and in 16."""
     half = work.precision in _HALF
     match work.method:
         case "full":
-            return work.parameters * (6 if half else 4)
+            return work.parameters * (4 if not half else 6 if copied else 2)
         case "lora" | "inference":
             return work.parameters * (2 if half else 4) + 4 * trained
         case "qlora":
@@ -194,6 +196,8 @@ def _weights(work: Workload, trained: int) -> float:
 def _shards(work: Workload) -> tuple[int, int]:
     """Return over how many devices weights are spread, and over how many gradients and optimizer state."""
     match work.strategy:
+        case "none" if work.method == "inference":
+            return work.devices, 1
         case "none" | "ddp":
             return 1, 1
         case "deepspeed-zero2":
@@ -217,7 +221,7 @@ def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
     width = 1 if work.precision in _HALF else 2
     unit = tokens * work.hidden_size * width
     if work.method == "inference":
-        return 2 * 2 * unit * work.layers
+        return round(2 * 2 * unit * work.layers / _shards(work)[0])
     assumed.append("attention that keeps no scores (sdpa or flash attention)")
     if work.vocabulary is None:
         unknown.append("the logits: the size of the vocabulary is not given")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.diagnostics import Edit, Insert, Place, Replace, Route
+from provision.diagnostics import Route
 from provision.facts import Card, parts
 from provision.facts.places import Runtime
 from provision.facts.versions import ordered, parsed
@@ -85,11 +85,6 @@ def changes(case: Case, system: System, names: Iterable[str]) -> Iterator[Change
         change = _asked(case, name, public) if case.resolved is None else _resolved(case, name, public, case.resolved.versions.get(name))
         if change is not None:
             yield change
-
-
-def written(case: Case, route: Route, key: str, text: str) -> Edit:
-    """Return the edit that gives a target's `key` another value, whether it is written there or not."""
-    return Replace(Place((*route, key)), text) if case.source.text((*route, key)) is not None else Insert(route, key, text)
 
 
 def named(case: Case) -> tuple[Runtime, ...]:

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.gcp_gpu_not_on_workbench import GONE
-from provision.rules.instances import counts, fitting, instances, sample
+from provision.rules.instances import GONE, counts, fitting, instances, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 

@@ -19,10 +19,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
-from provision.rules.instances import instances, listed, sample
+from provision.rules.instances import GONE, instances, listed, sample
 from provision.rules.rule import Case, Example, Rule, seen
-
-GONE = {"retired": "is no longer given to new machines", "removed": "is no longer there"}
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

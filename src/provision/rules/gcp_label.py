@@ -23,7 +23,9 @@ from provision.diagnostics import At, Diagnostic, Severity
 from provision.rules.instances import Instance, instances, quoted, sample
 from provision.rules.rule import Case, Example, Rule
 
-KEY, VALUE, MOST = re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64
+LONGEST, MOST = 63, 64
+"""Characters of a key and of a value, and labels of one resource (Google Cloud documentation, Requirements for labels)."""
+KEY, VALUE = re.compile(rf"[a-z][a-z0-9_-]{{0,{LONGEST - 1}}}"), re.compile(rf"[a-z0-9_-]{{0,{LONGEST}}}")
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -66,7 +68,7 @@ def _latin(text: str) -> str:
 
 
 def _respelled(text: str) -> str:
-    return re.sub(r"[^\w-]+", "-", text.lower())[:63]
+    return re.sub(r"[^\w-]+", "-", text.lower())[:LONGEST]
 
 
 RULE = Rule(

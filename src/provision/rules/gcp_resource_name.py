@@ -19,11 +19,10 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.instances import Instance, instances, quoted, sample
+from provision.rules.instances import NAME, Instance, instances, quoted, sample
 from provision.rules.rule import Case, Example, Rule
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
-_NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
 FORMS = {
     "project": (_PROJECT, "6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last; the id of a project, not its title or number"),
@@ -32,12 +31,12 @@ FORMS = {
         "gs://BUCKET, with 3 to 63 lower-case letters, digits, hyphens and underscores",
     ),
     "service_account": (r"[^@\s]+@(?:[a-z0-9.-]+\.)?gserviceaccount\.com", "NAME@PROJECT.iam.gserviceaccount.com"),
-    "network": (rf"{_NAME}|{_API}projects/{_PROJECT}/global/networks/{_NAME}", "NAME or projects/PROJECT/global/networks/NAME"),
+    "network": (rf"{NAME}|{_API}projects/{_PROJECT}/global/networks/{NAME}", "NAME or projects/PROJECT/global/networks/NAME"),
     "subnet": (
-        rf"{_NAME}|{_API}projects/{_PROJECT}/regions/[a-z0-9-]+/subnetworks/{_NAME}",
+        rf"{NAME}|{_API}projects/{_PROJECT}/regions/[a-z0-9-]+/subnetworks/{NAME}",
         "NAME or projects/PROJECT/regions/REGION/subnetworks/NAME",
     ),
-    "reservation": (rf"{_NAME}|projects/{_PROJECT}/reservations/{_NAME}", "NAME or projects/PROJECT/reservations/NAME"),
+    "reservation": (rf"{NAME}|projects/{_PROJECT}/reservations/{NAME}", "NAME or projects/PROJECT/reservations/NAME"),
     "kms_key": (
         rf"projects/{_PROJECT}/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{{1,63}}/cryptoKeys/[A-Za-z0-9_-]{{1,63}}",
         "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",

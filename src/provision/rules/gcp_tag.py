@@ -19,24 +19,25 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import instances, quoted, sample
+from provision.rules.instances import NAME, instances, quoted, sample
 from provision.rules.rule import Case, Example, Rule
 
-TAG = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_LONGEST = 63
+"""Characters of a tag (compute.v1 discovery document, Tags.items)."""
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each tag that is refused."""
     for instance in instances(case):
         for index, tag in enumerate(instance.target.tags):
-            if TAG.fullmatch(tag):
+            if re.fullmatch(NAME, tag):
                 continue
-            proposed = re.sub(r"[^a-z0-9]+", "-", tag.lower()).strip("-")[:63].strip("-")
+            proposed = re.sub(r"[^a-z0-9]+", "-", tag.lower()).strip("-")[:_LONGEST].strip("-")
             yield RULE.found(
                 f"{quoted(tag)} cannot be a network tag",
                 instance.route("tags", index),
                 why="Google Cloud refuses the instance.",
-                way_out=f"write {proposed}" if TAG.fullmatch(proposed) else "write lower-case letters, digits and hyphens, a letter first",
+                way_out=f"write {proposed}" if re.fullmatch(NAME, proposed) else "write lower-case letters, digits and hyphens, a letter first",
             )
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.grammar import seconds_of
 from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Rule, seen_if_written
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -36,7 +36,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 instance.route(field),
                 why="A verification that is cut short gives no verdict, and the instance was paid for.",
                 way_out=f"make it longer than {timeout}, or verify.timeout shorter",
-                related=(seen(("verify", "timeout"), "the verification may take this long"),),
+                related=seen_if_written(case, ("verify", "timeout"), "the verification may take this long"),
             )
 
 

@@ -20,9 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.parts import zones
 from provision.facts.places import Availability
-from provision.rules.gcp_gpu_not_on_workbench import GONE
-from provision.rules.gcp_zone_name import ZONE
-from provision.rules.instances import Instance, instances, listed, region_of, sample
+from provision.rules.instances import GONE, ZONE, Instance, instances, listed, region_of, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 

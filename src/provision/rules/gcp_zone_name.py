@@ -15,16 +15,13 @@ Name zones of the region, in the order in which they are to be tried.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.parts import zones
-from provision.rules.instances import instances, listed, quoted, sample
+from provision.rules.instances import REGION, ZONE, instances, listed, quoted, sample
 from provision.rules.rule import Case, Example, Rule
 from provision.rules.spelling import nearest
-
-ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z]")
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -35,7 +32,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 continue
             near = _zones(zone, instance.site.card.name if instance.site.card else "")
             yield RULE.found(
-                f"{quoted(zone)} is {'a region' if re.fullmatch(ZONE.pattern[:-6], zone) else 'not the name of a zone'}",
+                f"{quoted(zone)} is {'a region' if REGION.fullmatch(zone) else 'not the name of a zone'}",
                 instance.route("zones", index),
                 why="An instance is made in a zone: a region, a hyphen and a letter.",
                 way_out=f"write {listed(near)}" if near else "write a zone, as in us-central1-a",

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colabs, written
+from provision.rules.colab import colabs
+from provision.rules.lines import put
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -33,7 +34,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             why="Colab's command line has no option for the runtime version.",
             way_out="write via: browser to keep the version, or runtime: latest",
             related=(seen((*colab.site.route, "via"), "the way there"),),
-            fix=Fix("go through the browser", (written(case, colab.site.route, "via", "browser"),), Applicability.UNSAFE),
+            fix=Fix("go through the browser", (put(case, (*colab.site.route, "via"), "browser"),), Applicability.UNSAFE),
         )
 
 

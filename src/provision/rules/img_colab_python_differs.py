@@ -20,7 +20,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts.versions import span
-from provision.rules.colab import Colab, colabs, pinnable, written
+from provision.rules.colab import Colab, colabs, pinnable
+from provision.rules.lines import put
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -34,10 +35,10 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def _finding(case: Case, colab: Colab, has: str) -> Diagnostic:
     fitting = [row.runtime for row in pinnable(case, case.spec.python)] if colab.target.via == "browser" else []
-    isolated = Fix("make an environment of its own there", (written(case, colab.site.route, "isolation", "venv"),), Applicability.UNSAFE)
+    isolated = Fix("make an environment of its own there", (put(case, (*colab.site.route, "isolation"), "venv"),), Applicability.UNSAFE)
     fix = isolated
     if fitting:
-        fix = Fix(f"take runtime {fitting[-1]}", (written(case, colab.site.route, "runtime", f'"{fitting[-1]}"'),), Applicability.UNSAFE)
+        fix = Fix(f"take runtime {fitting[-1]}", (put(case, (*colab.site.route, "runtime"), f'"{fitting[-1]}"'),), Applicability.UNSAFE)
     evidence = colab.site.python.evidence if colab.site.python else None
     return RULE.found(
         f'target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and python: "{case.spec.python}" is asked for',

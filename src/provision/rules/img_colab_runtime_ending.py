@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import Colab, after, colabs, day_of, end_of, named, pinnable, written
+from provision.rules.colab import Colab, after, colabs, day_of, end_of, named, pinnable
+from provision.rules.lines import put
 from provision.rules.rule import Case, Example, Rule
 
 NOTICE_MONTHS = 3
@@ -49,7 +50,7 @@ def _finding(case: Case, colab: Colab, end: date) -> Diagnostic:
         way_out=f'write runtime: "{newer}"'
         if newer
         else f'no newer version has Python {case.spec.python}: plan for python: "{named(case)[-1].minor}", or isolation: venv',
-        fix=Fix(f"take runtime {newer}", (written(case, colab.site.route, "runtime", f'"{newer}"'),), Applicability.UNSAFE) if newer else None,
+        fix=Fix(f"take runtime {newer}", (put(case, (*colab.site.route, "runtime"), f'"{newer}"'),), Applicability.UNSAFE) if newer else None,
     )
 
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colabs, pinnable, written
+from provision.rules.colab import colabs, pinnable
+from provision.rules.lines import put
 from provision.rules.rule import Case, Example, Rule
 
 
@@ -40,7 +41,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
             way_out=f'write runtime: "{newest}"',
-            fix=Fix(f"name runtime {newest}", (written(case, colab.site.route, "runtime", f'"{newest}"'),), Applicability.UNSAFE),
+            fix=Fix(f"name runtime {newest}", (put(case, (*colab.site.route, "runtime"), f'"{newest}"'),), Applicability.UNSAFE),
         )
 
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colabs, named, written
+from provision.rules.colab import colabs, named
+from provision.rules.lines import put
 from provision.rules.rule import Case, Example, Rule
 
 
@@ -38,7 +39,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             if newer
             else "No version of that name was published, or it is gone.",
             way_out=f"write one of {', '.join(known)}" + (", or keep it if Colab's list shows it" if newer else ""),
-            fix=Fix(f"take runtime {near}", (written(case, colab.site.route, "runtime", f'"{near}"'),), Applicability.UNSAFE),
+            fix=Fix(f"take runtime {near}", (put(case, (*colab.site.route, "runtime"), f'"{near}"'),), Applicability.UNSAFE),
         )
 
 

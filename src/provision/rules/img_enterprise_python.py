@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import written
+from provision.rules.lines import put
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.spec import ColabEnterpriseTarget
 
@@ -35,7 +35,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             why="Colab Enterprise publishes no list of what its runtimes hold.",
             way_out=f"isolation: venv at target {site.name}, or look in a cell: !python3 --version",
             related=(seen(site.route, "on top of this runtime's packages"),),
-            fix=Fix("make an environment of its own there", (written(case, site.route, "isolation", "venv"),), Applicability.UNSAFE),
+            fix=Fix("make an environment of its own there", (put(case, (*site.route, "isolation"), "venv"),), Applicability.UNSAFE),
         )
 
 

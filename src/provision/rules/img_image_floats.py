@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import At, Diagnostic, Severity
-from provision.facts import Facts
 from provision.facts.places import family_and_day
-from provision.rules.instances import instances, sample
+from provision.rules.instances import instances, newest_family, sample
 from provision.rules.rule import Case, Example, Rule
 
 
@@ -29,7 +28,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     for instance in instances(case):
         name, image = instance.target.image, instance.site.image
         if name is None:
-            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest(case.facts)
+            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest_family(case.facts)
         elif image is not None and image.pinnable and image.kind == "workbench" and not family_and_day(name)[1]:
             problem, family = f"{name} is a family of images, and the newest of the day is taken", name
         else:
@@ -45,11 +44,6 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def _ask(family: str) -> str:
     return f'gcloud compute images describe-from-family {family} --project=cloud-notebooks-managed --format="value(name)"'
-
-
-def newest(facts: Facts) -> str:
-    """Return the family of Workbench's images that came last."""
-    return max((image for image in facts.images.values() if image.kind == "workbench" and not image.legacy), key=lambda image: image.released).family
 
 
 RULE = Rule(

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.img_image_floats import newest
-from provision.rules.instances import instances, sample
+from provision.rules.instances import instances, newest_family, sample
 from provision.rules.rule import Case, Example, Rule
 
 _KINDS = {"container": "a container image", "container-host": "the host of containers", "dlvm": "a Deep Learning VM image"}
@@ -36,7 +35,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             instance.route("image"),
             severity=Severity.WARNING if image.kind == "dlvm" else image.evidence.at_most(Severity.ERROR),
             why="Without Workbench's agent the instance never becomes active." if image.kind == "dlvm" else "It is no image of a virtual machine.",
-            way_out=f"take an image of the family {newest(case.facts)}",
+            way_out=f"take an image of the family {newest_family(case.facts)}",
         )
 
 

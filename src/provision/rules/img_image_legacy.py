@@ -20,8 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.places import Image
-from provision.rules.img_image_floats import newest
-from provision.rules.instances import instances, sample
+from provision.rules.instances import instances, newest_family, sample
 from provision.rules.rule import Case, Example, Rule
 
 
@@ -39,7 +38,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             instance.route("image"),
             severity=image.evidence.at_most(severity),
             why=f"It carries {carries}." if severity is Severity.WARNING else "An image that is gone cannot be started.",
-            way_out=f"take an image of the family {newest(case.facts)}",
+            way_out=f"take an image of the family {newest_family(case.facts)}",
         )
 
 

@@ -19,8 +19,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.places import family_and_day
-from provision.rules.img_image_floats import newest
-from provision.rules.instances import instances, sample, written
+from provision.rules.instances import instances, newest_family, sample, written
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -39,7 +38,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             instance.route("shielded", "secure_boot"),
             severity=image.evidence.at_most(Severity.ERROR),
             why="Secure Boot loads signed modules only: the machine starts, and its GPU driver does not.",
-            way_out=f"take an image of {image.family if since else newest(case.facts)} that is newer, or leave secure_boot out",
+            way_out=f"take an image of {image.family if since else newest_family(case.facts)} that is newer, or leave secure_boot out",
             related=(seen(instance.route("image"), "image asked for here"),),
             fix=written(case, instance.route("shielded", "secure_boot"), "false"),
         )

@@ -7,14 +7,21 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.diagnostics import Applicability, Fix, Insert, Place, Replace, Route
+from provision.diagnostics import Applicability, Fix, Route
 from provision.facts import Card, Facts
 from provision.facts.places import Attachment, Machine
-from provision.places import WorkbenchTarget
-from provision.rules.lines import scalar
+from provision.places import MOST_CARDS, WorkbenchTarget
+from provision.rules.lines import put, scalar
 from provision.rules.rule import Case
 from provision.rules.sites import Site
 
+REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+ZONE = re.compile(rf"{REGION.pattern}-[a-z]")
+"""A region, a hyphen and a letter (Compute Engine documentation, Regions and zones)."""
+NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
+"""How most names of Compute Engine are written, 1 to 63 characters (compute.v1 discovery document, Tags.items and Network.name; RFC 1035)."""
+GONE = {"retired": "is no longer given to new machines", "removed": "is no longer there"}
+"""Status of a card that Workbench has no more, in words."""
 IMAGE = "workbench-instances-2603-20261004-2157-rc0"
 PLACE = "kind: workbench, project: my-project, zones: [us-central1-a], nat: true, service_account: trainer@my-project.iam.gserviceaccount.com, max_lifetime: 8h"
 """A Workbench target as examples have it when its place does not matter."""
@@ -53,7 +60,7 @@ def instances(case: Case) -> Iterator[Instance]:
 
 def region_of(zone: str) -> str:
     """Return the region of a zone: "us-central1" for "us-central1-a", and for itself."""
-    return zone.rpartition("-")[0] if re.fullmatch(r"[a-z]+-[a-z]+\d+-[a-z]", zone) else zone
+    return zone.rpartition("-")[0] if ZONE.fullmatch(zone) else zone
 
 
 def fitting(facts: Facts, card: Card, count: int, *, reserved: bool) -> tuple[Machine, ...]:
@@ -80,9 +87,14 @@ def withheld(machine: Machine, *, reserved: bool) -> str:
     )
 
 
+def newest_family(facts: Facts) -> str:
+    """Return the family of Workbench's images that came last."""
+    return max((image for image in facts.images.values() if image.kind == "workbench" and not image.legacy), key=lambda image: image.released).family
+
+
 def counts(facts: Facts, card: Card, *, reserved: bool) -> tuple[int, ...]:
     """Return how many cards of a kind one Workbench instance can have."""
-    return tuple(count for count in range(1, 17) if fitting(facts, card, count, reserved=reserved))
+    return tuple(count for count in range(1, MOST_CARDS + 1) if fitting(facts, card, count, reserved=reserved))
 
 
 def nearest_machine(machines: tuple[Machine, ...], to: Machine) -> Machine | None:
@@ -92,10 +104,9 @@ def nearest_machine(machines: tuple[Machine, ...], to: Machine) -> Machine | Non
 
 def written(case: Case, route: Route, text: str) -> Fix:
     """Return the fix that gives a field of the spec another value, whether it was written or left out; `text` true and false are truth values."""
-    if case.source.text(route) is None:
-        return Fix(f"write {route[-1]}: {text}", (Insert(route[:-1], str(route[-1]), scalar(text)),), Applicability.UNSAFE)
-    edited = text if text in ("true", "false") else scalar(text, plain=case.source.is_plain(route))
-    return Fix(f"write {text}", (Replace(Place(route), edited),), Applicability.UNSAFE)
+    absent = case.source.text(route) is None
+    edited = text if text in ("true", "false") else scalar(text, plain=absent or case.source.is_plain(route))
+    return Fix(f"write {route[-1]}: {text}" if absent else f"write {text}", (put(case, route, edited),), Applicability.UNSAFE)
 
 
 def sample(top: str = "gpu: L4\n", **fields: str | None) -> str:

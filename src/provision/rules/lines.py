@@ -1,4 +1,4 @@
-"""Package lines: where they stand, and how one is written anew."""
+"""Package lines: where they stand, where they come from, and how one, or another field, is written anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
 
-from provision.diagnostics import Place, Replace, Route
+from provision.diagnostics import Edit, Insert, Place, Replace, Route
 from provision.rules.rule import Case
 from provision.spec import Package, canonical
 
@@ -55,6 +55,11 @@ def bounded(case: Case, route: Route, package: Package, version: str) -> Replace
     return Replace(Place(route), scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)))
 
 
+def put(case: Case, route: Route, text: str) -> Edit:
+    """Return the edit that gives a field another value (YAML source), whether it was written or left out."""
+    return Replace(Place(route), text) if case.source.text(route) is not None else Insert(route[:-1], str(route[-1]), text)
+
+
 def scalar(text: str, *, plain: bool = True) -> str:
     """Return `text` as a YAML scalar that stands in block and flow collections alike, without quotes where that is wanted and safe."""
     return text if plain and _BARE.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
@@ -68,6 +73,12 @@ def without_local(version: str) -> str:
 def bounds(package: Package) -> SpecifierSet | None:
     """Return the specifiers of a package as public versions satisfy them (`==2.0.1+cu118` admits 2.0.1); None when they are too long to reason about."""
     return SpecifierSet(without_local(package.version)) if len(package.version) <= LONGEST_BOUNDS else None
+
+
+def from_elsewhere(case: Case, package: Package) -> bool:
+    """Tell whether a package comes from where the tables do not hold: conda, or an index of its own."""
+    index = case.spec.indexes.get(package.index or "")
+    return package.source == "conda" or (index is not None and host(index.url) not in case.facts.torch_hosts)
 
 
 def host(url: str) -> str:

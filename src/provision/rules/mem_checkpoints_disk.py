@@ -22,7 +22,7 @@ from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Rule, seen_if_written
 from provision.rules.workloads import Room, disk, size, workload
 
 
@@ -41,20 +41,20 @@ def check(case: Case) -> Iterator[Diagnostic]:
             each = alone
         downloaded = 2 * work.parameters
         if downloaded + kept * each > room.bytes:
-            yield _found(kept, each, downloaded, room, enough_alone=downloaded + kept * alone <= room.bytes, counted=bool(case.spec.training.arguments))
+            yield _found(case, kept, each, downloaded, room, enough_alone=downloaded + kept * alone <= room.bytes)
 
 
-def _found(kept: int, each: int, downloaded: int, room: Room, *, enough_alone: bool, counted: bool) -> Diagnostic:
+def _found(case: Case, kept: int, each: int, downloaded: int, room: Room, *, enough_alone: bool) -> Diagnostic:
     total = downloaded + kept * each
     most = int((room.bytes - downloaded) // each) - 1
     limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
     model = "write training.arguments.save_only_model: true, or " if enough_alone and not limit else ""
     return RULE.found(
         f"{kept} checkpoint{'s' if kept > 1 else ''} of {size(each)} and the downloaded weights take {size(total)}, and {room.of} has {size(room.bytes)}",
-        ("training", "arguments") if counted else ("training", "model", "parameters"),
+        ("training", "arguments") if case.spec.training.arguments else ("training", "model", "parameters"),
         why="What does not fit ends the download or the run, and what was trained since the last checkpoint is lost.",
         way_out=f"{limit}{model}make the disk larger than {size(total)}",
-        related=(seen(room.route, "disk of this place"),),
+        related=seen_if_written(case, room.route, "disk of this place"),
     )
 
 

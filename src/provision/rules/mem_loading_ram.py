@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Rule, seen_if_written
 from provision.rules.workloads import ram, size, workload
 
 EACH = {"full": 4, "lora": 2}
@@ -50,7 +50,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
             way_out='load with dtype="auto" and device_map, which reads 2 bytes a parameter straight to the GPU, or take a machine with more RAM',
-            related=(seen(room.route, "machine asked for here"),),
+            related=seen_if_written(case, room.route, "machine asked for here"),
         )
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.places import WorkbenchTarget
 from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Rule, seen_if_written
 from provision.rules.workloads import disk, required
 
 
@@ -38,7 +38,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
             way_out=f"{larger}require less than {room.bytes / 10**9:.0f}GB",
-            related=(seen(room.route, "disk of this place"),),
+            related=seen_if_written(case, room.route, "disk of this place"),
         )
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.places import ColabTarget, WorkbenchTarget
 from provision.rules.instances import fitting, sample, written
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Rule, seen_if_written
 from provision.rules.sites import Site
 from provision.rules.workloads import GIB, Size, ram, required, shape_of, size
 
@@ -43,7 +43,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
             way_out=f"{words}require at most {size(room.bytes)}",
-            related=(seen(room.route, "machine asked for here"),),
+            related=seen_if_written(case, room.route, "machine asked for here"),
             fix=fix,
         )
 

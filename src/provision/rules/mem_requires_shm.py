@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Rule, seen_if_written
 from provision.rules.workloads import required, shm, size
 
 
@@ -37,7 +37,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device; there, workers whose batches do not fit die with a bus error.",
             way_out=f"require at most {size(room.bytes)}, or take a machine with more RAM",
-            related=(seen(room.route, "machine asked for here"),),
+            related=seen_if_written(case, room.route, "machine asked for here"),
         )
 
 

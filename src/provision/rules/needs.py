@@ -14,7 +14,7 @@ from provision.diagnostics import Applicability, Fix, Insert, Route
 from provision.facts import Facts, TransformersRun
 from provision.facts.packages import Run
 from provision.facts.versions import ends, following, named, ordered, parsed, reaches, satisfiable, specified
-from provision.rules.lines import LONGEST_BOUNDS, bounded, host, line, lines, scalar, without_local
+from provision.rules.lines import LONGEST_BOUNDS, bounded, from_elsewhere, line, lines, scalar, without_local
 from provision.rules.rule import Case
 from provision.spec import Package
 
@@ -144,7 +144,7 @@ def _held(specifiers: str, table: tuple[tuple[str, str], ...]) -> tuple[tuple[in
 
 
 def _asked(case: Case, name: str, found: tuple[Route, Package] | None) -> Asked | None:
-    if found and (found[1].source == "conda" or _from_elsewhere(case, found[1])):
+    if found and from_elsewhere(case, found[1]):
         return None
     if case.resolved is not None:
         version = case.resolved.versions.get(name)
@@ -154,11 +154,6 @@ def _asked(case: Case, name: str, found: tuple[Route, Package] | None) -> Asked 
     if found is None or found[1].marker or len(found[1].version) > LONGEST_BOUNDS:
         return None
     return Asked(name, without_local(found[1].version), f"{name}{found[1].version}", *found)
-
-
-def _from_elsewhere(case: Case, package: Package) -> bool:
-    index = case.spec.indexes.get(package.index or "")
-    return index is not None and host(index.url) not in case.facts.torch_hosts
 
 
 def _caps(case: Case, package: Package, name: str, ceiling: str) -> bool:

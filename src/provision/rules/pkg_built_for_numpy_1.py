@@ -23,8 +23,8 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.packages import NumpyFloor, Undeclared
 from provision.facts.versions import ordered, reaches, specified
 from provision.rules.needs import asked
-from provision.rules.pkg_undeclared_need import judged
 from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.undeclared import judged
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""

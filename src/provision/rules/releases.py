@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts.versions import admitted, named, ordered, reaches
-from provision.rules.lines import bounds, host, line
+from provision.rules.lines import bounds, from_elsewhere, line
 from provision.rules.rule import Case
-from provision.spec import Package
 
 
 class Releases(NamedTuple):
@@ -46,7 +45,7 @@ def _transformers(case: Case) -> Releases | None:
 
 def _releases(case: Case, name: str, table: tuple[str, ...]) -> Releases | None:
     asked = line(case, name)
-    if name == "torch" and asked and _from_elsewhere(case, asked[1]):
+    if name == "torch" and asked and from_elsewhere(case, asked[1]):
         return None
     route: Route = asked[0] if asked else ("packages",)
     if case.resolved is not None:
@@ -63,11 +62,6 @@ def _locked(case: Case, name: str, version: str | None, route: Route) -> Release
     release = case.facts.torch_release(version) if name == "torch" else None
     known = (release.release if release else version,) if release or (name == "transformers" and case.facts.knows_transformers(version)) else ()
     return Releases(f"{name} {version}", known, not known, route)
-
-
-def _from_elsewhere(case: Case, package: Package) -> bool:
-    index = case.spec.indexes.get(package.index or "")
-    return package.source == "conda" or (index is not None and host(index.url) not in case.facts.torch_hosts)
 
 
 @lru_cache(maxsize=256)

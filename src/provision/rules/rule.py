@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from pydantic import BaseModel
+
 from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
 from provision.facts import Facts
 from provision.rules.sites import Device, Site, sites_of
@@ -108,6 +110,22 @@ class Rule(NamedTuple):
 def seen(route: Route, text: str) -> Related:
     """Return a second place that takes part in a finding."""
     return Related(Place(route), text)
+
+
+def seen_if_written(case: Case, route: Route, text: str) -> tuple[Related, ...]:
+    """Return a second place as far as the author wrote it: a field that has its default stands nowhere, and the name of its target stands for it."""
+    if _is_written(case.spec, route):
+        return (seen(route, text),)
+    target = route[:2]
+    return (Related(Place(target, At.KEY), text),) if target[0] == "targets" and _is_written(case.spec, target) else ()
+
+
+def _is_written(part: Any, route: Route) -> bool:
+    if not route:
+        return True
+    if isinstance(part, BaseModel):
+        return route[0] in part.model_fields_set and _is_written(getattr(part, str(route[0])), route[1:])
+    return isinstance(part, Mapping) and route[0] in part and _is_written(part[route[0]], route[1:])
 
 
 def explain(rule: Rule) -> str:

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import At, Diagnostic, Severity
 from provision.facts.versions import ordered
-from provision.rules.arguments import ARGUMENTS, releases, renaming, successor, there
+from provision.rules.arguments import ARGUMENTS, FIELDS, releases, renaming, successor, there
 from provision.rules.rule import Case, Example, Resolved, Rule
-from provision.rules.trn_argument_repeats_field import FIELDS
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

@@ -17,26 +17,13 @@ Say it in the field, and leave the argument out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Applicability, At, Diagnostic, Fix, Insert, Severity
-from provision.rules.arguments import ARGUMENTS
+from provision.rules.arguments import ARGUMENTS, FIELDS
 from provision.rules.lines import scalar
 from provision.rules.rule import Case, Example, Rule, seen
-
-FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "bf16": ("precision", lambda value: "bf16" if value is True else None),
-    "fp16": ("precision", lambda value: "fp16" if value is True else None),
-    "tf32": ("precision", lambda value: "tf32" if value is True else None),
-    "per_device_train_batch_size": ("batch_size", lambda value: value),
-    "optim": ("optimizer", lambda value: value),
-    "gradient_checkpointing": ("gradient_checkpointing", lambda value: value),
-    "activation_checkpointing": ("gradient_checkpointing", lambda value: value),
-    "dataloader_num_workers": ("dataloader_workers", lambda value: value),
-    "torch_compile": ("torch_compile", lambda value: value),
-}
-"""Each argument with the field that says the same, and what its value is there; None where it says nothing that the field could."""
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

@@ -16,6 +16,8 @@ from provision.rules.rule import Case
 from provision.rules.sites import Site
 
 GIB = 2**30
+_STANDARD_GIB = 16
+"""RAM below which a Colab machine is like the one whose /dev/shm was seen (12.7 GiB); of larger ones nothing is said. Our choice."""
 
 
 class Room(NamedTuple):
@@ -100,7 +102,7 @@ def shm(case: Case, site: Site) -> Room | None:
     """Return the size of /dev/shm, a share of the RAM on a machine and what was seen on Colab; None where unknown."""
     if isinstance(site.target, ColabTarget):
         seen = case.facts.conditions["shm"]
-        standard = site.target.shape == "standard" and (shape := shape_of(case, site)) is not None and shape.ram_gib and shape.ram_gib < 16
+        standard = site.target.shape == "standard" and (shape := shape_of(case, site)) is not None and shape.ram_gib and shape.ram_gib < _STANDARD_GIB
         return Room(float(seen.value) * GIB, "a Colab machine of standard shape", (*site.route, "shape"), seen.evidence) if standard else None
     of, share = ram(case, site), case.facts.limits["shm share"]
     return Room(of.bytes * share.value, of.of, of.route, share.evidence) if of else None

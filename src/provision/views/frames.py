@@ -11,8 +11,8 @@ from provision.diagnostics import Applicability, Diagnostic, Severity
 from provision.safe import redact, safe
 from provision.views.excerpt import Margin, Mark, draw, lines_of, masked_lines, shown
 from provision.views.ink import Ink, Pen, fit, wrap
+from provision.views.located import SourceText, at, one_line
 from provision.views.secrecy import is_secret
-from provision.views.text import SourceText, at, one_line
 
 _NARROWEST = 20
 

@@ -10,9 +10,10 @@ from typing import assert_never
 from provision.diagnostics import Diagnostic, Severity, Span
 from provision.errors import ProvisionError
 from provision.safe import redact, safe
+from provision.views.located import SourceText
 from provision.views.markdown import literal
 from provision.views.repository import Repository
-from provision.views.text import SourceText, ordered
+from provision.views.text import ordered
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step (actions/toolkit, docs/problem-matchers.md, Limitations)."""

@@ -10,11 +10,12 @@ from provision import __version__
 from provision.diagnostics import Applicability, At, Diagnostic, Fix, Place, Related, Severity, Span, Where
 from provision.errors import ProvisionError
 from provision.safe import REDACTED, redact, safe
+from provision.views.located import SourceText
 from provision.views.naming import Document, fingerprint, named_path
 from provision.views.pages import Page, text
 from provision.views.repository import BASE, Repository
 from provision.views.secrecy import is_secret
-from provision.views.text import SourceText, ordered
+from provision.views.text import ordered
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 OUR_FAULT = "BUG"

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, assert_never
+from collections.abc import Iterable, Sequence
+from typing import assert_never
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity, Span, Where
-from provision.safe import redact, safe_line
+from provision.diagnostics import Applicability, Diagnostic, Severity
+from provision.views.located import SourceText, at, one_line
 
 _RANKS = list(Severity)
 _NO_FINDINGS = "No findings."
-
-
-class SourceText(Protocol):
-    """The text that findings are about: where a `Where` stands, every file by its shown name, and each changed file's text after fixes."""
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Shown name to decoded text."""
-        ...
-
-    def span(self, where: Where) -> Span:
-        """Return the stretch of text that `where` means."""
-        ...
-
-    def edited(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
-        """Return the new text per file."""
-        ...
 
 
 def findings(diagnostics: Sequence[Diagnostic], source: SourceText, color: bool, width: int, with_footer: bool = True) -> str:
@@ -55,16 +38,6 @@ def fixable(diagnostics: Iterable[Diagnostic], source: SourceText) -> int:
 def ordered(diagnostics: Iterable[Diagnostic], source: SourceText) -> list[Diagnostic]:
     """Return the findings by file, place, severity and id."""
     return sorted(diagnostics, key=lambda d: (source.span(d.where).file, source.span(d.where).start, _RANKS.index(d.severity), d.id, d.message))
-
-
-def at(span: Span) -> str:
-    """Return `file:line:column` of where a stretch begins."""
-    return f"{one_line(span.file)}:{span.start.line}:{span.start.column}"
-
-
-def one_line(text: str) -> str:
-    """Return foreign text as one harmless line."""
-    return safe_line(redact(text))
 
 
 def _frames(diagnostics: Sequence[Diagnostic], source: SourceText, color: bool, width: int) -> list[str]:
