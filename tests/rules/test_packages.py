@@ -193,3 +193,21 @@ def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
     (mended,) = colab.source.edited([one.fix for one in colab.of("PKG023") if one.fix]).values()
     assert "{HF_TOKEN: {colab: HF_TOKEN}}" in mended
     assert ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n").one("PKG023").fix is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "packages", "training"),
+    [("PKG001", "transformers==5.13.1", "{}"), ("TRN012", '"transformers[torch]==5.13.1"', "{optimizer: paged_adamw_8bit}")],
+)
+def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(rule: str, packages: str, training: str, ask: Ask) -> None:
+    text = f"{HEAD}packages: [torch, {packages}{{}}]\ntraining: {training}\n"
+    resolved = Resolved({"torch": "2.13.0", "transformers": "5.13.1", "our-tools": "1.0"}, "3.11", "cpu")
+
+    def severity(more: str, held: Resolved | None = None) -> list[Severity]:
+        return [one.severity for one in ask(text.replace("{}]", f"{more}]"), held).findings if one.id == rule]
+
+    assert severity("") == [Severity.ERROR]
+    assert severity(", datasets") == [Severity.ERROR]
+    assert severity(", our-tools") == [Severity.WARNING]
+    assert severity(", our-tools", resolved) == [Severity.ERROR]
+    assert severity(", unsloth") == []

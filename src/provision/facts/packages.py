@@ -142,6 +142,22 @@ class Platforms(NamedTuple):
     evidence: Evidence
 
 
+class Bringer(NamedTuple):
+    """A package, or "package[extra]", and those that it depends on."""
+
+    package: str
+    brings: tuple[str, ...]
+    evidence: Evidence
+
+
+class TransformersUse(NamedTuple):
+    """A package that transformers is listed for, in place of Trainer, and what it uses of it."""
+
+    package: str
+    what: str
+    evidence: Evidence
+
+
 class OneOf(NamedTuple):
     """Packages that install the same module, so that an environment takes one of them."""
 
