@@ -97,6 +97,14 @@ def may_come_unseen(case: Case) -> bool:
     return any(package.key not in facts.popular and package.key not in facts.seen for package in case.spec.packages)
 
 
+def ruled_out(case: Case, name: str, specifier: str) -> bool:
+    """Tell whether `name` is known to be none of the releases that `specifier` (">=5") admits: by its line, its resolved version or what a package declares."""
+    one = asked(case, name)
+    if one is not None:
+        return not satisfiable(one.specifiers, specifier)
+    return specifier.startswith(">=") and capped(case, name, specifier.replace(">=", "<"))
+
+
 def capped(case: Case, name: str, ceiling: str) -> bool:
     """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its possible releases declare."""
     return any(_caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name)
