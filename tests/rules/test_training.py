@@ -161,3 +161,20 @@ def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> 
 def test_arguments_beside_precision_and_batch_size(training: str, said: list[tuple[str, str]], ask: Ask) -> None:
     found = ask(f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {training}\n').of("TRN004")
     assert [(one.severity.value, one.help) for one in found] == said
+
+
+@pytest.mark.parametrize(
+    ("more", "argument", "severity"),
+    [
+        ("", "predict_with_generate: true", Severity.WARNING),
+        ("", "packing: true", Severity.WARNING),
+        (", trl", "packing: true", None),
+        (", trl", "beta: 0.1", None),
+        (", unsloth", "max_prompt_length: 100", None),
+        (", trl", "num_train_epoch: 3", Severity.WARNING),
+        ("", "num_train_epoch: 3", Severity.ERROR),
+    ],
+)
+def test_arguments_of_a_subclass(more: str, argument: str, severity: Severity | None, ask: Ask) -> None:
+    found = ask(f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"{more}]\ntraining: {{arguments: {{{argument}}}}}\n').of("TRN002")
+    assert [one.severity for one in found] == ([severity] if severity else [])

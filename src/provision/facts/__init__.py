@@ -130,6 +130,7 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
         "trackers": lambda: {row.tracker: row for row in every(packages.Tracker, "extensions", "trackers")},
         "bringers": lambda: {row.package: row for row in every(packages.Bringer, "extensions", "brings")},
         "uses_transformers": lambda: {row.package: row for row in every(packages.TransformersUse, "extensions", "uses_transformers")},
+        "subclass_arguments": lambda: {row.argument: row for row in every(packages.SubclassArgument, "extensions", "subclass")},
         "one_of": lambda: every(packages.OneOf, "extensions", "one_of"),
         "optimizers": lambda: {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
         "overhead": lambda: {row.name: row for row in every(packages.Overhead, "memory", "overhead")},

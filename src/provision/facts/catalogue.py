@@ -25,6 +25,7 @@ from provision.facts.packages import (
     Run,
     SourceOnly,
     StrategyFloor,
+    SubclassArgument,
     Tracker,
     TransformersUse,
     Undeclared,
@@ -128,6 +129,7 @@ class Facts:
     trackers: Mapping[str, Tracker]
     arguments: Mapping[str, Argument]
     """What TrainingArguments takes, or took."""
+    subclass_arguments: Mapping[str, SubclassArgument]
     optimizer_names: Mapping[str, OptimizerName]
     arguments_read: tuple[str, ...]
     """The transformers releases whose TrainingArguments were read, oldest first."""

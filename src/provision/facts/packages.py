@@ -62,9 +62,10 @@ class CapabilityFloor(NamedTuple):
 
 
 class SourceOnly(NamedTuple):
-    """A package that comes as source alone, and what its build needs."""
+    """A package that comes as source alone, up to the release `last`, and what its build needs."""
 
     package: str
+    last: str
     needs: tuple[str, ...]
     evidence: Evidence
     note: str = ""
@@ -198,6 +199,14 @@ class Argument(NamedTuple):
     replaced_by: str = ""
     renamed: bool = False
     instead: str = ""
+
+
+class SubclassArgument(NamedTuple):
+    """An argument that TrainingArguments does not take, and `of` its subclasses one does."""
+
+    argument: str
+    of: str
+    evidence: Evidence
 
 
 class OptimizerName(NamedTuple):

@@ -91,6 +91,11 @@ def depended_on(case: Case, name: str) -> bool:
     return any(row.package in listed for row in case.facts.bringers.values() if name in row.brings)
 
 
+def starts_processes(case: Case) -> bool:
+    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does (its documentation, Accelerator: GPU training)."""
+    return any(package.key in ("lightning", "pytorch-lightning") for package in case.spec.packages)
+
+
 def may_come_unseen(case: Case) -> bool:
     """Tell whether a listed package is outside the tables, so that what it brings is unknown."""
     facts = case.facts
