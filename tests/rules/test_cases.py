@@ -160,6 +160,8 @@ def test_a_stub_with_bounds_is_not_renamed_without_asking(ask: Ask) -> None:
     fix = ask(_packages("sklearn==0.0")).one("PKG006").fix
     assert fix is not None
     assert fix.applicability is Applicability.UNSAFE
+    assert fix.edits[0].text == "scikit-learn"
+    assert ask(_packages("{name: sklearn, version: '==0.0'}")).one("PKG006").fix is None
     both = ask(_packages("sklearn", "scikit-learn")).one("PKG006").fix
     assert both is not None
     assert both.applicability is Applicability.UNSAFE

@@ -193,3 +193,43 @@ def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
     (mended,) = colab.source.edited([one.fix for one in colab.of("PKG023") if one.fix]).values()
     assert "{HF_TOKEN: {colab: HF_TOKEN}}" in mended
     assert ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n").one("PKG023").fix is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "packages", "training"),
+    [("PKG001", "transformers==5.13.1", "{}"), ("TRN012", '"transformers[torch]==5.13.1"', "{optimizer: paged_adamw_8bit}")],
+)
+def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(rule: str, packages: str, training: str, ask: Ask) -> None:
+    text = f"{HEAD}packages: [torch, {packages}{{}}]\ntraining: {training}\n"
+    resolved = Resolved({"torch": "2.13.0", "transformers": "5.13.1", "our-tools": "1.0"}, "3.11", "cpu")
+
+    def severity(more: str, held: Resolved | None = None) -> list[Severity]:
+        return [one.severity for one in ask(text.replace("{}]", f"{more}]"), held).findings if one.id == rule]
+
+    assert severity("") == [Severity.ERROR]
+    assert severity(", datasets") == [Severity.ERROR]
+    assert severity(", our-tools") == [Severity.WARNING]
+    assert severity(", our-tools", resolved) == [Severity.ERROR]
+    assert severity(", unsloth") == []
+
+
+@pytest.mark.parametrize(
+    ("more", "numpy", "severity"),
+    [
+        ("transformers==4.38.2, accelerate", "==2.0.0", Severity.ERROR),
+        ("transformers==4.38.2, accelerate", "", Severity.WARNING),
+        ("datasets==2.21.0", "==2.0.0", Severity.WARNING),
+    ],
+)
+def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy_2(more: str, numpy: str, severity: Severity, ask: Ask) -> None:
+    text = f"{HEAD}packages: [torch==2.2.2, numpy{numpy}, {more}]\n"
+    assert ask(text).one("PKG011").severity is severity
+    resolved = Resolved({"torch": "2.2.2+cpu", "numpy": "2.0.0", "transformers": "4.38.2", "accelerate": "0.30.0", "datasets": "2.21.0"}, "3.11", "cpu")
+    assert (ask(text, resolved).one("PKG011").severity is Severity.ERROR) is ("transformers" in more)
+
+
+def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask: Ask) -> None:
+    found = ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n').one("PKG014")
+    assert found.severity is Severity.WARNING
+    assert "flash-attn==3.0.0 is not known" in found.message
+    assert ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn>=2]\n').one("PKG014").severity is Severity.ERROR

@@ -144,3 +144,37 @@ def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> 
     text = 'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n'
     assert ask(text).ids == ["ENV001"]
     assert ask(text, Resolved({"torch": "2.13.0"}, "3.11", "cu130")).ids == []
+
+
+@pytest.mark.parametrize(
+    ("training", "said"),
+    [
+        ("{arguments: {bf16: true, fp16: true}}", [("error", "leave both out, and write precision: bf16")]),
+        ("{precision: fp16, arguments: {bf16: true, fp16: true}}", [("error", "leave both out, and keep precision: fp16")]),
+        ("{precision: bf16, arguments: {fp16: true}}", [("error", "leave fp16 out, or write precision: fp16 in its place")]),
+        ("{framework: torch, precision: bf16, arguments: {fp16: true}}", [("warning", "leave fp16 out, or write precision: fp16 in its place")]),
+        ("{precision: fp16, arguments: {tf32: true}}", []),
+        ("{precision: fp32, arguments: {tf32: true}}", [("warning", "write precision: tf32, and leave tf32 out")]),
+        ("{arguments: {per_device_train_batch_size: 8}}", [("info", "write batch_size: 8, and leave per_device_train_batch_size out")]),
+    ],
+)
+def test_arguments_beside_precision_and_batch_size(training: str, said: list[tuple[str, str]], ask: Ask) -> None:
+    found = ask(f'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: {training}\n').of("TRN004")
+    assert [(one.severity.value, one.help) for one in found] == said
+
+
+@pytest.mark.parametrize(
+    ("more", "argument", "severity"),
+    [
+        ("", "predict_with_generate: true", Severity.WARNING),
+        ("", "packing: true", Severity.WARNING),
+        (", trl", "packing: true", None),
+        (", trl", "beta: 0.1", None),
+        (", unsloth", "max_prompt_length: 100", None),
+        (", trl", "num_train_epoch: 3", Severity.WARNING),
+        ("", "num_train_epoch: 3", Severity.ERROR),
+    ],
+)
+def test_arguments_of_a_subclass(more: str, argument: str, severity: Severity | None, ask: Ask) -> None:
+    found = ask(f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"{more}]\ntraining: {{arguments: {{{argument}}}}}\n').of("TRN002")
+    assert [one.severity for one in found] == ([severity] if severity else [])

@@ -65,7 +65,9 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
         "popular": lambda: frozenset(tables["names"]["popular"]),
         "seen": lambda: frozenset(tables["names"]["seen"]),
         "accelerate_extras": lambda: frozenset(tables["transformers"]["brings_accelerate"]["extras"]),
-        "accelerate_packages": lambda: frozenset(tables["transformers"]["brings_accelerate"]["packages"]),
+        "accelerate_packages": lambda: frozenset(
+            row["package"] for row in tables["extensions"]["brings"] if "accelerate" in row["brings"] and "[" not in row["package"]
+        ),
         "index_pattern": lambda: tables["torch"]["index"],
         "runs": lambda: _by_package(every(packages.Run, "packages", "runs")),
         "arguments": lambda: {row.argument: row for row in every(packages.Argument, "training_arguments")},
@@ -126,6 +128,9 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
         "platforms": lambda: {row.package: row for row in every(packages.Platforms, "extensions", "platforms")},
         "strategy_floors": lambda: every(packages.StrategyFloor, "extensions", "strategies"),
         "trackers": lambda: {row.tracker: row for row in every(packages.Tracker, "extensions", "trackers")},
+        "bringers": lambda: {row.package: row for row in every(packages.Bringer, "extensions", "brings")},
+        "uses_transformers": lambda: {row.package: row for row in every(packages.TransformersUse, "extensions", "uses_transformers")},
+        "subclass_arguments": lambda: {row.argument: row for row in every(packages.SubclassArgument, "extensions", "subclass")},
         "one_of": lambda: every(packages.OneOf, "extensions", "one_of"),
         "optimizers": lambda: {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
         "overhead": lambda: {row.name: row for row in every(packages.Overhead, "memory", "overhead")},

@@ -12,6 +12,7 @@ from provision.facts import memory as reckoning
 from provision.facts.packages import (
     Argument,
     BitsandbytesBinaries,
+    Bringer,
     CapabilityFloor,
     Declared,
     FlashAttentionWheels,
@@ -24,7 +25,9 @@ from provision.facts.packages import (
     Run,
     SourceOnly,
     StrategyFloor,
+    SubclassArgument,
     Tracker,
+    TransformersUse,
     Undeclared,
 )
 from provision.facts.places import (
@@ -84,6 +87,10 @@ class Facts:
     seen: frozenset[str]
     accelerate_extras: frozenset[str]
     accelerate_packages: frozenset[str]
+    """The packages that bring accelerate without an extra."""
+    bringers: Mapping[str, Bringer]
+    """By "package" or "package[extra]"."""
+    uses_transformers: Mapping[str, TransformersUse]
     index_pattern: str
     builds: Mapping[str, Build]
     """By "release:flavour:platform", as in "2.11.0:cu128:linux-x86_64"."""
@@ -122,6 +129,7 @@ class Facts:
     trackers: Mapping[str, Tracker]
     arguments: Mapping[str, Argument]
     """What TrainingArguments takes, or took."""
+    subclass_arguments: Mapping[str, SubclassArgument]
     optimizer_names: Mapping[str, OptimizerName]
     arguments_read: tuple[str, ...]
     """The transformers releases whose TrainingArguments were read, oldest first."""

@@ -62,9 +62,10 @@ class CapabilityFloor(NamedTuple):
 
 
 class SourceOnly(NamedTuple):
-    """A package that comes as source alone, and what its build needs."""
+    """A package that comes as source alone, up to the release `last`, and what its build needs."""
 
     package: str
+    last: str
     needs: tuple[str, ...]
     evidence: Evidence
     note: str = ""
@@ -142,6 +143,22 @@ class Platforms(NamedTuple):
     evidence: Evidence
 
 
+class Bringer(NamedTuple):
+    """A package, or "package[extra]", and those that it depends on."""
+
+    package: str
+    brings: tuple[str, ...]
+    evidence: Evidence
+
+
+class TransformersUse(NamedTuple):
+    """A package that transformers is listed for, in place of Trainer, and what it uses of it."""
+
+    package: str
+    what: str
+    evidence: Evidence
+
+
 class OneOf(NamedTuple):
     """Packages that install the same module, so that an environment takes one of them."""
 
@@ -182,6 +199,14 @@ class Argument(NamedTuple):
     replaced_by: str = ""
     renamed: bool = False
     instead: str = ""
+
+
+class SubclassArgument(NamedTuple):
+    """An argument that TrainingArguments does not take, and `of` its subclasses one does."""
+
+    argument: str
+    of: str
+    evidence: Evidence
 
 
 class OptimizerName(NamedTuple):

@@ -207,10 +207,14 @@ class PythonVersion(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A package name that leads elsewhere: `kind` is stub (empty or refuses to install), other (another project), abandoned or hostile."""
+    """A package name that leads elsewhere: `kind` is stub (empty or refuses to install), other (another project), abandoned or hostile.
+
+    It holds where each package of `beside` may be a release that its specifier admits.
+    """
 
     name: str
     instead: str
     kind: str
     what: str
     evidence: Evidence
+    beside: Mapping[str, str] = {}

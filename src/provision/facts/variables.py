@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from provision.facts.rows import Evidence
@@ -22,6 +23,8 @@ class Variable(NamedTuple):
     cure: str = ""
     instead: str = ""
     except_cards: tuple[str, ...] = ()
+    holds_for: Mapping[str, str] = {}
+    else_without: str = ""
 
     def speaks(self, value: str) -> bool:
         """Tell whether the variable has its effect when it holds `value`."""

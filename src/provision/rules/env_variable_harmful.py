@@ -3,7 +3,7 @@
 ## What it does
 
 Looks the variables of `env` up in a table of those that hinder training, with the values and the circumstances in which they do: a switch that concerns several
-cards is let be where there is one.
+cards is let be where there is one, and one that a newer release no longer reads where an older one is asked for.
 
 ## Why
 
@@ -21,7 +21,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, At, Diagnostic, Fix, Place, Replace, Severity
 from provision.facts.variables import Variable
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.needs import ruled_out
+from provision.rules.rule import Case, Example, Resolved, Rule
 from provision.spec import Precision
 
 
@@ -29,8 +30,16 @@ def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each variable whose value has an effect that matters to this spec."""
     for name, value in case.spec.env.items():
         for row in case.facts.variables.get(name, ()):
-            if row.speaks(value) and _matters(case, row):
+            if row.speaks(value) and _holds(case, row) and _matters(case, row):
                 yield _finding(row, value)
+
+
+def _holds(case: Case, row: Variable) -> bool:
+    """Tell whether the releases that the row is about may be there, or a package is missing that the others need."""
+    if not any(ruled_out(case, name, specifier) for name, specifier in row.holds_for.items()):
+        return True
+    names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
+    return bool(row.else_without) and row.else_without not in names
 
 
 def _matters(case: Case, row: Variable) -> bool:
@@ -88,10 +97,18 @@ RULE = Rule(
         Example(f"{HEAD.replace('L4', 'L4:2')}env: {{NCCL_P2P_DISABLE: '1'}}\n", "'1'"),
         Example(f"{HEAD}env: {{TRANSFORMERS_CACHE: /data/hf}}\n", "/data/hf"),
         Example(f'{HEAD}env: {{HF_HUB_OFFLINE: "1"}}\n', '"1"'),
+        Example(f'{HEAD.replace("[]", "[huggingface-hub==0.30.2]")}env: {{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n', '"1"'),
+        Example(
+            f'{HEAD.replace("[]", "[transformers>=4.57, accelerate]")}env: {{WANDB_DISABLED: "true"}}\n',
+            '"true"',
+            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.12", "cu130"),
+        ),
     ),
     good=(
         Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: "expandable_segments:True"}}\n'),
         Example(f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n'),
+        Example(f'{HEAD.replace("[]", "[transformers==4.57.6, accelerate]")}env: {{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n'),
+        Example(f'{HEAD.replace("[]", "[huggingface-hub==0.30.2, hf_transfer]")}env: {{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n'),
         Example('gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", TOKENIZERS_PARALLELISM: "true"}\n'),
     ),
 )

@@ -84,6 +84,32 @@ def brought_by(case: Case, name: str) -> str | None:
     return None
 
 
+def depended_on(case: Case, name: str) -> bool:
+    """Tell whether a listed package, or an extra of one, is known to bring `name`."""
+    listed = {key for package in case.spec.packages for key in (package.key, *(f"{package.key}[{canonicalize_name(one)}]" for one in package.extras))}
+    listed |= {package.name for package in case.spec.conda_packages}
+    return any(row.package in listed for row in case.facts.bringers.values() if name in row.brings)
+
+
+def starts_processes(case: Case) -> bool:
+    """Tell whether a listed package starts a process for each card itself: Lightning's Trainer does (its documentation, Accelerator: GPU training)."""
+    return any(package.key in ("lightning", "pytorch-lightning") for package in case.spec.packages)
+
+
+def may_come_unseen(case: Case) -> bool:
+    """Tell whether a listed package is outside the tables, so that what it brings is unknown."""
+    facts = case.facts
+    return any(package.key not in facts.popular and package.key not in facts.seen for package in case.spec.packages)
+
+
+def ruled_out(case: Case, name: str, specifier: str) -> bool:
+    """Tell whether `name` is known to be none of the releases that `specifier` (">=5") admits: by its line, its resolved version or what a package declares."""
+    one = asked(case, name)
+    if one is not None:
+        return not satisfiable(one.specifiers, specifier)
+    return specifier.startswith(">=") and capped(case, name, specifier.replace(">=", "<"))
+
+
 def capped(case: Case, name: str, ceiling: str) -> bool:
     """Tell whether a listed package keeps `name` at what `ceiling` ("<2") admits by what all its possible releases declare."""
     return any(_caps(case, package, name, ceiling) for package in case.spec.packages if package.key != name)

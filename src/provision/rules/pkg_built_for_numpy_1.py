@@ -8,7 +8,8 @@ does not declare at all and others do not declare in their older releases.
 ## Why
 
 Importing says "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or "numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends
-in "Numpy is not available".
+in "Numpy is not available". Trainer makes that call when it evaluates, so it is an
+error there; a program of your own may do without.
 
 ## How to fix
 
@@ -38,12 +39,14 @@ def check(case: Case) -> Iterator[Diagnostic]:
     for name, floor in case.facts.numpy_floors.items():
         one = asked(case, name) if name in names else None
         if one is not None and one.specifiers and not reaches(specified(one.specifiers), floor.first):
-            yield from judged(RULE, case, one, _as_need(floor))
+            yield from judged(RULE, case, one, _as_need(case, floor))
 
 
-def _as_need(floor: NumpyFloor) -> Undeclared:
+def _as_need(case: Case, floor: NumpyFloor) -> Undeclared:
     effect = f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run with NumPy 2"
-    return Undeclared(floor.package, "", "", "numpy", "<2", effect, "warning" if floor.package == "torch" else "error", floor.evidence)
+    trainer = case.spec.framework() == "hf-trainer" and case.spec.training.method != "inference"
+    severity = "error" if floor.package != "torch" or trainer else "warning"
+    return Undeclared(floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence)
 
 
 RULE = Rule(

@@ -11,16 +11,17 @@ the work of somebody else.
 
 ## How to fix
 
-Write the name that the finding gives.
+Write the name that the finding gives. Its versions are others: bounds are not taken over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
 from provision.facts import Replaced
-from provision.rules.lines import lines, renamed
+from provision.rules.lines import bounded, lines, renamed
+from provision.rules.needs import ruled_out
 from provision.rules.rule import Case, Example, Rule
 from provision.spec import Package
 
@@ -31,14 +32,24 @@ def check(case: Case) -> Iterator[Diagnostic]:
         replaced = case.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
             continue
+        if any(ruled_out(case, name, specifier) for name, specifier in replaced.beside.items()):
+            continue
         yield RULE.found(
             f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
             route,
             severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
             why="It would install nothing, nothing that is kept up, or somebody else's work.",
             way_out=f"write {replaced.instead}",
-            fix=Fix(f"write {replaced.instead}", (renamed(case, route, package, replaced.instead),), _applicability(case, package, replaced)),
+            fix=_fix(case, route, package, replaced),
         )
+
+
+def _fix(case: Case, route: Route, package: Package, replaced: Replaced) -> Fix | None:
+    if package.version and case.source.text(route) is None:
+        return None
+    new = package.model_copy(update={"name": replaced.instead})
+    edit = bounded(case, route, new, "") if package.version else renamed(case, route, package, replaced.instead)
+    return Fix(f"write {replaced.instead}", (edit,), _applicability(case, package, replaced))
 
 
 def _applicability(case: Case, package: Package, replaced: Replaced) -> Applicability:
@@ -61,6 +72,7 @@ RULE = Rule(
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: conda}]\ntargets: {here: {kind: local, manager: conda}}\n'),
     ),
 )

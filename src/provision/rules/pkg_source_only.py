@@ -3,6 +3,7 @@
 ## What it does
 
 Looks packages up among those that have no wheel on the public index: flash-attn, causal-conv1d, mamba-ssm, deepspeed, gptqmodel.
+A release that is newer than the facts is a warning: it may have a wheel.
 
 ## Why
 
@@ -20,7 +21,8 @@ import json
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Replace, Route, Severity
-from provision.rules.lines import lines
+from provision.facts.versions import satisfiable
+from provision.rules.lines import LONGEST_BOUNDS, lines
 from provision.rules.rule import Case, Example, Rule
 from provision.spec import Package
 
@@ -31,9 +33,13 @@ def check(case: Case) -> Iterator[Diagnostic]:
         known = case.facts.source_only.get(package.key)
         if known is None or package.build or package.source == "conda" or package.index is not None or "+" in package.version:
             continue
+        known_release = satisfiable(package.version, f"<={known.last}") if len(package.version) <= LONGEST_BOUNDS else False
         yield RULE.found(
-            f"{package.key} comes as source alone, and nothing says that it may be built",
+            f"{package.key} comes as source alone, and nothing says that it may be built"
+            if known_release
+            else f"{package.requirement} is not known; {package.key} came as source alone up to {known.last}, and nothing says that it may be built",
             route,
+            severity=None if known_release else Severity.WARNING,
             why=f"Building it needs {', '.join(known.needs)}" + (f"; {known.note}." if known.note else "."),
             way_out="write build: true, or bind it to an index that has wheels of it",
             fix=Fix("allow building it", (_allowing(case, route, package),), Applicability.UNSAFE),
@@ -54,12 +60,13 @@ RULE = Rule(
     name="source-only",
     severity=Severity.ERROR,
     summary="A package comes as source alone, and building it is not allowed.",
-    sources=("PyPI file lists, 2026-11-20", "Dao-AILab/flash-attention#1421"),
+    sources=("PyPI file lists, 2026-11-21", "Dao-AILab/flash-attention#1421"),
     page=__doc__,
     check=check,
     bad=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==2.8.3]\n', "flash-attn==2.8.3"),
         Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: mamba-ssm}]\n', "{name: mamba-ssm}"),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n', "flash-attn==3.0.0"),
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),

@@ -3,7 +3,10 @@
 ## What it does
 
 Where training goes through the Hugging Face Trainer, looks for accelerate: as a package of its own, through an extra such as `transformers[torch]`, or through
-a package that brings it (peft, trl). Its version bounds must leave room for the floor that the allowed transformers releases enforce.
+a package that brings it (peft, trl, unsloth). Its version bounds must leave room for the floor that the allowed transformers releases enforce.
+
+In a spec with packages that the facts do not know, and that may bring it, this is a warning until the set is resolved. Without `training`, it keeps silent
+beside a package that uses transformers for something else: vllm, diffusers, sentence-transformers.
 
 ## Why
 
@@ -23,6 +26,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route,
 from provision.facts import Floor
 from provision.facts.versions import ordered, reaches
 from provision.rules.lines import bounded, bounds, line, scalar
+from provision.rules.needs import depended_on, may_come_unseen
 from provision.rules.releases import Releases, transformers_releases
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.spec import Package
@@ -33,7 +37,7 @@ WHY = "Trainer raises ImportError without an accelerate of at least its floor, a
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding when accelerate is missing or too old for Trainer."""
     releases = transformers_releases(case)
-    if releases is None or case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference":
+    if releases is None or case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference" or _used_otherwise(case):
         return
     if case.resolved is not None:
         yield from _resolved(case, releases, case.resolved)
@@ -53,7 +57,7 @@ def _missing(case: Case, releases: Releases) -> Iterator[Diagnostic]:
         if floor
         else f"no accelerate is listed; {releases.wanted} is newer than the facts, and every release they know since 4.29 needs it for Trainer",
         releases.route,
-        severity=None if floor else Severity.UNKNOWN,
+        severity=Severity.UNKNOWN if not floor else Severity.WARNING if may_come_unseen(case) else None,
         why=WHY,
         way_out=f"add {asked} to the packages, or write transformers[torch]",
         fix=Fix(f"add {asked}", (Insert(("packages",), None, scalar(asked)),)),
@@ -100,11 +104,16 @@ def _too_old(what: str, floor: Floor, releases: Releases, route: Route, severity
     )
 
 
+def _used_otherwise(case: Case) -> bool:
+    """Tell whether nothing says that anything is trained, and a listed package accounts for transformers."""
+    return "training" not in case.spec.model_fields_set and any(package.key in case.facts.uses_transformers for package in case.spec.packages)
+
+
 def _brought(case: Case) -> bool:
-    facts, asked = case.facts, line(case, "transformers")
+    asked = line(case, "transformers")
     extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
-    packages = {package.key for package in case.spec.packages} | {package.name for package in case.spec.conda_packages}
-    return bool(extras & facts.accelerate_extras or packages & {*facts.accelerate_packages, "accelerate"})
+    conda = any(package.name == "accelerate" for package in case.spec.conda_packages)
+    return bool(extras & case.facts.accelerate_extras) or conda or depended_on(case, "accelerate")
 
 
 RULE = Rule(
@@ -119,6 +128,8 @@ RULE = Rule(
         Example('gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n', "transformers==5.13.1"),
         Example('gpu: none\npython: "3.11"\npackages:\n  - torch\n  - transformers>=5.13 # newest\n', "transformers>=5.13"),
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, "accelerate<1"]\n', '"accelerate<1"'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, our-tools]\n', "transformers==5.13.1"),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, sentence-transformers]\ntraining: {}\n', "transformers==5.13.1"),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n',
             "accelerate",
@@ -129,6 +140,10 @@ RULE = Rule(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, datasets==2.14.4, accelerate==0.21.0]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, unsloth]\ntraining: {method: lora}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, "diffusers[torch]"]\ntraining: {framework: hf-trainer}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, vllm==0.11.0]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [torch, transformers, sentence-transformers, diffusers]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: {method: inference}\n'),
     ),
 )

@@ -8,7 +8,9 @@ Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`, `gradie
 ## Why
 
 The fields are what the rules, the memory estimate and the verification go by. With `bf16: true` among the arguments and no `precision: bf16`, they judge
-another training than the one that runs.
+another training than the one that runs. With both `bf16` and `fp16`, TrainingArguments ends in "At most one of fp16 and bf16 can be True, but not both".
+
+`tf32` is let be beside bf16 and fp16: it is about what is left in 32 bits.
 
 ## How to fix
 
@@ -25,22 +27,43 @@ from provision.rules.arguments import ARGUMENTS, FIELDS
 from provision.rules.lines import scalar
 from provision.rules.rule import Case, Example, Rule, seen
 
+HALVES = ("bf16", "fp16")
+AT_MOST_ONE = "TrainingArguments takes one of them: it ends in a ValueError, At most one of fp16 and bf16 can be True, but not both."
+
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each such argument."""
     training = case.spec.training
     if case.resolved is not None:
         return
+    if training.arguments.get("bf16") is True and training.arguments.get("fp16") is True:
+        yield _both_halves(case)
     for name in FIELDS.keys() & training.arguments.keys():
         field, reading = FIELDS[name]
         said, declared = reading(training.arguments[name]), getattr(training, field)
         # Saying tf32 again does something: see rule GPU007.
-        if said is not None and isinstance(said, str | int) and (name, said) != ("tf32", declared):
-            given = field in training.model_fields_set
-            yield _finding(name, field, said, declared, given=given)
+        if said is None or not isinstance(said, str | int) or (name == "tf32" and declared in ("tf32", *HALVES)):
+            continue
+        if name in HALVES and all(training.arguments.get(half) is True for half in HALVES):
+            continue
+        yield _finding(case, name, field, said, declared)
 
 
-def _finding(name: str, field: str, said: str | int, declared: Any, *, given: bool) -> Diagnostic:
+def _both_halves(case: Case) -> Diagnostic:
+    declared = case.spec.training.precision.value
+    keep = declared if declared in HALVES else "bf16"
+    return RULE.found(
+        "bf16 and fp16 are both true among the arguments",
+        (*ARGUMENTS, "fp16" if keep == "bf16" else "bf16"),
+        at=At.KEY,
+        severity=None if case.spec.framework() == "hf-trainer" else Severity.WARNING,
+        why=AT_MOST_ONE,
+        way_out=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
+    )
+
+
+def _finding(case: Case, name: str, field: str, said: str | int, declared: Any) -> Diagnostic:
+    given = field in case.spec.training.model_fields_set
     text, same = str(said).lower() if isinstance(said, bool) else str(said), said == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
     other = f"{field} is {now}" if given else f"{field} is not given" + (f" and means {now}" if declared is not None else "")
@@ -49,11 +72,13 @@ def _finding(name: str, field: str, said: str | int, declared: Any, *, given: bo
         if given or same
         else Fix(f"write {field}: {text}", (Insert(("training",), field, scalar(text) if isinstance(said, str) else text),), Applicability.UNSAFE)
     )
+    if given and said in HALVES and declared in HALVES and not same:
+        return _other_half(case, name, declared)
     return RULE.found(
         f"{name}: {text} among the arguments says {field}: {text} again" if same else f"{name}: {text} among the arguments, while {other}",
         (*ARGUMENTS, name),
         at=At.KEY,
-        severity=Severity.INFO if same else None,
+        severity=Severity.INFO if same or (name == "per_device_train_batch_size" and not given) else Severity.WARNING,
         why="The rules, the memory estimate and the verification go by the field.",
         way_out=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
         related=(seen(("training", field), "said here"),) if given else (),
@@ -61,12 +86,24 @@ def _finding(name: str, field: str, said: str | int, declared: Any, *, given: bo
     )
 
 
+def _other_half(case: Case, name: str, declared: str) -> Diagnostic:
+    return RULE.found(
+        f"{name}: true among the arguments, while precision is {declared}",
+        (*ARGUMENTS, name),
+        at=At.KEY,
+        severity=None if case.spec.framework() == "hf-trainer" else Severity.WARNING,
+        why=AT_MOST_ONE,
+        way_out=f"leave {name} out, or write precision: {name} in its place",
+        related=(seen(("training", "precision"), "said here"),),
+    )
+
+
 RULE = Rule(
     id="TRN004",
     name="argument-repeats-field",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
     summary="An argument of Trainer repeats or contradicts a field of training.",
-    sources=("the spec language: training",),
+    sources=("the spec language: training", "training_args.py in the wheels of transformers 4.57.6 and 5.23.0"),
     page=__doc__,
     check=check,
     bad=(
@@ -76,8 +113,11 @@ RULE = Rule(
             "per_device_train_batch_size",
         ),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: sgd, arguments: {optim: sgd}}\n', "optim"),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {bf16: true, fp16: true}}\n', "fp16"),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, arguments: {fp16: true}}\n', "fp16"),
     ),
     good=(
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, arguments: {tf32: true}}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, batch_size: 4, optimizer: sgd}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {precision: bf16, arguments: {fp16: false}}\n'),
     ),

@@ -10,7 +10,8 @@ Looks up each name under `training.arguments` in all arguments that TrainingArgu
 
 ## How to fix
 
-Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the program: here stand those of TrainingArguments alone.
+Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the program: here stand those of TrainingArguments alone. One of
+these that the facts know is a warning. Beside trl, whose classes take many more, a name that resembles no argument of TrainingArguments is let be.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import At, Diagnostic, Severity
+from provision.facts.packages import SubclassArgument
 from provision.rules.arguments import ARGUMENTS, renaming, there
+from provision.rules.needs import depended_on
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Case, Example, Resolved, Rule
 from provision.rules.spelling import nearest
@@ -32,13 +35,20 @@ def check(case: Case) -> Iterator[Diagnostic]:
         return
     newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
     possible = [name for name, row in case.facts.arguments.items() if there(case.facts, row, newest)]
+    trl = any(package.key == "trl" for package in case.spec.packages) or depended_on(case, "trl")
     for name in unknown:
+        if (row := case.facts.subclass_arguments.get(name)) is not None:
+            if not (trl and row.of.endswith(" of trl")):
+                yield _of_subclass(row)
+            continue
         meant = nearest(name, possible, 2) if len(name) > 3 else None
+        if trl and meant is None:
+            continue
         yield RULE.found(
             f"TrainingArguments has no argument {name} in any transformers from {case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
             (*ARGUMENTS, name),
             at=At.KEY,
-            severity=_severity(beyond=found.beyond, near=meant is not None),
+            severity=_severity(beyond=found.beyond or trl, near=meant is not None),
             why="TrainingArguments takes no other names; those of a subclass belong into the program.",
             way_out=f"write {meant}"
             if meant
@@ -47,6 +57,17 @@ def check(case: Case) -> Iterator[Diagnostic]:
             else "correct the name",
             fix=renaming(case, name, meant) if meant else None,
         )
+
+
+def _of_subclass(row: SubclassArgument) -> Diagnostic:
+    return RULE.found(
+        f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
+        (*ARGUMENTS, row.argument),
+        at=At.KEY,
+        severity=Severity.WARNING,
+        why="TrainingArguments takes no other names; those of a subclass belong into the program.",
+        way_out=f"give it to {row.of} in the program, and leave it out here",
+    )._replace(source=row.evidence.source)
 
 
 def _severity(*, beyond: bool, near: bool) -> Severity | None:
@@ -75,6 +96,7 @@ RULE = Rule(
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {learning_rate: 0.1, num_train_epochs: 3}}\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [transformers>=5, trl]\ntraining: {arguments: {max_length: 512, packing: true, beta: 0.1}}\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {arguments: {my_own: 3}}\n'),
     ),
 )

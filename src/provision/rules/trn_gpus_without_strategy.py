@@ -3,6 +3,7 @@
 ## What it does
 
 Looks for more than one card beside `strategy: none`, with one process (`launcher: auto` or `python`), or with several, which is then `ddp` in fact.
+Lightning spreads the work itself: beside it the rule is silent.
 
 ## Why
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
+from provision.rules.needs import starts_processes
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.sites import Device
 
@@ -27,7 +29,14 @@ def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each number of cards above one."""
     training = case.spec.training
     given = {"deepspeed", "fsdp"} & training.arguments.keys()
-    if training.strategy != "none" or training.method == "inference" or given or case.resolved is not None or case.spec.framework() == "none":
+    if (
+        training.strategy != "none"
+        or training.method == "inference"
+        or starts_processes(case)
+        or given
+        or case.resolved is not None
+        or case.spec.framework() == "none"
+    ):
         return
     for device in {device.gpu_route: device for device in case.devices if device.gpu.count > 1 and case.facts.card(device.gpu.type)}.values():
         yield _several_processes(case, device) if training.launcher in ("torchrun", "accelerate") else _one_process(case, device)
@@ -81,6 +90,7 @@ RULE = Rule(
         Example('gpu: L4:4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {launcher: torchrun}\n', "torchrun"),
     ),
     good=(
+        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n'),
         Example('gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'),
         Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: inference}\n'),

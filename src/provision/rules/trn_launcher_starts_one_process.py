@@ -2,7 +2,8 @@
 
 ## What it does
 
-Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several cards.
+Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several cards. Lightning starts its processes itself: beside it
+the rule is silent.
 
 ## Why
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.rules.needs import starts_processes
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -25,7 +27,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding when one process is started for several cards."""
     training = case.spec.training
     several = [device for device in case.devices if device.nvidia and device.gpu.count > 1]
-    if training.launcher != "python" or training.strategy == "none" or not several or case.resolved is not None:
+    if training.launcher != "python" or starts_processes(case) or training.strategy == "none" or not several or case.resolved is not None:
         return
     yield RULE.found(
         f"launcher: python starts one process, and strategy: {training.strategy} needs one for each of {several[0].gpu.count} cards",
@@ -50,6 +52,7 @@ RULE = Rule(
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {strategy: fsdp, launcher: python}\ntargets: {a: {kind: local, gpu: L4:8}}\n', "python"),
     ),
     good=(
+        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, lightning]\ntraining: {strategy: ddp, launcher: python}\n'),
         Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp, launcher: torchrun}\n'),
         Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {launcher: python}\n'),

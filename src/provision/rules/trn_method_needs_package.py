@@ -19,24 +19,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.needs import added
+from provision.rules.needs import added, depended_on, may_come_unseen
 from provision.rules.rule import Case, Example, Resolved, Rule
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
-BRINGERS = ("unsloth", "axolotl", "llamafactory", "autotrain-advanced", "torchtune", "litgpt", "ms-swift")
+FRAMEWORKS = ("unsloth", "axolotl", "llamafactory", "autotrain-advanced", "torchtune", "litgpt", "ms-swift")
 """Training frameworks that bring an implementation of their own, or these packages (their project pages)."""
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each package that a method lacks."""
     method = case.spec.training.method
-    if method not in NEEDS or case.spec.framework() == "none" or (case.resolved is None and _may_come_otherwise(case)):
+    if method not in NEEDS or case.spec.framework() == "none" or (case.resolved is None and may_come_unseen(case)):
         return
     names = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
     extras = {extra.lower() for package in case.spec.packages for extra in package.extras} if case.resolved is None else set()
     conda = {package.name for package in case.spec.conda_packages}
     for name in NEEDS[method]:
-        if name not in names | extras | conda and not names & set(BRINGERS):
+        if name not in names | extras | conda and not names & set(FRAMEWORKS) and (case.resolved or not depended_on(case, name)):
             yield RULE.found(
                 f"method: {method} needs {name}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
                 ("training", "method"),
@@ -45,11 +45,6 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 way_out=f"add {name} to the packages",
                 fix=added(name, ""),
             )
-
-
-def _may_come_otherwise(case: Case) -> bool:
-    facts = case.facts
-    return any(package.key not in facts.popular and package.key not in facts.seen for package in case.spec.packages)
 
 
 RULE = Rule(
@@ -73,6 +68,7 @@ RULE = Rule(
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, bitsandbytes]\ntraining: {method: qlora}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", bitsandbytes]\ntraining: {method: qlora}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", unsloth]\ntraining: {method: qlora}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: full}\n'),
     ),
 )

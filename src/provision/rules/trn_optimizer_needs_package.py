@@ -3,7 +3,8 @@
 ## What it does
 
 Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...): bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
-lomo-optim, schedulefree and others.
+lomo-optim, schedulefree and others. A package that brings it (unsloth, axolotl) will do; in a spec with packages that the facts do not know, this is a warning
+until the set is resolved.
 
 ## Why
 
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.lines import line
-from provision.rules.needs import added
+from provision.rules.needs import added, depended_on, may_come_unseen
 from provision.rules.rule import Case, Example, Resolved, Rule
 
 NOT_ON_INDEX = ("apex", "torchdistx")
@@ -34,12 +35,13 @@ def check(case: Case) -> Iterator[Diagnostic]:
     if row is None or not row.needs or case.spec.framework() != "hf-trainer" or training.method == "inference":
         return
     conda = any(package.name == row.needs for package in case.spec.conda_packages)
-    there = row.needs in case.resolved.versions if case.resolved else line(case, row.needs) is not None
+    there = row.needs in case.resolved.versions if case.resolved else line(case, row.needs) is not None or depended_on(case, row.needs)
     if there or conda:
         return
     yield RULE.found(
         f"optimizer: {training.optimizer} comes from {row.needs}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
         ("training", "optimizer"),
+        severity=Severity.WARNING if case.resolved is None and may_come_unseen(case) else None,
         why="Trainer imports it when training starts.",
         way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
         fix=None if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes") else added(row.needs, ""),
@@ -64,6 +66,7 @@ RULE = Rule(
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n'),
+        Example('gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: {optimizer: paged_adamw_8bit, method: qlora}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: adamw_torch_fused}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n'),
     ),
