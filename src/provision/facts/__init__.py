@@ -53,6 +53,7 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
     every = _reader(tables)
     return {
         "torch": lambda: every(_torch, "torch"),
+        "compile_pythons": lambda: {row.python: row for row in every(rows.CompilePython, "torch", "compile")},
         "transformers": lambda: every(TransformersRun, "transformers"),
         "transformers_read": lambda: tuple(dict.fromkeys(end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"]))),
         "cards": lambda: every(Card, "gpus"),

@@ -47,6 +47,7 @@ from provision.facts.rows import (
     Build,
     Capability,
     Card,
+    CompilePython,
     CudnnLine,
     DriverBranch,
     Floor,
@@ -68,6 +69,8 @@ class Facts:
     """
 
     torch: tuple[TorchRelease, ...]
+    compile_pythons: Mapping[str, CompilePython]
+    """By Python; a Python without a row needs no particular torch for torch.compile."""
     transformers: tuple[TransformersRun, ...]
     transformers_read: tuple[str, ...]
     """The first and the last release of each run, oldest first."""

@@ -163,6 +163,14 @@ class Card(NamedTuple):
     lacks: tuple[str, ...] = ()
 
 
+class CompilePython(NamedTuple):
+    """The first release of torch whose torch.compile runs on a Python ("3.12")."""
+
+    python: str
+    first: str
+    evidence: Evidence
+
+
 class MpsPrecision(NamedTuple):
     """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any)."""
 

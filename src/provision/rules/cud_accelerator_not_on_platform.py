@@ -7,8 +7,8 @@ alone, and some cards sit in machines of one processor (GH200, GB10, Jetson: aar
 
 ## Why
 
-macOS has no CUDA. For Windows the lock takes torch from the default index, which has CPU builds there: `torch.cuda.is_available()` would be false. PyTorch's own
-index has CUDA builds for Windows; which ones, the tables do not know. A lock for another processor cannot be installed at all.
+macOS has no CUDA. For Windows the lock takes torch from the default index, which has CPU builds there: `torch.cuda.is_available()` would be false. PyTorch's
+own index has CUDA builds for Windows; which ones, the tables do not know. A lock for another processor cannot be installed at all.
 
 ## How to fix
 
@@ -110,7 +110,10 @@ RULE = Rule(
     name="accelerator-not-on-platform",
     severity=Severity.ERROR,
     summary="A platform that does not go with the accelerator.",
-    sources=("wheel tags and version.py of torch on the public package index: no CUDA build for macOS, and none for Windows on the default index", "PyTorch documentation, MPS backend"),
+    sources=(
+        "wheel tags and version.py of torch on the public package index: no CUDA build for macOS, and none for Windows on the default index",
+        "PyTorch documentation, MPS backend",
+    ),
     page=__doc__,
     check=check,
     bad=(
