@@ -21,11 +21,13 @@ from provision.facts.packages import (
     OptimizerState,
     Overhead,
     Platforms,
+    PrecisionCheck,
     Run,
     SourceOnly,
     StrategyFloor,
     Tracker,
     Undeclared,
+    WheelPythons,
 )
 from provision.facts.places import (
     Attachment,
@@ -72,6 +74,7 @@ class Facts:
     compile_pythons: Mapping[str, CompilePython]
     """By Python; a Python without a row needs no particular torch for torch.compile."""
     transformers: tuple[TransformersRun, ...]
+    precision_checks: tuple[PrecisionCheck, ...]
     transformers_read: tuple[str, ...]
     """The first and the last release of each run, oldest first."""
     cards: tuple[Card, ...]
@@ -113,6 +116,7 @@ class Facts:
     """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "enterprise Pythons", "shm" (GiB), "nvcc", "gcc", "pip"."""
     protected: Mapping[str, Protected]
     runs: Mapping[str, tuple[Run, ...]]
+    wheel_pythons: Mapping[str, tuple[WheelPythons, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
     bitsandbytes: tuple[BitsandbytesBinaries, ...]
     capability_floors: tuple[CapabilityFloor, ...]

@@ -172,12 +172,18 @@ class CompilePython(NamedTuple):
 
 
 class MpsPrecision(NamedTuple):
-    """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any)."""
+    """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any).
+
+    Trainer needs torch `trainer_torch`, and no accelerate from `refused_first` to before `accelerate` ("" for no such bound).
+    """
 
     precision: str
     torch: str
     macos: str
     evidence: Evidence
+    trainer_torch: str = ""
+    refused_first: str = ""
+    accelerate: str = ""
 
 
 class TransformersRun(NamedTuple):
