@@ -56,6 +56,7 @@ CASES: list[tuple[Callable[..., None], str, str, str]] = [
     (references.test_every_version_parses, "images", 'driver: "580.65.06"', 'driver: "five"'),
     (references.test_runs_of_a_package_stand_in_order_and_their_bounds_parse, "packages", 'numpy: ">=1.17"', 'numpy: "=>1.17"'),
     (references.test_runs_of_a_package_stand_in_order_and_their_bounds_parse, "packages", 'first: "0.19.0", last: "0.20.3"', 'first: "0.99.0", last: "0.20.3"'),
+    (references.test_wheels_of_a_package_stand_in_order_and_for_known_pythons, "wheel_pythons", 'last: "1.24.4"', 'last: "1.25.4"'),
     (references.test_days_and_months_are_such, "images", 'end_of_support: "2028-03"', 'end_of_support: "2028-13"'),
     (references.test_days_and_months_are_such, "torch", 'released: "2026-10-28"', 'released: "2026-10-32"'),
     (tables.test_versions_parse_and_stand_in_order, "torch", 'release: "2.13.0"', 'release: "2.3.9"'),

@@ -203,6 +203,14 @@ def test_every_version_parses(facts: Facts) -> None:
     assert all(Version(text) for text in (*single, *(end for row in facts.flash_attention for end in (row.version, row.torch_first, row.torch_last))))
 
 
+def test_wheels_of_a_package_stand_in_order_and_for_known_pythons(facts: Facts) -> None:
+    known = {row.version for row in facts.pythons}
+    for name, rows in facts.wheel_pythons.items():
+        ends = [ordered(end) for row in rows for end in (row.first, row.last)]
+        assert ends == sorted(ends), name
+        assert all(not row.newest or (row.newest in known and ordered(row.oldest) <= ordered(row.newest)) for row in rows), name
+
+
 def test_images_carry_releases_of_torch_that_are_known(facts: Facts) -> None:
     for image in facts.images.values():
         assert image.torch == "" or facts.torch_release(image.torch) is not None, image.family

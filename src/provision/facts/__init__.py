@@ -28,6 +28,7 @@ __all__ = [
 ]
 COMPILED = Path(__file__).with_name("compiled.json")
 _Row = TypeVar("_Row")
+_Of = TypeVar("_Of", packages.Run, packages.WheelPythons)
 _Tables = dict[str, dict[str, Any]]
 _Maker = Callable[[], Any]
 
@@ -53,7 +54,9 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
     every = _reader(tables)
     return {
         "torch": lambda: every(_torch, "torch"),
+        "compile_pythons": lambda: {row.python: row for row in every(rows.CompilePython, "torch", "compile")},
         "transformers": lambda: every(TransformersRun, "transformers"),
+        "precision_checks": lambda: every(packages.PrecisionCheck, "transformers", "precision_checks"),
         "transformers_read": lambda: tuple(dict.fromkeys(end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"]))),
         "cards": lambda: every(Card, "gpus"),
         "pythons": lambda: every(PythonVersion, "pythons"),
@@ -70,6 +73,7 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
         ),
         "index_pattern": lambda: tables["torch"]["index"],
         "runs": lambda: _by_package(every(packages.Run, "packages", "runs")),
+        "wheel_pythons": lambda: _by_package(every(packages.WheelPythons, "wheel_pythons")),
         "arguments": lambda: {row.argument: row for row in every(packages.Argument, "training_arguments")},
         "optimizer_names": lambda: {row.optimizer: row for row in every(packages.OptimizerName, "training_arguments", "optimizers")},
         "arguments_read": lambda: tuple(tables["training_arguments"]["read"]),
@@ -80,8 +84,8 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
     }
 
 
-def _by_package(rows: Iterable[packages.Run]) -> dict[str, tuple[packages.Run, ...]]:
-    runs: dict[str, list[packages.Run]] = {}
+def _by_package(rows: Iterable[_Of]) -> dict[str, tuple[_Of, ...]]:
+    runs: dict[str, list[_Of]] = {}
     for run in rows:
         runs.setdefault(run.package, []).append(run)
     return {name: tuple(of) for name, of in runs.items()}

@@ -22,6 +22,7 @@ from provision.facts.packages import (
     OptimizerState,
     Overhead,
     Platforms,
+    PrecisionCheck,
     Run,
     SourceOnly,
     StrategyFloor,
@@ -29,6 +30,7 @@ from provision.facts.packages import (
     Tracker,
     TransformersUse,
     Undeclared,
+    WheelPythons,
 )
 from provision.facts.places import (
     Attachment,
@@ -50,6 +52,7 @@ from provision.facts.rows import (
     Build,
     Capability,
     Card,
+    CompilePython,
     CudnnLine,
     DriverBranch,
     Floor,
@@ -71,7 +74,10 @@ class Facts:
     """
 
     torch: tuple[TorchRelease, ...]
+    compile_pythons: Mapping[str, CompilePython]
+    """By Python; a Python without a row needs no particular torch for torch.compile."""
     transformers: tuple[TransformersRun, ...]
+    precision_checks: tuple[PrecisionCheck, ...]
     transformers_read: tuple[str, ...]
     """The first and the last release of each run, oldest first."""
     cards: tuple[Card, ...]
@@ -117,6 +123,7 @@ class Facts:
     """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "enterprise Pythons", "shm" (GiB), "nvcc", "gcc", "pip"."""
     protected: Mapping[str, Protected]
     runs: Mapping[str, tuple[Run, ...]]
+    wheel_pythons: Mapping[str, tuple[WheelPythons, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
     bitsandbytes: tuple[BitsandbytesBinaries, ...]
     capability_floors: tuple[CapabilityFloor, ...]

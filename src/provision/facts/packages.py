@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from provision.facts.rows import Evidence
+from provision.facts.versions import ordered
 
 
 class Run(NamedTuple):
@@ -21,6 +22,21 @@ class Run(NamedTuple):
     declared: Mapping[str, str]
     evidence: Evidence
     floors: Mapping[str, str] = {}
+
+
+class WheelPythons(NamedTuple):
+    """The Pythons that the releases `first` to `last` of a package have wheels for; `newest` is "" where those run on newer Pythons too."""
+
+    package: str
+    first: str
+    last: str
+    oldest: str
+    newest: str
+    evidence: Evidence
+
+    def on(self, python: str) -> bool:
+        """Tell whether there is a wheel for a Python such as "3.12"."""
+        return ordered(self.oldest) <= ordered(python) and (not self.newest or ordered(python) <= ordered(self.newest))
 
 
 class Declared(NamedTuple):
@@ -116,6 +132,16 @@ class Overhead(NamedTuple):
 
     name: str
     bytes: float
+    evidence: Evidence
+
+
+class PrecisionCheck(NamedTuple):
+    """Before release `first` of a package, Trainer refuses a precision on cards below capability `cc_min`."""
+
+    package: str
+    precision: str
+    first: str
+    cc_min: str
     evidence: Evidence
 
 

@@ -163,13 +163,27 @@ class Card(NamedTuple):
     lacks: tuple[str, ...] = ()
 
 
+class CompilePython(NamedTuple):
+    """The first release of torch whose torch.compile runs on a Python ("3.12")."""
+
+    python: str
+    first: str
+    evidence: Evidence
+
+
 class MpsPrecision(NamedTuple):
-    """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any)."""
+    """What a precision needs on Apple silicon: the oldest torch, and the oldest macOS ("" for any).
+
+    Trainer needs torch `trainer_torch`, and no accelerate from `refused_first` to before `accelerate` ("" for no such bound).
+    """
 
     precision: str
     torch: str
     macos: str
     evidence: Evidence
+    trainer_torch: str = ""
+    refused_first: str = ""
+    accelerate: str = ""
 
 
 class TransformersRun(NamedTuple):

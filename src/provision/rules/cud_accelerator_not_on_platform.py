@@ -2,13 +2,13 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: CUDA builds are taken for Linux alone, MPS exists on macOS alone, and some cards sit in machines
-of one processor (GH200, GB10, Jetson: aarch64).
+At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, the lock takes CUDA builds of torch for Linux alone, MPS exists on macOS
+alone, and some cards sit in machines of one processor (GH200, GB10, Jetson: aarch64).
 
 ## Why
 
-macOS has no CUDA. For Windows the public index serves CPU builds alone, and the lock takes those: `torch.cuda.is_available()` would be false. A lock for
-another processor cannot be installed at all.
+macOS has no CUDA. For Windows the lock takes torch from the default index, which has CPU builds there: `torch.cuda.is_available()` would be false. PyTorch's
+own index has CUDA builds for Windows; which ones, the tables do not know. A lock for another processor cannot be installed at all.
 
 ## How to fix
 
@@ -21,7 +21,6 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Related, Route, Severity
 from provision.facts import Card
-from provision.rules.builds import LINUX
 from provision.rules.rule import Case, Example, Rule, seen
 from provision.rules.sites import Site
 from provision.spec import LocalTarget
@@ -61,18 +60,32 @@ def _cuda(case: Case, site: Site) -> Iterator[Diagnostic]:
     if site.card is not None and host and host not in site.platforms:
         yield _other_host(case, site, site.card)
         return
-    without = [platform for platform in site.platforms if platform not in LINUX]
-    if not without:
-        return
-    alone = len(without) == len(site.platforms)
-    worst = Severity.ERROR if alone else Severity.WARNING if WINDOWS in without else Severity.INFO
-    what = "there is no CUDA on macOS" if without == [MAC] else "the public index serves CPU builds of torch for it"
-    yield RULE.found(
-        f"gpu: {site.device.gpu} is asked for, and {', '.join(without)} has no CUDA build of torch: {what}",
+    if MAC in site.platforms:
+        yield _mac(case, site)
+    if WINDOWS in site.platforms:
+        yield _windows(case, site)
+
+
+def _mac(case: Case, site: Site) -> Diagnostic:
+    alone = set(site.platforms) == {MAC}
+    return RULE.found(
+        f"gpu: {site.device.gpu} is asked for, and {MAC} has no CUDA build of torch: there is no CUDA on macOS",
         site.device.gpu_route,
-        severity=worst,
-        why="The lock takes a CPU build there, and torch.cuda.is_available() would be false.",
-        way_out="list linux-x86_64 (which WSL2 is as well)" if alone else "nothing needs to change where the card is not wanted there; WSL2 is linux-x86_64",
+        severity=Severity.ERROR if alone else Severity.INFO,
+        why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be false.",
+        way_out="list linux-x86_64, or write gpu: mps" if alone else "nothing needs to change where the card is not wanted there",
+        related=_platforms(case),
+    )
+
+
+def _windows(case: Case, site: Site) -> Diagnostic:
+    return RULE.found(
+        f"gpu: {site.device.gpu} is asked for, and the lock takes the CPU build of torch on {WINDOWS}",
+        site.device.gpu_route,
+        severity=Severity.WARNING,
+        why="It takes torch for Windows from the default index, and torch.cuda.is_available() would be false. Which CUDA builds PyTorch's own index has for "
+        "Windows is not known to the tables.",
+        way_out="use WSL2, which is linux-x86_64; or install a CUDA build of torch on Windows by hand",
         related=_platforms(case),
     )
 
@@ -97,7 +110,10 @@ RULE = Rule(
     name="accelerator-not-on-platform",
     severity=Severity.ERROR,
     summary="A platform that does not go with the accelerator.",
-    sources=("wheel tags and version.py of torch on the public package index: no CUDA build for Windows or macOS", "PyTorch documentation, MPS backend"),
+    sources=(
+        "wheel tags and version.py of torch on the public package index: no CUDA build for macOS, and none for Windows on the default index",
+        "PyTorch documentation, MPS backend",
+    ),
     page=__doc__,
     check=check,
     bad=(

@@ -2,15 +2,17 @@
 
 ## What it does
 
-Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5, bf16 torch 2.6 and macOS 14; tf32 and fp8 are NVIDIA's.
+Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5, with Trainer torch 2.8 and accelerate 1.11; bf16 torch 2.6 and
+macOS 14; tf32 and fp8 are NVIDIA's.
 
 ## Why
 
-accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch. M1 and M2 have no bf16 of their own: it is computed in fp32 there.
+accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to 1.10 fp16 with any: "fp16 mixed precision requires a GPU (not
+'mps')". M1 and M2 have no bf16 of their own: it is computed in fp32 there.
 
 ## How to fix
 
-Declare fp32, or raise the bound of torch.
+Declare fp32, or raise the bound of torch or accelerate.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.rows import MpsPrecision
-from provision.facts.versions import ordered
+from provision.facts.versions import ordered, reaches, specified
 from provision.rules.builds import torch_of
+from provision.rules.needs import asked
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 
@@ -29,7 +32,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     precision = case.spec.training.precision
     for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.type == "mps"):
         row = case.facts.mps.get(precision.value)
-        found = _none(case) if row is None else _old_torch(case, row) or _macos(row)
+        found = _none(case) if row is None else _old_torch(case, row) or _accelerate(case, row) or _macos(row)
         if found is not None:
             message, why, way_out, severity = found
             yield RULE.found(message, ("training", "precision"), severity=severity, why=why, way_out=way_out, related=(seen(route, "MPS asked for here"),))
@@ -44,15 +47,28 @@ def _none(case: Case) -> _Said:
 
 
 def _old_torch(case: Case, row: MpsPrecision) -> _Said | None:
-    releases = torch_of(case)
-    if releases is None or not releases.known or releases.beyond or ordered(releases.known[-1]) >= ordered(row.torch):
+    releases, trainer = torch_of(case), case.spec.framework() == "hf-trainer"
+    needed = (row.trainer_torch if trainer else "") or row.torch
+    if releases is None or not releases.known or releases.beyond or ordered(releases.known[-1]) >= ordered(needed):
         return None
-    trainer = case.spec.framework() == "hf-trainer"
     return (
-        f"precision: {row.precision} on MPS needs torch {row.torch}, and {releases.wanted} admits {releases.known[-1]} at most",
+        f"precision: {row.precision} on MPS needs torch {needed}, and {releases.wanted} admits {releases.known[-1]} at most",
         "accelerate, and so Trainer, refuses it." if trainer else "Older releases have it in part only.",
-        f"ask for torch>={row.torch}, or write precision: fp32",
+        f"ask for torch>={needed}, or write precision: fp32",
         row.evidence.at_most(Severity.ERROR) if trainer else Severity.WARNING,
+    )
+
+
+def _accelerate(case: Case, row: MpsPrecision) -> _Said | None:
+    one = asked(case, "accelerate") if row.accelerate and case.spec.framework() == "hf-trainer" else None
+    admits = specified(one.specifiers) if one is not None and one.specifiers else None
+    if one is None or admits is None or reaches(admits, row.accelerate) or reaches(admits, "0", row.refused_first):
+        return None
+    return (
+        f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and {one.words} is asked for",
+        f"Trainer ends in \"{row.precision} mixed precision requires a GPU (not 'mps')\".",
+        f"ask for accelerate>={row.accelerate}, or write precision: fp32",
+        row.evidence.at_most(Severity.ERROR),
     )
 
 
@@ -72,7 +88,10 @@ RULE = Rule(
     name="mps-precision",
     severity=Severity.ERROR,
     summary="A precision that Apple silicon does not have, or has only with a newer torch or macOS.",
-    sources=("accelerate 1.15.0 accelerator.py", "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0"),
+    sources=(
+        "accelerator.py and utils/modeling.py of accelerate 0.29.3 to 1.15.0",
+        "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
+    ),
     page=__doc__,
     check=check,
     bad=(
@@ -86,10 +105,28 @@ RULE = Rule(
             Resolved({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.1.0"}, "3.12", "cpu"),
             beside=("PKG024",),
         ),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=4.57", "accelerate<1.11,>=1.5"]\n'
+            "platforms: [macos-arm64]\ntraining: {precision: fp16}\n",
+            "fp16",
+        ),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
+            "fp16",
+            Resolved({"torch": "2.7.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
+        ),
         Example('gpu: mps\npython: "3.12"\npackages: [torch==2.6.0]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
     ),
     good=(
         Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.0]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n'),
         Example('gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n'),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: ["torch>=2.8", "transformers[torch]>=5.1", "accelerate>=1.10"]\n'
+            "platforms: [macos-arm64]\ntraining: {precision: fp16}\n"
+        ),
+        Example(
+            'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
+            resolved=Resolved({"torch": "2.9.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
+        ),
     ),
 )

@@ -6,7 +6,8 @@ Compares the compute capability of the card with what the precision needs: bf16 
 
 ## Why
 
-On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes, because bf16 is emulated there: training runs and crawls. tf32 is refused with a ValueError, and
+On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes since torch 2.3, because bf16 is emulated there: training runs and crawls. With an older torch, or
+with transformers before 4.35, Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is refused with a ValueError, and
 fp8 products do not run at all.
 
 ## How to fix
@@ -19,12 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.versions import ordered
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.facts import Card
+from provision.facts.versions import ordered, reaches, specified
+from provision.rules.needs import asked
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
 """Lowest compute capability with tensor cores for the format (NVIDIA, CUDA C++ Programming Guide, arithmetic throughput and feature tables)."""
+
+_EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -37,14 +42,28 @@ def check(case: Case) -> Iterator[Diagnostic]:
         card = case.facts.card(gpu.type)
         if card is None or ordered(card.cc) >= ordered(needed):
             continue
+        refused = _refused(case, card)
         yield RULE.found(
             f"precision: {precision.value} needs compute capability {needed}, and {gpu.type} has {card.cc}",
             ("training", "precision"),
-            severity=Severity.WARNING if precision is Precision.BF16 or card.evidence.confidence == "low" else None,
-            why="bf16 is emulated there and slow, although torch reports it as supported." if precision is Precision.BF16 else "It does not run on that card.",
+            severity=Severity.WARNING if (precision is Precision.BF16 and not refused) or card.evidence.confidence == "low" else None,
+            why=refused or _EMULATED if precision is Precision.BF16 else "It does not run on that card.",
             way_out="write precision: fp16, or take a newer card",
             related=(seen(route, "card asked for here"),),
         )
+
+
+def _refused(case: Case, card: Card) -> str:
+    """Return why Trainer surely refuses the precision on a card, "" where it may take it."""
+    if case.spec.framework() != "hf-trainer":
+        return ""
+    for row in case.facts.precision_checks:
+        if row.precision != case.spec.training.precision.value or ordered(card.cc) >= ordered(row.cc_min) or not row.evidence.sure:
+            continue
+        one = asked(case, row.package)
+        if one is not None and one.specifiers and not reaches(specified(one.specifiers), row.first):
+            return f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with {row.package} before {row.first}.'
+    return ""
 
 
 RULE = Rule(
@@ -57,6 +76,11 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n', "bf16"),
+        Example(
+            'gpu: V100\ncuda: "12.1"\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n',
+            "bf16",
+            Resolved({"torch": "2.2.2", "transformers": "4.44.2", "accelerate": "0.34.2", "numpy": "1.26.4"}, "3.11", "cu121"),
+        ),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n', "fp8"),
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\ntargets: {old: {kind: local, gpu: T4}}\n', "tf32"),
     ),

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others declare. (torch has a rule of its own: it is its wheels that
-decide there.)
+Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others declare, and with the Pythons that NumPy, pandas, SciPy,
+scikit-learn, pyarrow, tokenizers, TensorFlow and others have wheels for; also with those of the tokenizers that transformers asks for. (torch has a rule of its
+own.)
 
 ## Why
 
-Resolving finds nothing, or with looser bounds silently takes a release that is years older.
+Resolving finds nothing, or with looser bounds silently takes a release that is years older. A release from before a Python came out declares no upper bound,
+and has no wheel for it either; a lock holds wheels only.
 
 ## How to fix
 
@@ -19,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.versions import specified
-from provision.rules.needs import Asked, Row, every, possible, rows_of, tidy
+from provision.facts.versions import following, reaches, specified
+from provision.rules.lines import line
+from provision.rules.needs import Asked, Possible, Row, every, needs, possible, rows_of, tidy
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 
@@ -32,6 +35,10 @@ def check(case: Case) -> Iterator[Diagnostic]:
         found = possible(case.facts, name, one.specifiers) if one.specifiers and rows_of(case.facts, name) else None
         if found and found.rows and not any(_runs(row, case.spec.python) for row in found.rows):
             yield _finding(case, one, found.rows[0], sure=found.sure)
+        elif one.specifiers and not (one.package and one.package.build) and _without_wheel(case, name, one.specifiers):
+            yield _wheelless(case, one, name, one.specifiers)
+        elif found and name == "transformers":
+            yield from _tokenizers(case, one, found)
 
 
 def _runs(row: Row, python: str) -> bool:
@@ -52,6 +59,39 @@ def _finding(case: Case, one: Asked, row: Row, *, sure: bool) -> Diagnostic:
     )
 
 
+def _without_wheel(case: Case, name: str, specifiers: str) -> bool:
+    """Tell whether no release that is admitted has a wheel for the Python; False where newer ones than the table's are admitted."""
+    table, admits, python = case.facts.wheel_pythons.get(name, ()), specified(specifiers), case.spec.python
+    if not table or python not in {known.version for known in case.facts.pythons} or reaches(admits, following(table[-1].last)):
+        return False
+    return not any(row.on(python) and reaches(admits, row.first, following(row.last)) for row in table)
+
+
+def _tokenizers(case: Case, one: Asked, found: Possible) -> Iterator[Diagnostic]:
+    """Yield a finding where no tokenizers that the possible releases of transformers declare has a wheel; not where tokenizers has a line of its own."""
+    windows = [needs(row, "tokenizers") for row in found.rows] if line(case, "tokenizers") is None else []
+    if windows and found.sure and all(window and _without_wheel(case, "tokenizers", window) for window in windows):
+        yield _wheelless(case, one, "tokenizers", windows[0] or "")
+
+
+def _wheelless(case: Case, one: Asked, name: str, specifiers: str) -> Diagnostic:
+    table, python = case.facts.wheel_pythons[name], case.spec.python
+    admitted = [row for row in table if reaches(specified(specifiers), row.first, following(row.last))]
+    fitting = next((row for row in table if row.on(python)), None)
+    asked = one.words if name == one.name else f"{one.words} asks for {name}{tidy(specifiers)}, which"
+    pythons = [known.version for known in case.facts.pythons if any(row.on(known.version) for row in admitted)]
+    ways = [f'write python: "{_nearest(pythons, python)}"'] if pythons else []
+    ways += [f"ask for {name}>={fitting.first}" if name == one.name else f"ask for a transformers that takes {name} {fitting.first}"] if fitting else []
+    return RULE.found(
+        f"{asked} has no wheel for Python {python}" + (f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""),
+        one.route,
+        severity=table[0].evidence.at_most(Severity.ERROR),
+        why="A lock holds wheels only: nothing is built from source.",
+        way_out=", or ".join(ways) or "take another release",
+        related=(seen(("python",), "Python asked for here"),),
+    )
+
+
 def _nearest(pythons: list[str], wanted: str) -> str:
     return min(pythons, key=lambda python: abs(int(python.partition(".")[2]) - int(wanted.partition(".")[2])))
 
@@ -61,18 +101,23 @@ RULE = Rule(
     name="needs-other-python",
     severity=Severity.ERROR,
     summary="No release of a package that is asked for runs on the Python that is asked for.",
-    sources=("Requires-Python in the METADATA of the wheels on PyPI",),
+    sources=("Requires-Python in the METADATA of the wheels on PyPI", "tags in the file names of the wheels on PyPI"),
     page=__doc__,
     check=check,
     bad=(
         Example('gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n', "transformers[torch]==5.21.1".join('""')),
         Example('gpu: none\npython: "3.10"\npackages: [numpy==2.3.5]\n', "numpy==2.3.5"),
         Example('gpu: L4\npython: "3.13"\npackages: [vllm==0.9.2]\n', "vllm==0.9.2"),
+        Example('gpu: none\npython: "3.12"\npackages: [numpy==1.24.4]\n', "numpy==1.24.4"),
+        Example('gpu: none\npython: "3.12"\npackages: ["numpy<2", "pandas>=1.5,<2.1"]\n', "pandas>=1.5,<2.1".join('""')),
+        Example('gpu: none\npython: "3.12"\npackages: [transformers==4.33.3]\n', "transformers==4.33.3", beside=("PKG001",)),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n'),
         Example('gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.20.2"]\n'),
         Example('gpu: none\npython: "3.10"\npackages: [numpy]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n'),
+        Example('gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n'),
         Example('gpu: none\npython: "3.10"\npackages: [numpy]\n', resolved=Resolved({"numpy": "2.3.5"}, "3.10")),
     ),
 )

@@ -1,0 +1,64 @@
+"""torch.compile is declared, and the torch that is asked for does not have it on that Python.
+
+## What it does
+
+Where `torch_compile: true` is declared, looks up the first torch whose torch.compile runs on the Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for
+3.14.
+
+## Why
+
+Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is not supported on Python 3.12+", or the like.
+
+## How to fix
+
+Ask for the torch that the finding names, take an older Python, or write `torch_compile: false`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.facts.versions import ordered
+from provision.rules.releases import torch_releases
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+
+ROUTE = ("training", "torch_compile")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding when every known torch that is possible is too old for torch.compile on the Python."""
+    row = case.facts.compile_pythons.get(case.resolved.python if case.resolved else case.spec.python) if case.spec.training.torch_compile else None
+    found = torch_releases(case) if row is not None else None
+    if row is None or found is None or not found.known or found.beyond or ordered(found.known[-1]) >= ordered(row.first):
+        return
+    yield RULE.found(
+        f"torch_compile: true needs torch {row.first} on Python {row.python}, and {found.wanted} admits {found.known[-1]} at most",
+        ROUTE,
+        severity=row.evidence.at_most(Severity.ERROR),
+        why=f"Older releases have wheels for it, and their torch.compile raises a RuntimeError on Python {row.python}.",
+        way_out=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
+        related=(seen(found.route, "torch asked for here"), seen(("python",), "Python asked for here")),
+        fix=Fix("write torch_compile: false", (Replace(Place(ROUTE), "false"),), Applicability.UNSAFE),
+    )
+
+
+RULE = Rule(
+    id="TRN018",
+    name="compile-without-python",
+    severity=Severity.ERROR,
+    summary="torch.compile does not run on that Python with the torch that is asked for.",
+    sources=("check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels", "pytorch/pytorch#120233"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n', "true"),
+        Example('gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: true}\n', "true"),
+        Example('gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: true}\n', "true", Resolved({"torch": "2.9.1"}, "3.14", "cu128")),
+    ),
+    good=(
+        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n'),
+        Example('gpu: L4\npython: "3.12"\npackages: ["torch>=2.3"]\ntraining: {torch_compile: true}\n'),
+        Example('gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: false}\n'),
+    ),
+)
