@@ -13,6 +13,7 @@ from provision.facts.packages import (
     Argument,
     BitsandbytesBinaries,
     CapabilityFloor,
+    CudaOnly,
     Declared,
     FlashAttentionWheels,
     NumpyFloor,
@@ -120,6 +121,7 @@ class Facts:
     flash_attention: tuple[FlashAttentionWheels, ...]
     bitsandbytes: tuple[BitsandbytesBinaries, ...]
     capability_floors: tuple[CapabilityFloor, ...]
+    cuda_only: tuple[CudaOnly, ...]
     source_only: Mapping[str, SourceOnly]
     numpy_floors: Mapping[str, NumpyFloor]
     undeclared: tuple[Undeclared, ...]
