@@ -126,6 +126,7 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
         "flash_attention": lambda: every(packages.FlashAttentionWheels, "extensions", "flash_attn"),
         "bitsandbytes": lambda: every(packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
         "capability_floors": lambda: every(packages.CapabilityFloor, "extensions", "capability_floors"),
+        "cuda_only": lambda: every(packages.CudaOnly, "extensions", "cuda_only"),
         "source_only": lambda: {row.package: row for row in every(packages.SourceOnly, "extensions", "sdist_only")},
         "numpy_floors": lambda: {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
         "undeclared": lambda: every(packages.Undeclared, "undeclared"),

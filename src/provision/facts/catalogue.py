@@ -14,6 +14,7 @@ from provision.facts.packages import (
     BitsandbytesBinaries,
     Bringer,
     CapabilityFloor,
+    CudaOnly,
     Declared,
     FlashAttentionWheels,
     NumpyFloor,
@@ -127,6 +128,7 @@ class Facts:
     flash_attention: tuple[FlashAttentionWheels, ...]
     bitsandbytes: tuple[BitsandbytesBinaries, ...]
     capability_floors: tuple[CapabilityFloor, ...]
+    cuda_only: tuple[CudaOnly, ...]
     source_only: Mapping[str, SourceOnly]
     numpy_floors: Mapping[str, NumpyFloor]
     undeclared: tuple[Undeclared, ...]

@@ -67,7 +67,7 @@ class BitsandbytesBinaries(NamedTuple):
 
 
 class CapabilityFloor(NamedTuple):
-    """The least compute capability that a use of a package runs on; `cc_max` is the newest where there is one."""
+    """The least compute capability that a use of a package runs on; `cc_max` is the newest where there is one, `last` the last release it holds for."""
 
     package: str
     use: str
@@ -75,6 +75,18 @@ class CapabilityFloor(NamedTuple):
     evidence: Evidence
     cc_max: str = ""
     what: str = ""
+    last: str = ""
+
+
+class CudaOnly(NamedTuple):
+    """A use of a package that needs an NVIDIA card before release `cpu` on a CPU, `mps` on Apple silicon ("": in all releases up to `read`)."""
+
+    package: str
+    use: str
+    cpu: str
+    mps: str
+    evidence: Evidence
+    read: str = ""
 
 
 class SourceOnly(NamedTuple):

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0), flash-attn-3 Hopper alone, bitsandbytes 6.0 (7.0 and 7.5 for its
-binaries for CUDA 12.8 and 13), vllm and triton 7.0, the CUDA 13 plugin of jax 7.5.
+Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0; Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes
+6.0 (7.0 and 7.5 for its binaries for CUDA 12.8 and 13), vllm and triton 7.0, the CUDA 13 plugin of jax 7.5.
 
 ## Why
 
@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, cuda_of
 from provision.facts.packages import CapabilityFloor
-from provision.facts.versions import ordered
+from provision.facts.versions import following, ordered, reaches, specified
 from provision.rules.lines import line
 from provision.rules.needs import Asked, every, origin
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.rules.sites import Site
 
-ALWAYS = ("kernels", "any", "cutlass")
+ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""
 
 
@@ -53,7 +53,8 @@ def _applies(case: Case, floor: CapabilityFloor, one: Asked, site: Site) -> bool
         return same_major and ("." not in wanted or ordered(have) >= ordered(wanted))
     if floor.use == "cuda13":
         return (one.package is not None and floor.use in one.package.extras) or line(case, "jax-cuda13-plugin") is not None
-    return floor.use in ALWAYS
+    newer = floor.last and (not one.specifiers or reaches(specified(one.specifiers), following(floor.last)))
+    return floor.use in ALWAYS and not newer
 
 
 def _within(card: Card, floor: CapabilityFloor) -> bool:
@@ -61,7 +62,8 @@ def _within(card: Card, floor: CapabilityFloor) -> bool:
 
 
 def _finding(case: Case, one: Asked, floor: CapabilityFloor, site: Site, card: Card) -> Diagnostic:
-    wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else f"{floor.cc_min} or more"
+    most = f"{floor.cc_min} to {floor.cc_max}" if floor.cc_max else f"{floor.cc_min} or more"
+    wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else most
     on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
     return RULE.found(
         f"{one.words} needs compute capability {wanted}{on}, and {site.device.gpu.type} has {card.cc}",
@@ -95,6 +97,11 @@ RULE = Rule(
         Example('gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}", beside=("CUD011",)),
         Example('gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [jax, {name: jax-cuda13-plugin}]\n', "jax"),
         Example('gpu: P100\npython: "3.11"\npackages: [vllm]\n', "vllm"),
+        Example(
+            'gpu: RTX-5090\npython: "3.11"\npackages: [torch, {name: flash-attn, version: "<2.7", build: true}]\n',
+            '{name: flash-attn, version: "<2.7", build: true}',
+            beside=("CUD011",),
+        ),
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),

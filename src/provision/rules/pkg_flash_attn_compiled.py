@@ -29,7 +29,8 @@ from provision.rules.rule import Case, Example, Resolved, Rule, seen
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
     one = asked(case, "flash-attn")
-    releases = torch_releases(case) if one is not None and one.package is not None and one.package.build else None
+    wanted = one is not None and one.package is not None and one.package.build and any(device.nvidia for device in case.devices)
+    releases = torch_releases(case) if wanted else None
     if one is None or releases is None or not releases.known:
         return
     wheels = _wheels(case, one)
