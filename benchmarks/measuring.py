@@ -26,7 +26,8 @@ platforms: [{Machine().platform()}]
 training: {{framework: none}}
 """
 _RULES = """
-import json, sys, time
+import gc, json, sys, time
+gc.disable()  # as the command line does
 from pathlib import Path
 from provision import rules, source
 from provision.facts import load
@@ -41,7 +42,8 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 
 
 _MANY = """
-import json, sys, time
+import gc, json, sys, time
+gc.disable()  # as the command line does
 from pathlib import Path
 from provision import rules, source
 from provision.facts import load

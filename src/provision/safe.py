@@ -38,7 +38,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` without the given secret values, well-known token shapes, and user names or passwords in URLs."""
     for value in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
         text = text.replace(value, REDACTED)
-    return _USERINFO.sub(REDACTED + "@", _SHAPES.sub(REDACTED, text))
+    text = _SHAPES.sub(REDACTED, text)
+    return _USERINFO.sub(REDACTED + "@", text) if "://" in text else text
 
 
 def looks_secret(value: str) -> bool:

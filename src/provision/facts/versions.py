@@ -56,17 +56,22 @@ def ends(specifiers: SpecifierSet) -> tuple[Version | None, Version | None]:
 
 def admitted(specifiers: SpecifierSet, versions: Iterable[str]) -> tuple[str, ...]:
     """Return those of `versions` that satisfy the specifiers, pre-releases included, in the order given."""
-    return _admitted(specifiers, tuple(versions))
+    return _admitted(str(specifiers), tuple(versions))
 
 
-@lru_cache(maxsize=4096)
 def reaches(specifiers: SpecifierSet, floor: str, below: str | None = None) -> bool:
     """Tell whether any version at or above `floor`, and below `below` where that is given, satisfies the specifiers, released or not.
 
     What specifiers admit is a union of intervals whose ends are versions they name. It is enough to try those ends, what comes
     just after them, and the far end.
     """
-    low, high = ordered(floor), ordered(below) if below else None
+    return _reaches(str(specifiers), floor, below)
+
+
+@lru_cache(maxsize=4096)
+def _reaches(text: str, floor: str, below: str | None) -> bool:
+    # By text: to hash a set of specifiers takes longer than most of what is asked of it.
+    specifiers, low, high = specified(text), ordered(floor), ordered(below) if below else None
     points = {point for edge in (low, *named(specifiers)) for point in _around(edge)} | {Version("999999")}
     return any(point >= low and (high is None or point < high) and specifiers.contains(point, prereleases=True) for point in points)
 
@@ -107,7 +112,8 @@ def span(versions: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _admitted(specifiers: SpecifierSet, versions: tuple[str, ...]) -> tuple[str, ...]:
+def _admitted(text: str, versions: tuple[str, ...]) -> tuple[str, ...]:
+    specifiers = specified(text)
     return tuple(version for version in versions if specifiers.contains(version, prereleases=True))
 
 

@@ -7,6 +7,7 @@ a target. `RULES` is all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ def _harmless(finding: Diagnostic) -> Diagnostic:
     return finding._replace(message=message, why=why, help=way_out, related=related)
 
 
+@lru_cache(maxsize=4096)
 def _clean(text: str) -> str:
     text = safe_line(redact(text))
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"

@@ -17,6 +17,7 @@ Correct the name. If the package is really called that, nothing needs to change.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts import Facts
@@ -33,9 +34,8 @@ LONG = 11
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown name that is nearly a popular one."""
     unknown = [(route, package) for route, package in lines(case) if package.source != "conda" and _is_unknown(package.key, case.facts)]
-    joined = {known.replace("-", ""): known for known in sorted(case.facts.popular, reverse=True)} if unknown else {}
     for route, package in unknown:
-        meant = _meant(package.key, joined)
+        meant = _meant(package.key, case.facts.popular)
         if meant is None:
             continue
         yield RULE.found(
@@ -51,8 +51,10 @@ def _is_unknown(name: str, facts: Facts) -> bool:
     return len(name) >= 4 and name not in facts.popular and name not in facts.seen and name not in facts.replaced
 
 
-def _meant(name: str, joined: dict[str, str]) -> str | None:
-    """Return the popular name that is meant; `joined` maps popular names without dashes to the names."""
+@lru_cache(maxsize=4096)
+def _meant(name: str, popular: frozenset[str]) -> str | None:
+    """Return the popular name that is meant, dashes apart."""
+    joined = {known.replace("-", ""): known for known in sorted(popular, reverse=True)}
     letters = name.replace("-", "")
     if letters in joined:
         return joined[letters]
