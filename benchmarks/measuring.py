@@ -41,6 +41,16 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
 """
 
 
+_FACTS = """
+import gc, json, time
+gc.disable()  # as the command line does
+from provision.facts import load
+wall, cpu = time.perf_counter(), time.process_time()
+facts = load()
+for name in type(facts).__annotations__:
+    getattr(facts, name)
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+"""
 _MANY = """
 import gc, json, sys, time
 gc.disable()  # as the command line does
@@ -95,6 +105,11 @@ def _lint(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 def _rules(workshop: Workshop) -> tuple[Cost, Cost | None]:
     asked = workshop.python("-c", _RULES, str(workshop.project("rules")))
+    return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
+
+
+def _facts(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    asked = workshop.python("-c", _FACTS)
     return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
 
 
@@ -180,6 +195,7 @@ PROMISES: dict[Promise, Measure] = {
     Promise("version", "provision --version", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--version"),
     Promise("help", "provision --help", "python -c 'import click'", Figure.CPU_RATIO, 1.4): _start("--help"),
     Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
+    Promise("facts", "all tables of facts, beyond import", "", Figure.CPU, 0.015): _facts,
     Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, 0.02): _rules,
     Promise("rules-many", "the same, a spec of many", "", Figure.CPU, 0.001): _rules_many,
     Promise("lock-online", "provision lock, warm, online", "the same calls of uv", Figure.WALL_RATIO, 1.25): _lock_online,
