@@ -23,6 +23,7 @@ from provision.rules import (
     mem_requires_vram,
     pkg_beyond_card,
     pkg_bitsandbytes_binary_missing,
+    trn_deepspeed_needs_nvcc,
     trn_gpus_without_strategy,
 )
 from provision.rules.rule import Rule
@@ -48,5 +49,6 @@ RULES: tuple[Rule, ...] = (
     pkg_bitsandbytes_binary_missing.RULE,
     pkg_beyond_card.RULE,
     trn_gpus_without_strategy.RULE,
+    trn_deepspeed_needs_nvcc.RULE,
     env_devices_hidden.RULE,
 )

@@ -68,7 +68,7 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero3}\n', "deepspeed-zero3"),
+        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero3}\n', "deepspeed-zero3", beside=("TRN019",)),
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n', "torch==2.0.1"),
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.1.2, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n', "torch==2.1.2"),
         Example(

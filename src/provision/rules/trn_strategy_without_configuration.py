@@ -56,6 +56,7 @@ RULE = Rule(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, launcher: torchrun}\n',
             "deepspeed-zero3",
+            beside=("TRN019",),
         ),
     ),
     good=(

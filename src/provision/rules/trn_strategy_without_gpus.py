@@ -51,7 +51,11 @@ RULE = Rule(
     bad=(
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n', "fsdp"),
         Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n', "ddp"),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero2}\n', "deepspeed-zero2"),
+        Example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero2}\n',
+            "deepspeed-zero2",
+            beside=("TRN019",),
+        ),
     ),
     good=(
         Example('gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n'),
