@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from provision.diagnostics import Diagnostic, Place, Route, Severity
 from provision.facts import Facts, load
 from provision.rules import RULES, Case, Resolved, judge
+from provision.rules.suggest import suggest
 from provision.spec import Spec
 from tests.rules.conftest import Ask
 
@@ -218,6 +219,17 @@ def test_no_rule_fails_on_a_valid_spec(data: dict[str, Any], resolved: Resolved 
     found = judge(Case(spec, Said(data), FACTS, resolved))
     assert "BUG000" not in {finding.id for finding in found}
     assert judge(Case(spec, Said(data), FACTS, resolved)) == found
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(_SPECS)
+def test_a_search_never_fails_on_a_valid_spec(data: dict[str, Any]) -> None:
+    try:
+        spec = Spec.model_validate(data)
+    except ValidationError:
+        return
+    for one in suggest(spec, FACTS, most=1).found:
+        assert Spec.model_validate(one.spec.model_dump()) == one.spec
 
 
 def test_facts_may_be_few(ask: Ask, facts: Facts) -> None:

@@ -179,3 +179,15 @@ def test_the_default_build_and_the_usual_python_come_first_where_nothing_is_said
     assert release is not None
     assert flavour_of(one.choice.cuda) == release.default
     assert one.choice.python == facts.runtimes["2026.07"].minor
+
+
+@pytest.mark.parametrize("version", ["===odd", "!=2.0.*", ">=3,<2", "==2.9.1,==2.8.0", ">=1" + ",!=1.0" * 200])
+def test_bounds_that_say_little_or_nothing_end_no_search(look: Look, version: str) -> None:
+    found = look(
+        f'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [{{name: torch, version: "{version}"}}, {{name: transformers, version: "{version}"}}]\n', most=1
+    )
+    assert found.tried > 0
+
+
+def test_windows_is_no_reason_to_find_nothing(look: Look) -> None:
+    assert look('gpu: RTX-4090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.9.1]\nplatforms: [windows-x86_64]\n', most=1).found

@@ -13,7 +13,8 @@ from provision.diagnostics import Route
 from provision.facts import Facts, TorchRelease, cuda_of
 from provision.facts.versions import admitted, ordered, reaches
 from provision.facts.versions import named as names
-from provision.rules.lines import without_local
+from provision.rules.builds import LINUX
+from provision.rules.lines import bounds, without_local
 from provision.rules.sites import Site, sites_of
 from provision.spec import Package, Precision, Spec
 
@@ -67,7 +68,7 @@ class Variations:
         self.spec, self.facts, self.free = spec, facts, free
         self.sites = sites_of(spec, facts)
         named = spec.package("transformers")
-        own = (str(version) for version in names(SpecifierSet(without_local(named.version)))) if named else ()
+        own = (str(version) for version in names(bounds(named) or SpecifierSet())) if named else ()
         known = {*facts.transformers_read, *(version for version in own if facts.knows_transformers(version))}
         self._all_transformers = self._releases("transformers", tuple(sorted(known, key=ordered)))
         # The Python of Colab's newest pinned runtime: what the ecosystem has wheels for.
@@ -175,10 +176,12 @@ class Variations:
         package = self.spec.package(name)
         if package is None:
             return [Option(0.0, "")]
-        specifiers = SpecifierSet(without_local(package.version))
+        specifiers = bounds(package)
+        if specifiers is None:
+            return [Option(0.0, "")]
         wanted = admitted(specifiers, table)
         # Where nothing is admitted, nearness counts from where the newest version that is named would stand.
-        asked = [table.index(version) for version in wanted] or [bisect_left(table, max(names(specifiers)), key=ordered)]
+        asked = [table.index(version) for version in wanted] or [bisect_left(table, max(names(specifiers), default=ordered(table[-1])), key=ordered)]
         costs = {version: CHANGED + _FURTHER * min(abs(place - other) for other in asked) / len(table) for place, version in enumerate(table)}
         options = [Option(0.0 if version in wanted else costs[version], version) for version in reversed(table)]
         # What is newer than the table stays as it is written: nothing is known against it.
@@ -213,6 +216,8 @@ class Variations:
 
     def _runs(self, torch: str, flavour: str, site: Site) -> bool:
         if site.card is None:
+            return True
+        if site.platforms[0] not in LINUX:  # nothing is known of what those builds were compiled for
             return True
         build = self.facts.build(torch, flavour, site.platforms[0])
         if build is None or not self.facts.covers(site.card, build):
