@@ -9,7 +9,7 @@ from provision.facts import cuda_of
 from provision.facts.places import System
 from provision.rules.lines import lines
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 from provision.spec import Package
 
 

@@ -12,7 +12,7 @@ from provision.facts.versions import ordered, span
 from provision.rules.lines import line
 from provision.rules.releases import Releases, torch_releases
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 
 LINUX = ("linux-x86_64", "linux-aarch64")
 """The platforms whose CUDA builds the tables hold."""

@@ -14,7 +14,7 @@ from provision.facts.places import Runtime
 from provision.facts.versions import ordered, parsed
 from provision.rules.lines import bounds, line
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 from provision.spec import ColabTarget, Package
 
 

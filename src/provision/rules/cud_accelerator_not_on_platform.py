@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Related, Route, Severity
 from provision.facts import Card
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Site
+from provision.sites import Site
 from provision.spec import LocalTarget
 
 MAC, WINDOWS = "macos-arm64", "windows-x86_64"

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Replace, Severity
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Device
+from provision.sites import Device
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

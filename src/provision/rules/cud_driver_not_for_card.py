@@ -27,7 +27,7 @@ from provision.rules.instances import PLACE
 from provision.rules.lines import scalar
 from provision.rules.required import Branches, Need, branches, need
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Site
+from provision.sites import Site
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
 

@@ -22,7 +22,7 @@ from provision.facts import TorchRelease, cuda_of, flavour_of
 from provision.facts.versions import ordered, span
 from provision.rules.releases import Releases, torch_releases
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.rules.sites import Device
+from provision.sites import Device
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

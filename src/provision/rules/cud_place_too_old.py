@@ -30,7 +30,7 @@ from provision.rules.builds import Offer, Question, advice, offers, questions, r
 from provision.rules.instances import PLACE
 from provision.rules.required import image_with_driver
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.rules.sites import Brought
+from provision.sites import Brought
 
 _OLD = (Hindrance.DRIVER_TOO_OLD, Hindrance.PTX_NEEDS_DRIVER)
 

@@ -22,7 +22,7 @@ from provision.facts.versions import reaches
 from provision.rules.instances import PLACE
 from provision.rules.required import branches, need
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Brought
+from provision.sites import Brought
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Route, Severity
 from provision.rules.building import Nvcc, built, cuda_at, extensions, major_of, nvcc_at
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.rules.sites import Site
+from provision.sites import Site
 from provision.spec import Package
 
 

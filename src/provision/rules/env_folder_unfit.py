@@ -23,7 +23,7 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts.variables import FolderVariable
 from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, below, cleared, in_container, in_memory
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Site
+from provision.sites import Site
 from provision.spec import LocalTarget, WorkbenchTarget
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Edit, Insert, Route
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVES = ("/content/drive", "/content/gdrive")

@@ -21,7 +21,7 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
 from provision.rules.required import need
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Site
+from provision.sites import Site
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

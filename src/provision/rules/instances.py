@@ -13,7 +13,7 @@ from provision.facts.places import Attachment, Machine
 from provision.places import MOST_CARDS, WorkbenchTarget
 from provision.rules.lines import put, scalar
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 
 REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 ZONE = re.compile(rf"{REGION.pattern}-[a-z]")

@@ -27,8 +27,8 @@ from provision.places import LocalTarget, WorkbenchTarget
 from provision.rules.instances import counts
 from provision.rules.lines import line
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Site
 from provision.rules.workloads import Room, size, vram, workload
+from provision.sites import Site
 
 _ELSEWHERE = ("deepspeed", "fsdp", "fsdp_config")
 """TrainingArguments that may move a part of the training to RAM."""

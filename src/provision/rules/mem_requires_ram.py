@@ -21,8 +21,8 @@ from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.places import ColabTarget, WorkbenchTarget
 from provision.rules.instances import fitting, sample, written
 from provision.rules.rule import Case, Example, Rule, seen_if_written
-from provision.rules.sites import Site
 from provision.rules.workloads import GIB, Size, ram, required, shape_of, size
+from provision.sites import Site
 
 SHARE = 0.95
 """How much of what is required will do, as check H05 has it on the device (RAM_SHARE of the probe; a test compares the two)."""

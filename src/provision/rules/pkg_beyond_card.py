@@ -25,7 +25,7 @@ from provision.facts.versions import following, ordered, reaches, specified
 from provision.rules.lines import line
 from provision.rules.needs import Asked, every, origin
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.rules.sites import Site
+from provision.sites import Site
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""

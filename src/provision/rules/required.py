@@ -12,7 +12,7 @@ from provision.facts.coverage import at_least
 from provision.facts.versions import reaches
 from provision.rules.lines import LONGEST_BOUNDS
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 
 
 class Need(NamedTuple):

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
 from provision.facts import Facts
-from provision.rules.sites import Device, Site, sites_of
+from provision.sites import Device, Site, sites_of
 from provision.spec import Spec
 
 _Found = TypeVar("_Found")

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
 from provision.rules.needs import starts_processes
 from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.sites import Device
+from provision.sites import Device
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

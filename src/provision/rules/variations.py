@@ -15,7 +15,7 @@ from provision.facts.versions import admitted, ordered, reaches
 from provision.facts.versions import named as names
 from provision.rules.builds import LINUX
 from provision.rules.lines import bounds, without_local
-from provision.rules.sites import Site, sites_of
+from provision.sites import Site, sites_of
 from provision.spec import Package, Precision, Spec
 
 CHANGED, OTHER_PYTHON, OTHER_PRECISION, LOOSENED, DROPPED = 1.0, 1.5, 3.0, 1.1, 2.5

@@ -13,7 +13,7 @@ from provision.places import ColabTarget, WorkbenchTarget
 from provision.rules.instances import fitting
 from provision.rules.required import need
 from provision.rules.rule import Case
-from provision.rules.sites import Site
+from provision.sites import Site
 
 GIB = 2**30
 _STANDARD_GIB = 16
