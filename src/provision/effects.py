@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 Tell = Callable[[str], None]
 """Receives one line of progress."""
@@ -56,21 +57,34 @@ class Preference:
     markers: tuple[str, ...] = ()
 
 
+class Binding(NamedTuple):
+    """A package that comes from a named index only, where the marker holds ("": everywhere) and in one variant of the project ("": in all)."""
+
+    package: str
+    source: str
+    marker: str = ""
+    variant: str = ""
+
+
 class Project(NamedTuple):
     """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the environments that count.
 
-    `bindings` holds (package, index name, environment marker or ""); `environments` are PEP 508 markers, one a platform; `preferences` are versions to
-    keep where they still fit.
+    `environments` are PEP 508 markers, one a platform; `preferences` are versions to keep where they still fit, `constraints` versions that nothing may
+    leave. `variants` (name to requirements) exclude each other, such as builds of torch; where there are some, `requirements` is empty.
+    `undated` are packages whose index tells no day of upload, so that `exclude_newer` cannot hold for them.
     """
 
     python: str
     requires_python: str
     requirements: tuple[str, ...]
     indexes: tuple[Index, ...] = ()
-    bindings: tuple[tuple[str, str, str], ...] = ()
+    bindings: tuple[Binding, ...] = ()
     environments: tuple[str, ...] = ()
     exclude_newer: str | None = None
     preferences: tuple[Preference, ...] = ()
+    constraints: tuple[str, ...] = ()
+    variants: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    undated: tuple[str, ...] = ()
 
 
 class IndexSource(NamedTuple):
@@ -79,6 +93,12 @@ class IndexSource(NamedTuple):
     name: str
     url: str
     wheels: tuple[Path, ...] = ()
+
+    @property
+    def of_this_machine(self) -> bool:
+        """Whether what it serves lies on this machine, so that no index has confirmed it."""
+        parts = urlsplit(self.url)
+        return bool(self.wheels) or parts.scheme == "file" or (parts.hostname or "").startswith(("localhost", "127.", "::1"))
 
 
 class Sources(NamedTuple):
@@ -102,10 +122,10 @@ class Pin:
 
 
 class Resolution(NamedTuple):
-    """What uv answered: its lock (TOML) with the dependency graph, and the PEP 751 export with files and hashes."""
+    """What uv answered: its lock (TOML) with the dependency graph, and for every variant ("" where there is one) the PEP 751 export with files and hashes."""
 
     graph: str
-    pylock: str
+    pylocks: Mapping[str, str]
     sources: Sources
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from provision.diagnostics import Route
-from provision.facts import Card, Evidence, Facts, flavour_of
+from provision.facts import Card, Evidence, Facts, flavour_of, parts
 from provision.facts.places import Image, Runtime, family_and_day
 from provision.spec import ColabTarget, Gpu, LocalTarget, Spec, Target, WorkbenchTarget
 
@@ -63,6 +64,17 @@ class Site(NamedTuple):
 def sites_of(spec: Spec, facts: Facts) -> tuple[Site, ...]:
     """Return every target of a spec, in its order."""
     return tuple(_site(spec, facts, name) for name in spec.targets)
+
+
+def runtime_packages(site: Site) -> Mapping[str, str] | None:
+    """Return the packages (canonical name to version) of the Colab runtime that a spec's go on top of.
+
+    None where they stand alone, and where the runtime is unknown. Two images hold a runtime: one for machines with a GPU, one for those without.
+    """
+    if not isinstance(site.target, ColabTarget) or site.target.isolation != "system" or site.runtime is None:
+        return None
+    sets = parts.colab_packages()
+    return sets.get(site.runtime.runtime if site.device.nvidia else f"{site.runtime.runtime}-cpu", sets[site.runtime.runtime])
 
 
 def _site(spec: Spec, facts: Facts, name: str) -> Site:

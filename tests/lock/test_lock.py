@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from provision.errors import LockError
 from provision.facts import load
-from provision.lock import Environment, File, Lock, Package, asked_of, differences, dumps, loads, resolve
+from provision.lock import Chosen, Environment, File, Lock, Package, asked_of, differences, dumps, loads, resolve
 from provision.lock.model import sealed
 from provision.spec import Spec
 from provision.world import Machine
@@ -33,8 +33,8 @@ def locked(bench: Bench, wanted: Spec, **environment: str) -> Lock:
 def sample(version: str = "1.0") -> Lock:
     package = Package("alpha", version, "pypi", ("linux-x86_64",), (), (File(f"alpha-{version}-py3-none-any.whl", "00" * 32),))
     other = Package("beta", "2.0", "pypi", ("linux-x86_64",), ("alpha",), (File("beta-2.0-py3-none-any.whl", "11" * 32),), unconfirmed=True)
-    environment = Environment("linux-x86_64", "linux-x86_64", None, "no torch among the packages", None, "sha256:0")
-    return sealed(Lock(asked_of(spec("alpha")), MINOR, (environment,), {"here": ("linux-x86_64",)}, {}, (package, other)))
+    environment = Environment("linux-x86_64", "linux-x86_64", None, None, None, "sha256:0")
+    return sealed(Lock(asked_of(spec("alpha")), MINOR, (environment,), {"here": Chosen(("linux-x86_64",), "no torch among the packages")}, {}, (package, other)))
 
 
 def test_a_lock_is_read_back_as_it_was_written() -> None:
@@ -160,7 +160,7 @@ def test_a_cuda_flavour_is_locked_from_its_index(bench: Bench, tmp_path: Path) -
     lock = locked(bench, spec("torch", gpu="L4", cuda="12.8"), PROVISION_INDEX_PYTORCH_CU128=cu128)
     assert {package.name: package.version for package in lock.packages} == {"torch": "2.13.0+cu128", "nvidia-cublas-cu12": "12.8"}
     assert lock.environments[0].flavour == "cu128"
-    assert lock.environments[0].because == "cu128: the spec says cuda: 12.8"
+    assert lock.targets["here"].because == "cu128: the spec says cuda: 12.8"
 
 
 def test_what_decides_packages_makes_a_lock_stale_and_nothing_else(bench: Bench) -> None:

@@ -23,6 +23,7 @@ from provision.commands.run import run as start
 from provision.diagnostics import Diagnostic
 from provision.errors import Refused
 from provision.plan import Action, Plan
+from provision.views import lock as lock_view
 from provision.views import plan as plan_view
 from provision.views import text
 from provision.world import Machine
@@ -49,12 +50,10 @@ def lock(path: Path, *, upgrade: bool, offline: bool, form: str) -> int:
     _warn(loaded, (*loaded.diagnostics, *locked.warnings))
     unconfirmed = _warn_unconfirmed(locked)
     if form == "json":
-        environments = {e.key: {"flavour": e.flavour, "digest": e.digest, "packages": len(locked.lock.held_by(e))} for e in locked.lock.environments}
         document = {"version": 1, "lock": str(loaded.lock_path), "changed": locked.fresh, "because": locked.because, "digest": locked.lock.digest}
-        terminal.show(json.dumps({**document, "environments": environments, "unconfirmed": unconfirmed}, indent=1))
+        terminal.show(json.dumps({**document, **lock_view.document(locked.lock), "unconfirmed": unconfirmed}, indent=1))
         return 0
-    held = ", ".join(f"{e.key}: {len(locked.lock.held_by(e))} packages ({e.because})" for e in locked.lock.environments)
-    terminal.say(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}: {held}")
+    terminal.say(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}\n{lock_view.text(locked.lock)}")
     return 0
 
 

@@ -192,6 +192,11 @@ class Protected(NamedTuple):
     evidence: Evidence
     kills: str = ""
 
+    @property
+    def critical(self) -> bool:
+        """Whether the kernel itself runs on exactly this version: pinned by google-colab, and imported when it starts."""
+        return self.pinned and self.imported_at_start
+
 
 class Price(NamedTuple):
     """US dollars an hour of a machine type (GPUs included) in a region, or of one GPU alone."""

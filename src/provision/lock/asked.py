@@ -51,7 +51,8 @@ def _place(spec: Spec, name: str) -> str:
             words.append(target.image or "")
         case _:
             pass
-    return " ".join([*words, f"gpu={own.gpu}", f"cuda={own.cuda}"])
+    required = [f"{name}={value}" for name in ("driver", "compute_capability") if (value := getattr(own.requires, name)) is not None]
+    return " ".join([*words, f"gpu={own.gpu}", f"cuda={own.cuda}", *required])
 
 
 def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
@@ -80,20 +81,3 @@ def _unavailable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
         yield ("indexes", "pypi"), "pypi is the name of the default index: a mirror of it is named by pip's index-url or PROVISION_INDEX_PYPI"
     if spec.conda_packages:
         yield ("conda_packages",), "conda packages are not available in this version"
-    flavours = {}
-    for name in spec.targets:
-        own = spec.at(name)
-        where: tuple[str | int, ...] = ("targets", name, "gpu") if spec.targets[name].gpu else ("gpu",)
-        if not own.gpu.none and own.gpu.type != "mps" and own.cuda == "auto":
-            yield where, f'cuda: auto cannot be chosen for a {own.gpu.type} by this version: write the CUDA version of the wheels, as in cuda: "12.8"'
-        flavours[flavour_of(own)] = name
-    if len(flavours) > 1:
-        listed = ", ".join(f"{name}: {flavour}" for flavour, name in flavours.items())
-        yield ("targets",), f"targets with different torch builds cannot share a lock in this version ({listed})"
-
-
-def flavour_of(spec: Spec) -> str:
-    """Return the torch flavour that a spec (of one target) asks for: "cpu", or the tag of its CUDA version such as "cu128"."""
-    if spec.gpu.none or spec.gpu.type == "mps" or spec.cuda == "none":
-        return "cpu"
-    return "cu" + spec.cuda.replace(".", "") if spec.cuda != "auto" else "auto"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provision.errors import LockError
 
-SCHEMA = "provision.lock/1"
+SCHEMA = "provision.lock/2"
 _AGAIN = "make it again with `provision lock --upgrade`"
 
 
@@ -38,31 +38,49 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A platform with a torch flavour: which one, why, the oldest glibc its wheels run on (None: no such bound), and the digest of all it holds."""
+    """A platform with a torch flavour, the oldest glibc and NVIDIA driver that its wheels run on (None: no such bound), and the digest of all it holds."""
 
     key: str
     platform: str
     flavour: str | None
-    because: str
     glibc: str | None
+    driver: str | None
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """What was chosen for one target: the environments (keys) that it may use, and why this torch flavour.
+
+    Where packages go on top of a Colab runtime's own: which of these are `kept`, which are `changed` (with the version there), which are `added`, and the
+    changed ones that the kernel has loaded, so that it must be started again.
+    """
+
+    environments: tuple[str, ...]
+    because: str
+    runtime: str | None = None
+    kept: tuple[str, ...] = ()
+    changed: Mapping[str, str] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Lock:
-    """Every choice made for one spec. `asked` holds the fields of the spec that decided, `targets` the environments that each target may use."""
+    """Every choice made for one spec. `asked` holds the fields of the spec that decided, `targets` what was chosen for each target."""
 
     asked: Mapping[str, Any]
     python: str
     environments: tuple[Environment, ...]
-    targets: Mapping[str, tuple[str, ...]]
+    targets: Mapping[str, Chosen]
     indexes: Mapping[str, str]
     packages: tuple[Package, ...]
     digest: str = field(default="")
 
     def environment(self, target: str, platform: str) -> Environment | None:
         """Return the environment of a target on a platform, or None when the lock does not cover it."""
-        return next((e for e in self.environments if e.key in self.targets.get(target, ()) and e.platform == platform), None)
+        keys = self.targets[target].environments if target in self.targets else ()
+        return next((e for e in self.environments if e.key in keys and e.platform == platform), None)
 
     def held_by(self, environment: Environment) -> tuple[Package, ...]:
         """Return the packages of an environment, by name."""
@@ -89,7 +107,7 @@ def sealed(lock: Lock) -> Lock:
     """Return the lock with its digest over everything else."""
     document = _document(lock)
     del document["digest"]
-    return Lock(lock.asked, lock.python, lock.environments, lock.targets, lock.indexes, lock.packages, digest_of(document))
+    return replace(lock, digest=digest_of(document))
 
 
 def dumps(lock: Lock) -> str:
@@ -120,7 +138,7 @@ def loads(text: str, name: str) -> Lock:
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith("provision.lock/"):
         raise LockError(f"{name} is not a lock of provision", hint=f"move it away, then {_AGAIN}")
     if document["schema"] != SCHEMA:
-        raise LockError(f"{name} was made by a newer provision ({document['schema']})", hint="upgrade provision, or " + _AGAIN)
+        raise _of_another_version(document["schema"], name)
     try:
         lock = _lock(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -128,6 +146,13 @@ def loads(text: str, name: str) -> Lock:
     if sealed(lock).digest != lock.digest:
         raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=_AGAIN)
     return lock
+
+
+def _of_another_version(schema: str, name: str) -> LockError:
+    number = schema.rpartition("/")[2]
+    if number.isdigit() and int(number) < int(SCHEMA.rpartition("/")[2]):
+        return LockError(f"{name} was made by an older provision ({schema})", why=f"this one reads {SCHEMA}", hint=_AGAIN)
+    return LockError(f"{name} was made by a newer provision ({schema})", why=f"this one reads {SCHEMA}", hint="upgrade provision, or " + _AGAIN)
 
 
 def _document(lock: Lock) -> dict[str, Any]:
@@ -138,12 +163,20 @@ def _document(lock: Lock) -> dict[str, Any]:
         "asked": dict(lock.asked),
         "python": lock.python,
         "environments": {
-            e.key: {"platform": e.platform, "flavour": e.flavour, "because": e.because, "glibc": e.glibc, "digest": e.digest} for e in lock.environments
+            e.key: {"platform": e.platform, "flavour": e.flavour, "glibc": e.glibc, "driver": e.driver, "digest": e.digest} for e in lock.environments
         },
-        "targets": {name: list(value) for name, value in sorted(lock.targets.items())},
+        "targets": {name: _chosen_document(chosen) for name, chosen in sorted(lock.targets.items())},
         "indexes": dict(sorted(lock.indexes.items())),
         "packages": [_package_document(package, keys) for package in lock.packages],
     }
+
+
+def _chosen_document(chosen: Chosen) -> dict[str, Any]:
+    document: dict[str, Any] = {"environments": list(chosen.environments), "because": chosen.because}
+    if chosen.runtime is None:
+        return document
+    on_top = {"restart": list(chosen.restart), "changed": dict(sorted(chosen.changed.items())), "added": list(chosen.added), "kept": list(chosen.kept)}
+    return {**document, "runtime": chosen.runtime, **on_top}
 
 
 def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -156,7 +189,7 @@ def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]
 
 
 def _lock(document: Mapping[str, Any]) -> Lock:
-    environments = tuple(Environment(key, e["platform"], e["flavour"], e["because"], e["glibc"], e["digest"]) for key, e in document["environments"].items())
+    environments = tuple(Environment(key, e["platform"], e["flavour"], e["glibc"], e["driver"], e["digest"]) for key, e in document["environments"].items())
     keys = tuple(environment.key for environment in environments)
     packages = tuple(
         Package(
@@ -170,8 +203,14 @@ def _lock(document: Mapping[str, Any]) -> Lock:
         )
         for p in document["packages"]
     )
-    targets = {name: tuple(value) for name, value in document["targets"].items()}
+    targets = {name: _chosen(value) for name, value in document["targets"].items()}
     return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"])
+
+
+def _chosen(value: Mapping[str, Any]) -> Chosen:
+    names = {part: tuple(str(name) for name in value.get(part, ())) for part in ("kept", "added", "restart")}
+    changed = {str(name): str(version) for name, version in value.get("changed", {}).items()}
+    return Chosen(tuple(value["environments"]), str(value["because"]), value.get("runtime"), changed=changed, **names)
 
 
 def _line(value: Any) -> str:

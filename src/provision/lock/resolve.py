@@ -5,247 +5,218 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, NoReturn
-from urllib.parse import unquote, urlsplit
+from dataclasses import replace
 
-from packaging.markers import Marker
-from packaging.tags import compatible_tags, cpython_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
 
-from provision.effects import Index, Preference, Project, Resolution, Tell, World
+from provision.effects import Preference, Tell, World
 from provision.errors import LockError
-from provision.facts import Facts
-from provision.lock.asked import asked_of, flavour_of
-from provision.lock.model import Environment, File, Lock, Package, environment_digest, sealed
+from provision.facts import Facts, cuda_of
+from provision.facts.versions import parsed
+from provision.lock.answer import Found, found_in
+from provision.lock.asked import asked_of
+from provision.lock.flavours import admitted, flavour_on, proposals
+from provision.lock.model import Chosen, Environment, Lock, Package, environment_digest, sealed
+from provision.lock.question import Question, platforms_of, project_of
+from provision.lock.wheels import LINUX, marker_of, oldest_glibc, runs_on
+from provision.sites import runtime_packages, sites_of
 from provision.spec import Spec
 
-_MARKERS = {
-    "linux-x86_64": ("linux", "x86_64", "Linux", "posix"),
-    "linux-aarch64": ("linux", "aarch64", "Linux", "posix"),
-    "macos-arm64": ("darwin", "arm64", "Darwin", "posix"),
-    "windows-x86_64": ("win32", "AMD64", "Windows", "nt"),
-}
-_LINUX = ("linux-x86_64", "linux-aarch64")
 _CUDA_ONLY = re.compile(
     r"^(nvidia-.+-cu\d+|nvidia-(cublas|cudnn|nccl|cuda|cufft|curand|cusolver|cusparse|nvjitlink|nvtx|cufile|cusparselt|nvshmem).*|cuda-(bindings|toolkit|pathfinder)|(pytorch-)?triton)$"
 )
-_GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
-_OLD_GLIBC = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is being locked: the spec, the torch flavour it asks for, and the platforms that count."""
-
-    spec: Spec
-    facts: Facts
-    flavour: str
-    platforms: tuple[str, ...]
-    preferences: tuple[Preference, ...] = ()
+_ROUNDS = 4
+"""Times that uv is asked to bring targets together before we give up. Our choice."""
 
 
 def resolve(spec: Spec, facts: Facts, world: World, tell: Tell, *, keep: Lock | None = None) -> Lock:
-    """Return the lock of a spec; versions of `keep` stay where they still fit.
+    """Return the lock of a spec: one version of each package for all targets, torch in the build that each target can run.
 
-    Torch and its family are bound to the index of their flavour on Linux, also where only another package brings them in. Raises LockError when no set of
-    versions exists, NetworkError when an index is out of reach, and LockError when a CPU spec would bring CUDA packages.
+    Versions of `keep` stay where they still fit, and those of a Colab runtime that packages go on top of. Torch and its family are bound to the index of
+    their flavour, also where only another package brings them in. Raises LockError when no set of versions serves every target, or when a CPU target would
+    get CUDA packages; NetworkError when an index is out of reach.
     """
-    flavour = flavour_of(spec.at(next(iter(spec.targets))))
     kept = _preferences(keep) if keep is not None else ()
-    question = _Question(spec, facts, flavour, tuple(sorted(_platforms(spec))), kept)
-    direct = {package.key for package in spec.packages}
-    while True:
-        project = _project(question, direct)
-        resolution = world.resolve(project, tell)
-        found = tomllib.loads(resolution.pylock)["packages"]
-        hidden = {row["name"] for row in found} & facts.flavoured - direct
-        if not hidden:
-            return _lock(question, project, resolution, found)
-        direct |= hidden  # uv binds direct requirements only, so what came in unasked is asked for by name, and resolved again
+    torch = next((Version(preference.version).public for preference in kept if preference.name == "torch"), None)
+    preferences = (*kept, *_of_runtimes(spec, facts, {preference.name for preference in kept}))
+    proposed = list(proposals(spec, facts, torch))
+    questions = [Question(spec, facts, proposal, preferences, _held(proposal.release), frozenset(p.key for p in spec.packages)) for proposal in proposed]
+    if proposed[0].release is None:
+        return _agreed(_until(questions[0]), world, tell)
+    try:
+        return _agreed(questions[0], world, tell)
+    except LockError as error:
+        return _with_another_torch(questions, error, world, tell)
 
 
-def _preferences(lock: Lock) -> tuple[Preference, ...]:
-    markers = {environment.key: _marker(environment.platform) for environment in lock.environments}
-    everywhere = tuple(markers)
-    return tuple(
-        Preference(p.name, p.version, p.index, () if p.environments == everywhere else tuple(markers[key] for key in p.environments)) for p in lock.packages
+def _held(release: str | None) -> dict[str, str]:
+    return {"torch": f"=={release}"} if release is not None else {}
+
+
+def _until(question: Question) -> Question:
+    """Return the question with torch held to releases of `exclude_newer`: PyTorch's indexes tell no day of upload, the facts do."""
+    if question.spec.exclude_newer is None or not (releases := admitted(question.spec, question.facts)):
+        return question
+    return replace(question, constraints={"torch": f"<={releases[0].release}"})
+
+
+def _with_another_torch(questions: list[Question], error: LockError, world: World, tell: Tell) -> Lock:
+    """Let uv say which torch goes with the rest, and try the newest release that is no newer; raises `error` when that fails too."""
+    free = replace(questions[0], constraints={})
+    found = _answer(free, world, tell)  # what does not resolve with any torch is said here, in uv's own words
+    oldest = min((Version(package.version) for package in found.packages if package.name == "torch"), default=None)
+    for question in questions[1:]:
+        if oldest is not None and Version(question.proposal.release or "0") <= Version(oldest.public):
+            return _agreed(question, world, tell)
+    raise error
+
+
+def _agreed(question: Question, world: World, tell: Tell) -> Lock:
+    """Resolve until every package has one version: where targets get different ones, the oldest of them is asked for everywhere."""
+    apart: dict[str, dict[str, list[str]]] = {}
+    for _ in range(_ROUNDS):
+        try:
+            found = _answer(question, world, tell)
+        except LockError as error:
+            if apart:
+                raise _disagreement(apart, error.why) from error
+            raise
+        apart = _apart(found)
+        if not apart:
+            return _lock(question, found)
+        oldest = {name: min(versions, key=Version) for name, versions in apart.items()}
+        question = replace(question, constraints={**question.constraints, **{name: f"=={version}" for name, version in oldest.items()}})
+    raise _disagreement(apart, "")
+
+
+def _apart(found: Found) -> dict[str, dict[str, list[str]]]:
+    """Return the packages that have several versions, each with the environments that hold it; what belongs to a CUDA build may."""
+    versions: dict[str, dict[str, list[str]]] = {}
+    for package in found.packages:
+        if not _CUDA_ONLY.match(package.name):
+            versions.setdefault(package.name, {}).setdefault(Version(package.version).public, []).extend(package.environments)
+    return {name: held for name, held in versions.items() if len(held) > 1}
+
+
+def _disagreement(apart: Mapping[str, Mapping[str, list[str]]], said: str) -> LockError:
+    lines = [f"{name}: " + ", ".join(f"{version} in {' and '.join(keys)}" for version, keys in held.items()) for name, held in sorted(apart.items())]
+    return LockError(
+        f"no one version of {', '.join(sorted(apart))} serves every target and platform",
+        why="\n".join(["each by itself gets:", *lines, *([said] if said else [])]),
+        hint="loosen the bounds of these packages, or put the targets into specs of their own",
     )
 
 
-def _platforms(spec: Spec) -> set[str]:
-    local = {str(platform) for platform in spec.platforms} if any(target.kind == "local" for target in spec.targets.values()) else set()
-    return local | ({"linux-x86_64"} if any(target.kind != "local" for target in spec.targets.values()) else set())
+def _preferences(lock: Lock) -> tuple[Preference, ...]:
+    markers = {environment.key: marker_of(environment.platform) for environment in lock.environments}
+    everywhere = tuple(markers)
+    return tuple(
+        Preference(p.name, p.version, p.index, () if p.environments == everywhere else tuple(dict.fromkeys(markers[key] for key in p.environments)))
+        for p in lock.packages
+    )
 
 
-def _project(question: _Question, direct: set[str]) -> Project:
+def _of_runtimes(spec: Spec, facts: Facts, known: set[str]) -> tuple[Preference, ...]:
+    found: dict[str, Preference] = {}
+    for site in sites_of(spec, facts):
+        for name, version in (runtime_packages(site) or {}).items():
+            if name not in known and parsed(version) is not None:
+                local = Version(version).local if name in facts.flavoured else None
+                found.setdefault(name, Preference(name, version, f"pytorch-{local}" if local else "pypi"))
+    return tuple(found.values())
+
+
+def _answer(question: Question, world: World, tell: Tell) -> Found:
+    """Ask uv. It binds direct requirements only, so what of torch's family comes in unasked is asked for by name, and resolved again."""
+    while True:
+        project = project_of(question)
+        resolution = world.resolve(project, tell)
+        found = {variant: tomllib.loads(text)["packages"] for variant, text in resolution.pylocks.items()}
+        hidden = ({row["name"] for rows in found.values() for row in rows} & question.facts.flavoured) - question.direct
+        if not hidden:
+            return found_in(question, project, resolution, found)
+        question = replace(question, direct=question.direct | hidden)
+
+
+def _lock(question: Question, found: Found) -> Lock:
     spec = question.spec
-    family = tuple(sorted(name for name in direct if name in question.facts.flavoured))
-    torch_index = _torch_index(question, family)
-    own = tuple(Index(name, index.url) for name, index in sorted(spec.indexes.items()) if torch_index is None or name != torch_index.name)
-    bindings = [(package.key, package.index, "") for package in spec.packages if package.index]
-    if torch_index is not None:
-        bindings += [(name, torch_index.name, "sys_platform == 'linux'") for name in family if name not in {bound for bound, _, _ in bindings}]
-    requirements = [package.requirement for package in spec.packages] + sorted(direct - {package.key for package in spec.packages})
-    indexes = (*own, *([torch_index] if torch_index is not None else []))
-    environments = tuple(_marker(platform) for platform in question.platforms)
-    return Project(spec.python, f"=={spec.python}.*", tuple(requirements), indexes, tuple(bindings), environments, spec.exclude_newer, question.preferences)
+    pairs = {key: (flavour if found.with_torch else None, platform) for (flavour, platform), key in sorted(found.keys.items(), key=lambda item: item[1])}
+    environments = tuple(_environment(key, platform, flavour, question, found.packages) for key, (flavour, platform) in pairs.items())
+    for environment in environments:
+        if environment.flavour is not None:
+            _refuse_other_builds(environment, found.packages, question)
+    targets = {name: _chosen(question, found, name) for name in spec.targets}
+    used = {package.index for package in found.packages}
+    indexes = {index.name: index.url for index in found.project.indexes if index.name in used}
+    return sealed(Lock(asked_of(spec), spec.python, environments, targets, indexes, found.packages))
 
 
-def _torch_index(question: _Question, family: tuple[str, ...]) -> Index | None:
-    linux = tuple(platform for platform in question.platforms if platform in _LINUX)
-    if not family or not linux:
-        return None
-    name = f"pytorch-{question.flavour}"
-    asked = {package.key: f"{package.key}{package.version}" for package in question.spec.packages}
-    wanted = tuple(asked.get(member, member) for member in family)
-    url = question.spec.indexes[name].url if name in question.spec.indexes else question.facts.flavour_index(question.flavour)
-    return Index(name, url, question.flavour, wanted, linux)
+def _chosen(question: Question, found: Found, target: str) -> Chosen:
+    choice = question.proposal.choices[target]
+    keys = tuple(found.keys[flavour_on(choice.flavour, platform), platform] for platform in platforms_of(question.spec, target))
+    because = choice.because if found.with_torch else "no torch among the packages"
+    site = next(site for site in sites_of(question.spec, question.facts) if site.name == target)
+    held = runtime_packages(site)
+    if held is None or site.runtime is None:
+        return Chosen(keys, because)
+    here = {package.name: package.version for package in found.packages if keys[0] in package.environments}
+    changed = {name: held[name] for name, version in here.items() if name in held and not _same(version, held[name])}
+    return Chosen(
+        keys,
+        because,
+        site.runtime.runtime,
+        kept=tuple(name for name in here if name in held and name not in changed),
+        changed=changed,
+        added=tuple(name for name in here if name not in held),
+        restart=tuple(name for name in changed if name in question.facts.protected and question.facts.protected[name].restart),
+    )
 
 
-def _marker(platform: str) -> str:
-    system, machine, _, _ = _MARKERS[platform]
-    return f"sys_platform == '{system}' and platform_machine == '{machine}'"
+def _same(version: str, held: str) -> bool:
+    return parsed(held) == Version(version)
 
 
-def _lock(question: _Question, project: Project, resolution: Resolution, found: list[dict[str, Any]]) -> Lock:
-    spec = question.spec
-    flavour = question.flavour if any(row["name"] == "torch" for row in found) else None
-    keys = {platform: f"{platform}-{flavour}" if flavour else platform for platform in question.platforms}
-    unsorted = (_package(row, question, project, keys, resolution) for row in found)
-    packages = tuple(sorted((package for package in unsorted if package.environments), key=lambda p: (p.name, p.version)))
-    if flavour == "cpu":
-        _refuse_cuda(packages, spec)
-    environments = tuple(_environment(keys[platform], platform, flavour, spec, packages) for platform in question.platforms)
-    targets = {name: tuple(e.key for e in environments if _serves(spec, name, e.platform)) for name in spec.targets}
-    used = {package.index for package in packages}
-    indexes = {index.name: index.url for index in project.indexes if index.name in used}
-    return sealed(Lock(asked_of(spec), spec.python, environments, targets, indexes, packages))
-
-
-def _serves(spec: Spec, target: str, platform: str) -> bool:
-    return platform in spec.platforms if spec.targets[target].kind == "local" else platform == "linux-x86_64"
-
-
-def _environment(key: str, platform: str, flavour: str | None, spec: Spec, packages: tuple[Package, ...]) -> Environment:
+def _environment(key: str, platform: str, flavour: str | None, question: Question, packages: tuple[Package, ...]) -> Environment:
+    python = question.spec.python
     held = tuple(package for package in packages if key in package.environments)
-    floors = [floor for package in held if (floor := _glibc(package, spec.python, platform))]
+    floors = [floor for package in held if (floor := oldest_glibc(package, python, platform))]
     glibc = ".".join(str(part) for part in max(floors)) if floors else None
-    digest = environment_digest(spec.python, platform, flavour, tuple(_on(package, spec.python, platform) for package in held))
-    return Environment(key, platform, flavour, _because(spec.at(next(iter(spec.targets))), flavour), glibc, digest)
+    driver = question.facts.driver_floor(cuda_of(flavour), windows=platform.startswith("windows")) if flavour not in (None, "cpu") else None
+    digest = environment_digest(python, platform, flavour, tuple(_on(package, python, platform) for package in held))
+    return Environment(key, platform, flavour, glibc, driver, digest)
 
 
 def _on(package: Package, python: str, platform: str) -> Package:
     """Return the package with the files of one platform only, so that another platform's do not change the digest."""
-    return replace(package, files=tuple(file for file in package.files if _runs_on(file.name, python, platform)))
+    return replace(package, files=tuple(file for file in package.files if runs_on(file.name, python, platform)))
 
 
-def _because(spec: Spec, flavour: str | None) -> str:
-    if flavour is None:
-        return "no torch among the packages"
-    if flavour == "cpu":
-        return f"cpu: the spec says gpu: {spec.gpu.type}"
-    return f"{flavour}: the spec says cuda: {spec.cuda}"
-
-
-@cache
-def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    rows = tomllib.loads(graph)["package"]
-    needs = {}
-    for row in rows:
-        extras = [needed for extra in row.get("optional-dependencies", {}).values() for needed in extra]
-        needs[row["name"], row.get("version", "")] = tuple(sorted({needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {row["name"]}))
-    return needs
-
-
-def _package(row: Mapping[str, Any], question: _Question, project: Project, keys: Mapping[str, str], resolution: Resolution) -> Package:
-    platforms = tuple(platform for platform in keys if _applies(row.get("marker", ""), platform, question.spec.python))
-    files = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in row.get("wheels", ())}
-    kept = tuple(File(name, value) for name, value in sorted(files.items()) if any(_runs_on(name, question.spec.python, p) for p in platforms))
-    index = _index_of(row["name"], platforms, question.spec.python, project)
-    sources = resolution.sources
-    local = {wheel.name for source in sources.named for wheel in source.wheels} | {wheel.name for wheel in sources.wheels}
-    unconfirmed = any(file.name in local and question.facts.wheels.get(file.name) != file.sha256 for file in kept)
-    for platform in platforms:
-        if not any(_runs_on(file.name, question.spec.python, platform) for file in kept):
-            _refuse_without_wheel(row, platform, question)
-    requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
-    return Package(row["name"], row["version"], index, tuple(keys[p] for p in platforms), requires, kept, unconfirmed)
-
-
-def _index_of(name: str, platforms: tuple[str, ...], python: str, project: Project) -> str:
-    """Return the index that a package is bound to where it is held. Addresses would not tell: two indexes may share one mirror."""
-    bound = [(index, marker) for package, index, marker in project.bindings if package == name]
-    return next((index for index, marker in bound if any(_applies(marker, platform, python) for platform in platforms)), "pypi")
-
-
-def _applies(marker: str, platform: str, python: str) -> bool:
-    system, machine, name, kind = _MARKERS[platform]
-    environment = {"sys_platform": system, "platform_machine": machine, "platform_system": name, "os_name": kind, "python_version": python, "extra": ""}
-    environment |= {"python_full_version": f"{python}.99", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
-    return not marker or Marker(marker).evaluate(environment)
-
-
-def _file_name(wheel: Mapping[str, Any]) -> str:
-    return str(wheel["name"]) if "name" in wheel else unquote(urlsplit(wheel.get("url", wheel.get("path", ""))).path).rsplit("/", 1)[-1]
-
-
-def _runs_on(name: str, python: str, platform: str) -> bool:
-    try:
-        _, _, _, tags = parse_wheel_filename(name)
-    except InvalidWheelFilename:
-        return False
-    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _abis(python))
-    system, machine, _, _ = _MARKERS[platform]
-    starts = {"linux": ("manylinux", "linux_"), "darwin": ("macosx",), "win32": ("win",)}[system]
-    ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
-    return any(tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends)) for tag in tags)
-
-
-@cache
-def _abis(python: str) -> frozenset[tuple[str, str]]:
-    """Return the (interpreter, ABI) pairs of wheels that run on a CPython version such as "3.11"."""
-    major, _, minor = python.partition(".")
-    version, here = (int(major), int(minor)), f"cp{major}{minor}"
-    accepted = [*cpython_tags(version, [here], ["any"]), *compatible_tags(version, here, ["any"])]
-    return frozenset((tag.interpreter, tag.abi) for tag in accepted)
-
-
-def _refuse_without_wheel(row: Mapping[str, Any], platform: str, question: _Question) -> NoReturn:
-    raise LockError(
-        f"{row['name']} {row['version']} has no wheel for Python {question.spec.python} on {platform}",
-        why=f"its files: {', '.join(_file_name(wheel) for wheel in row.get('wheels', ())[:5]) or 'source only'}",
-        hint="choose a version that has one, or another `python`",
-    )
-
-
-def _glibc(package: Package, python: str, platform: str) -> tuple[int, int] | None:
-    """Return the oldest glibc that one of the package's wheels for the platform runs on."""
-    if platform not in _LINUX:
-        return None
-    floors = []
-    for file in package.files:
-        if not _runs_on(file.name, python, platform):
-            continue
-        stated = [_OLD_GLIBC[old] if old else (int(major), int(minor)) for major, minor, old in _GLIBC.findall(file.name)]
-        if not stated:
-            return None
-        floors.append(min(stated))
-    return min(floors, default=None)
-
-
-def _refuse_cuda(packages: tuple[Package, ...], spec: Spec) -> None:
-    for package in packages:
-        on_linux = any(key.startswith("linux") for key in package.environments)
-        builds_cuda = package.name == "torch" and on_linux and not package.version.endswith("+cpu")
-        if on_linux and (_CUDA_ONLY.match(package.name) or builds_cuda):
-            path = " <- ".join(_brought_by(package.name, packages, {p.key for p in spec.packages}))
+def _refuse_other_builds(environment: Environment, packages: tuple[Package, ...], question: Question) -> None:
+    """Raise LockError when an environment on Linux holds a torch of another flavour than its own, or CUDA packages in a CPU one."""
+    if environment.platform not in LINUX:
+        return
+    for package in (package for package in packages if environment.key in package.environments):
+        if environment.flavour == "cpu" and (_CUDA_ONLY.match(package.name) or (package.name == "torch" and not package.version.endswith("+cpu"))):
+            path = " <- ".join(_brought_by(package.name, packages, {p.key for p in question.spec.packages}))
             raise LockError(
                 f"a CPU spec would install {package.name} {package.version}, which is for CUDA",
                 why=f"brought in by {path}",
                 hint="drop the package that needs it, or set `gpu:` and `cuda:` to what the work needs",
             )
+        if package.name == "torch" and environment.flavour not in _flavours_of(package, environment.platform, question.facts):
+            raise LockError(
+                f"index {package.index} gave torch {package.version}, and {environment.flavour} was asked for",
+                why="the local label of a version (+cu128) names the CUDA that it was built for",
+                hint=f"let the index {package.index} serve builds of {environment.flavour}",
+            )
+
+
+def _flavours_of(package: Package, platform: str, facts: Facts) -> tuple[str, ...]:
+    """Return the flavours that a torch may be: that of its label, or without one that which the public index serves."""
+    if local := Version(package.version).local:
+        return (local,)
+    release = facts.torch_release(package.version)
+    return (release.default_on(platform),) if release is not None else ()
 
 
 def _brought_by(name: str, packages: tuple[Package, ...], direct: set[str]) -> Iterator[str]:

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import NamedTuple
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from provision.diagnostics import Route
-from provision.facts import Card, parts
-from provision.facts.places import Runtime
-from provision.facts.versions import ordered, parsed
+from provision.facts import Card
+from provision.facts.places import Protected, Runtime
+from provision.facts.versions import implies, ordered, parsed
 from provision.rules.lines import bounds, line
 from provision.rules.rule import Case
-from provision.sites import Site
+from provision.sites import Site, runtime_packages
 from provision.spec import ColabTarget, Package
 
 
@@ -66,12 +67,11 @@ def systems(case: Case) -> Iterator[System]:
     """
     for colab in colabs(case):
         runtime, flavour = colab.site.runtime, colab.site.device.flavour
-        if colab.target.isolation != "system" or runtime is None or runtime.minor != case.spec.python:
+        held = runtime_packages(colab.site)
+        if held is None or runtime is None or runtime.minor != case.spec.python:
             continue
         if case.resolved is not None and not _serves(case.resolved.flavour, flavour):
             continue
-        sets = parts.colab_packages()
-        held = sets.get(runtime.runtime if colab.site.device.nvidia else f"{runtime.runtime}-cpu", sets[runtime.runtime])
         yield System(colab, runtime, held)
 
 
@@ -85,6 +85,16 @@ def changes(case: Case, system: System, names: Iterable[str]) -> Iterator[Change
         change = _asked(case, name, public) if case.resolved is None else _resolved(case, name, public, case.resolved.versions.get(name))
         if change is not None:
             yield change
+
+
+def kills(change: Change, row: Protected) -> bool:
+    """Tell whether what takes the place of a package is certain to keep Colab's kernel from starting."""
+    if not row.kills.startswith((">", "<", "=")):
+        return False
+    deadly = SpecifierSet(row.kills)
+    if change.version is not None:
+        return deadly.contains(change.version, prereleases=True)
+    return change.line is not None and implies(change.line.specifiers, deadly)
 
 
 def named(case: Case) -> tuple[Runtime, ...]:

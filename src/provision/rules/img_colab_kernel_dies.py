@@ -19,29 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packaging.specifiers import SpecifierSet
-
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
 from provision.facts.places import Protected
-from provision.facts.versions import implies
-from provision.rules.colab import Change, System, changes, systems
+from provision.rules.colab import Change, System, changes, kills, systems
 from provision.rules.lines import bounded, scalar
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each package that is certain to end the kernel of a Colab target."""
-    deadly = {row.package: row for row in case.facts.protected.values() if row.kills.startswith((">", "<", "="))}
+    deadly = {row.package: row for row in case.facts.protected.values() if row.kills}
     for system in systems(case):
         for change in changes(case, system, deadly):
-            if _kills(change, SpecifierSet(deadly[change.package].kills)):
+            if kills(change, deadly[change.package]):
                 yield _finding(case, system, change, deadly[change.package])
-
-
-def _kills(change: Change, deadly: SpecifierSet) -> bool:
-    if change.version is not None:
-        return deadly.contains(change.version, prereleases=True)
-    return change.line is not None and implies(change.line.specifiers, deadly)
 
 
 def _finding(case: Case, system: System, change: Change, row: Protected) -> Diagnostic:

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares the packages that google-colab pins (pandas, requests, ipykernel, tornado and others) with those of the runtime, where packages go on top of it.
-Those that end the kernel or need a restart are said by rules of their own.
+Compares the packages that google-colab pins (pandas, requests, portpicker and others) with those of the runtime, where packages go on top of it. Those that the
+kernel runs on have a rule of their own.
 
 ## Why
 
@@ -29,7 +29,7 @@ MOST = 5
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one note for each Colab target."""
-    names = [row.package for row in case.facts.protected.values() if row.pinned and not row.restart and not row.kills]
+    names = [row.package for row in case.facts.protected.values() if row.pinned and not row.critical]
     for system in systems(case):
         found = tuple(changes(case, system, names))
         if not found:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
 
-from provision.effects import CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
+from provision.effects import Binding, CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
 from provision.errors import LockError, NetworkError, ProvisionError, WorldError
 from provision.safe import redact, safe
 from provision.world.mirrors import override_variable
@@ -66,21 +66,18 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
         passed = {**environment, **_locations(sources, folder)}
         if project.preferences:
             (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
-        newer = ["--exclude-newer", project.exclude_newer] if project.exclude_newer else []
-        _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *newer], passed, folder, project, sources)
-        _called(
-            ["export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml"],
-            passed,
-            folder,
-            project,
-            sources,
-        )
-        return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), (folder / "pylock.toml").read_text(encoding="utf-8"), sources)
+        _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *_dates(project)], passed, folder, project, sources)
+        export = ["export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml"]
+        pylocks = {}
+        for variant in [name for name, _ in project.variants] or [""]:
+            _called([*export, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
+            pylocks[variant] = (folder / "pylock.toml").read_text(encoding="utf-8")
+        return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), pylocks, sources)
 
 
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
     """Make the environment hold exactly the pins: `uv pip sync` with a hash for every file, no builds."""
-    bindings = tuple((pin.name, pin.index, "") for pin in effect.pins if pin.index)
+    bindings = tuple(Binding(pin.name, pin.index) for pin in effect.pins if pin.index)
     project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in effect.pins), effect.indexes, bindings)
     hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in effect.pins)
     with _folder(project, sources, environment) as (folder, _):
@@ -133,6 +130,12 @@ def _folder(project: Project, sources: Sources, environment: Mapping[str, str]) 
         yield folder, urls
 
 
+def _dates(project: Project) -> list[str]:
+    if not project.exclude_newer:
+        return []
+    return ["--exclude-newer", project.exclude_newer, *(word for name in project.undated for word in ("--exclude-newer-package", f"{name}=false"))]
+
+
 def _kept(project: Project, urls: Mapping[str, str]) -> str:
     """Return a lock of uv's with names and versions only: uv keeps a version that it finds there while it fits, and checks all else anew."""
     lines = ["version = 1", f"requires-python = {json.dumps(project.requires_python)}"]
@@ -181,16 +184,25 @@ def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
     """Render the scratch project. JSON strings and arrays of them are valid TOML."""
     lines = ["[project]", 'name = "provision-scratch"', 'version = "0"', f"requires-python = {json.dumps(project.requires_python)}"]
     lines.append(f"dependencies = {json.dumps(list(project.requirements))}")
+    if project.variants:
+        lines += ["[project.optional-dependencies]", *(f"{json.dumps(name)} = {json.dumps(list(wanted))}" for name, wanted in project.variants)]
     for index in project.indexes:
         lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(urls[index.name])}", "explicit = true"]
+    lines += ["[tool.uv]", f"constraint-dependencies = {json.dumps(list(project.constraints))}"]
     if project.environments:
         both = json.dumps(list(project.environments))
-        lines += ["[tool.uv]", f"environments = {both}", f"required-environments = {both}"]
+        lines += [f"environments = {both}", f"required-environments = {both}"]
+    if project.variants:
+        lines.append(f"conflicts = [[{', '.join(f'{{ extra = {json.dumps(name)} }}' for name, _ in project.variants)}]]")
     lines.append("[tool.uv.sources]")
-    for package, index_name, marker in project.bindings:
-        condition = f", marker = {json.dumps(marker)}" if marker else ""
-        lines.append(f"{json.dumps(package)} = {{ index = {json.dumps(index_name)}{condition} }}")
+    for package in dict.fromkeys(binding.package for binding in project.bindings):
+        lines.append(f"{json.dumps(package)} = [{', '.join(_source(binding) for binding in project.bindings if binding.package == package)}]")
     return "\n".join(lines) + "\n"
+
+
+def _source(binding: Binding) -> str:
+    parts = {"index": binding.source, "marker": binding.marker, "extra": binding.variant}
+    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in parts.items() if value) + " }"
 
 
 def _stand_in(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:

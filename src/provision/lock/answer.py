@@ -1,0 +1,101 @@
+"""What uv answered, as packages of environments: one row for each version, with the files that run there."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+from provision.effects import Project, Resolution, Sources
+from provision.errors import LockError
+from provision.facts import Facts
+from provision.lock.model import File, Package
+from provision.lock.question import Question
+from provision.lock.wheels import applies, runs_on
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What uv found, as packages of environments; `keys` are the environments by flavour and platform."""
+
+    project: Project
+    packages: tuple[Package, ...]
+    keys: Mapping[tuple[str, str], str]
+    with_torch: bool
+
+
+def found_in(question: Question, project: Project, resolution: Resolution, rows: Mapping[str, list[dict[str, Any]]]) -> Found:
+    """Return the packages of uv's answer; `rows` are those of its exports, by variant. Raises LockError for a package without a wheel where it is needed."""
+    with_torch = any(row["name"] == "torch" for found in rows.values() for row in found)
+    keys = {
+        (flavour, platform): f"{platform}-{flavour}" if with_torch else platform for flavour, platforms in question.flavours.items() for platform in platforms
+    }
+    merged: dict[tuple[str, str, str], Package] = {}
+    for variant, found in rows.items():
+        flavours = [variant] if variant else list(question.flavours)
+        here = {platform: keys[flavour, platform] for flavour in flavours for platform in question.flavours[flavour]}
+        for row in found:
+            package = _package(row, question, project, here, resolution, variant)
+            if package.environments:
+                same = merged.setdefault((package.name, package.version, package.index), package)
+                merged[package.name, package.version, package.index] = _both(same, package, tuple(keys.values()))
+    packages = tuple(sorted(merged.values(), key=lambda p: (p.name, p.version, p.index)))
+    return Found(project, packages, keys, with_torch)
+
+
+def _both(one: Package, other: Package, order: tuple[str, ...]) -> Package:
+    held = {*one.environments, *other.environments}
+    files = tuple(sorted({*one.files, *other.files}))
+    unique = tuple(key for key in dict.fromkeys(sorted(order)) if key in held)
+    return replace(one, environments=unique, files=files, unconfirmed=one.unconfirmed or other.unconfirmed)
+
+
+@cache
+def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    rows = tomllib.loads(graph)["package"]
+    needs = {}
+    for row in rows:
+        extras = [needed for extra in row.get("optional-dependencies", {}).values() for needed in extra]
+        needs[row["name"], row.get("version", "")] = tuple(sorted({needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {row["name"]}))
+    return needs
+
+
+def _package(row: Mapping[str, Any], question: Question, project: Project, keys: Mapping[str, str], resolution: Resolution, variant: str) -> Package:
+    platforms = tuple(platform for platform in keys if applies(row.get("marker", ""), platform, question.spec.python))
+    files = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in row.get("wheels", ())}
+    kept = tuple(File(name, value) for name, value in sorted(files.items()) if any(runs_on(name, question.spec.python, p) for p in platforms))
+    index = _index_of(row["name"], platforms, question.spec.python, project, variant)
+    for platform in platforms:
+        if not any(runs_on(file.name, question.spec.python, platform) for file in kept):
+            _refuse_without_wheel(row, platform, question)
+    requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
+    unconfirmed = _is_unconfirmed(index, kept, question.facts, resolution.sources)
+    return Package(row["name"], row["version"], index, tuple(keys[p] for p in platforms), requires, kept, unconfirmed)
+
+
+def _is_unconfirmed(index: str, files: tuple[File, ...], facts: Facts, sources: Sources) -> bool:
+    """Tell whether a file lies on this machine, in an index or beside one, and no other source has confirmed its hash."""
+    local = {wheel.name for wheel in sources.wheels}
+    here = any(source.name == index and source.of_this_machine for source in (sources.default, *sources.named))
+    return any((here or file.name in local) and facts.wheels.get(file.name) != file.sha256 for file in files)
+
+
+def _index_of(name: str, platforms: tuple[str, ...], python: str, project: Project, variant: str) -> str:
+    """Return the index that a package is bound to where it is held. Addresses would not tell: two indexes may share one mirror."""
+    bound = [binding for binding in project.bindings if binding.package == name and binding.variant in ("", variant)]
+    return next((binding.source for binding in bound if any(applies(binding.marker, platform, python) for platform in platforms)), "pypi")
+
+
+def _file_name(wheel: Mapping[str, Any]) -> str:
+    return str(wheel["name"]) if "name" in wheel else unquote(urlsplit(wheel.get("url", wheel.get("path", ""))).path).rsplit("/", 1)[-1]
+
+
+def _refuse_without_wheel(row: Mapping[str, Any], platform: str, question: Question) -> NoReturn:
+    raise LockError(
+        f"{row['name']} {row['version']} has no wheel for Python {question.spec.python} on {platform}",
+        why=f"its files: {', '.join(_file_name(wheel) for wheel in row.get('wheels', ())[:5]) or 'source only'}",
+        hint="choose a version that has one, or another `python`",
+    )

@@ -1,0 +1,183 @@
+"""Which build of torch every target gets, and why: as the spec says, or chosen from what the facts know of its card and driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+
+from provision.errors import LockError
+from provision.facts import Build, Facts, TorchRelease, cuda_of
+from provision.facts.coverage import Form
+from provision.facts.versions import ordered
+from provision.sites import Site, sites_of
+from provision.spec import ColabTarget, Spec
+
+
+class Choice(NamedTuple):
+    """The torch build family of a target ("cpu", "cu128"), and the reason in words."""
+
+    flavour: str
+    because: str
+
+
+class Proposal(NamedTuple):
+    """What one release of torch comes to: a choice for every target. `release` is None where any release will do."""
+
+    release: str | None
+    choices: Mapping[str, Choice]
+
+    @property
+    def flavours(self) -> frozenset[str]:
+        """All flavours of the targets."""
+        return frozenset(choice.flavour for choice in self.choices.values())
+
+
+def proposals(spec: Spec, facts: Facts, kept: str | None = None) -> Iterator[Proposal]:
+    """Yield what may be asked of uv, the best first: the release that is kept, that of a Colab runtime, then the newest.
+
+    A spec that pins one flavour leaves the release to uv. Raises LockError when no release has a build for every target.
+    """
+    sites = sites_of(spec, facts)
+    pinned = {site.name: choice for site in sites if (choice := _pinned(site)) is not None}
+    if len(pinned) == len(sites) and len({choice.flavour for choice in pinned.values()}) == 1:
+        yield Proposal(None, pinned)
+        return
+    releases = admitted(spec, facts)
+    fitting = 0
+    for release in _ordered(releases, sites, kept):
+        if (choices := _choices(spec, facts, sites, pinned, release)) is not None:
+            fitting += 1
+            yield Proposal(release.release, choices)
+    if not fitting and len(pinned) == len(sites):
+        yield Proposal(None, pinned)  # every flavour stands in the spec: what the facts do not know, the indexes may
+    elif not fitting:
+        raise _none_fits(spec, facts, sites, pinned, releases)
+
+
+def admitted(spec: Spec, facts: Facts) -> tuple[TorchRelease, ...]:
+    """Return the releases of torch, newest first, that the spec's own line, its Python, its platforms and its `exclude_newer` admit."""
+    asked = spec.package("torch")
+    specifiers = asked.specifiers if asked is not None else SpecifierSet()
+    platforms = {platform for site in sites_of(spec, facts) for platform in site.platforms}
+    return tuple(
+        row
+        for row in reversed(facts.torch)
+        if specifiers.contains(row.release, prereleases=True)
+        and all(spec.python in row.pythons_on(platform) for platform in platforms)
+        and (spec.exclude_newer is None or _day(row) <= spec.exclude_newer[:10])
+    )
+
+
+def flavour_on(flavour: str, platform: str) -> str:
+    """Return the flavour that a target's choice comes to on one of its platforms: macOS has one build of torch, without CUDA."""
+    return "cpu" if platform.startswith("macos") else flavour
+
+
+def _day(row: TorchRelease) -> str:
+    return row.released if len(row.released) == 10 else f"{row.released}-31"
+
+
+def _pinned(site: Site) -> Choice | None:
+    device = site.device
+    said = "the spec says" if device.gpu_route[0] == "gpu" else f"target {site.name} says"
+    if not device.nvidia:
+        return Choice("cpu", f"cpu: {said} gpu: {device.gpu.type}")
+    if device.flavour is None:
+        return None
+    said = "the spec says" if device.cuda_route[0] == "cuda" else f"target {site.name} says"
+    return Choice(device.flavour, f"{device.flavour}: {said} cuda: {device.cuda}")
+
+
+def _ordered(releases: Sequence[TorchRelease], sites: Sequence[Site], kept: str | None) -> list[TorchRelease]:
+    first = [kept, *(site.runtime.torch for site in sites if site.runtime is not None and _on_top(site))]
+    return sorted(releases, key=lambda row: first.index(row.release) if row.release in first else len(first))
+
+
+def _on_top(site: Site) -> bool:
+    return isinstance(site.target, ColabTarget) and site.target.isolation == "system"
+
+
+def _choices(spec: Spec, facts: Facts, sites: Sequence[Site], pinned: Mapping[str, Choice], release: TorchRelease) -> dict[str, Choice] | None:
+    """Return the choice of every target with one release; None when a target has none.
+
+    Targets share a flavour where one runs at all of them: what a Colab runtime brings, else what another target has, else the newest that all can have.
+    """
+    if any(choice.flavour not in release.flavours for choice in pinned.values()):
+        return None
+    open_sites = [site for site in sites if site.name not in pinned]
+    candidates = {site.name: _candidates(spec, facts, site, release) for site in open_sites}
+    if not all(candidates.values()):
+        return None
+    found = dict(pinned)
+    for site in sorted(open_sites, key=lambda site: not _brought(site, release)):
+        found[site.name] = _chosen(spec, facts, site, release, candidates, found)
+    return {site.name: found[site.name] for site in sites}
+
+
+def _brought(site: Site, release: TorchRelease) -> bool:
+    return _on_top(site) and site.runtime is not None and site.runtime.torch == release.release
+
+
+def _chosen(spec: Spec, facts: Facts, site: Site, release: TorchRelease, candidates: Mapping[str, Sequence[Build]], found: Mapping[str, Choice]) -> Choice:
+    own = {build.flavour: build for build in candidates[site.name]}
+    if _brought(site, release) and site.runtime is not None and site.runtime.flavour in own:
+        return _said(facts, site, own[site.runtime.flavour], f"what Colab runtime {site.runtime.runtime} brings with torch {release.release}; it covers")
+    for name, choice in found.items():
+        if choice.flavour in own:
+            return _said(facts, site, own[choice.flavour], f"as at target {name}; it covers")
+    everywhere = [flavour for flavour in own if all(flavour in {build.flavour for build in others} for others in candidates.values())]
+    build = own[max(everywhere or own, key=lambda flavour: ordered(cuda_of(flavour)))]
+    shared = " runs at every target," if everywhere and len(candidates) > 1 else ""
+    lowest = "" if _driver(spec, site) else " asks for no newer driver than any other,"
+    return _said(facts, site, build, f"the newest build of torch {release.release} that{shared}{lowest} covers")
+
+
+def _candidates(spec: Spec, facts: Facts, site: Site, release: TorchRelease) -> list[Build]:
+    """Return the builds that run at a site on all its platforms, oldest CUDA first. Where the driver is unknown, those that ask for the oldest one."""
+    if site.card is None:
+        return []
+    platforms = [platform for platform in site.platforms if not platform.startswith("macos")]
+    by_platform = [{build.flavour: build for build in facts.covering(site.card, release.release, platform)} for platform in platforms]
+    builds = [build for build in by_platform[0].values() if all(build.flavour in other for other in by_platform)] if by_platform else []
+    sure = [build for build in builds if release.builds.get(build.flavour) != "low"]
+    driver = _driver(spec, site)
+    if driver is not None:
+        return [build for build in sure if facts.runs_on(driver, build, site.card)]
+    floors = {build.flavour: floor for build in sure if (floor := facts.driver_floor(cuda_of(build.flavour))) is not None}
+    lowest = min(floors.values(), key=ordered, default=None)
+    return [build for build in sure if floors.get(build.flavour) == lowest and lowest is not None]
+
+
+def _driver(spec: Spec, site: Site) -> str | None:
+    """Return the driver that a site has, or else the oldest that the spec requires of it."""
+    if site.driver is not None:
+        return site.driver.value
+    required = spec.at(site.name).requires.driver
+    bounds = [clause.version.removesuffix(".*") for clause in SpecifierSet(required or "") if clause.operator in (">=", "==", "~=", ">")]
+    return max(bounds, key=ordered, default=None)
+
+
+def _said(facts: Facts, site: Site, build: Build, why: str) -> Choice:
+    card, code = site.device.gpu.type, facts.code_for(site.card, build) if site.card is not None else None
+    form = "" if code is None else f" (sm_{site.card.cc.replace('.', '')}{', by PTX' if code.form is Form.PTX else ''})" if site.card is not None else ""
+    driver = f"driver {site.driver.value} of {site.driver.by}" if site.driver is not None else f"driver {facts.driver_floor(cuda_of(build.flavour))} and newer"
+    return Choice(build.flavour, f"{build.flavour}: {why} {card}{form} and runs on {driver}")
+
+
+def _none_fits(spec: Spec, facts: Facts, sites: Sequence[Site], pinned: Mapping[str, Choice], releases: Sequence[TorchRelease]) -> LockError:
+    asked = spec.package("torch")
+    wanted = asked.requirement if asked is not None else "torch"
+    hint = 'write `cuda:`, as in cuda: "12.8", or ask `provision suggest`'
+    if not releases:
+        newest = facts.torch[-1].release
+        why = f"the facts know releases of torch up to {newest}; none of them is {wanted} with a wheel for Python {spec.python}"
+        return LockError("no torch build can be chosen for `cuda: auto`", why=why, hint=hint)
+    newest_first = releases[0]
+    lines = [f"of torch {newest_first.release}, the newest that fits {wanted}:"]
+    for site in sites:
+        builds = [pinned[site.name].flavour] if site.name in pinned else [build.flavour for build in _candidates(spec, facts, site, newest_first)]
+        driver = f", driver {found}" if (found := _driver(spec, site)) else ""
+        lines.append(f"  target {site.name} ({site.device.gpu}{driver}): {', '.join(builds) or 'no build that the facts know runs there'}")
+    return LockError("no one release of torch has a build for every target", why="\n".join(lines), hint=hint)

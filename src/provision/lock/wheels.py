@@ -1,0 +1,78 @@
+"""What a platform is to a resolver: its markers, and which wheels run on it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from packaging.markers import Marker
+from packaging.tags import compatible_tags, cpython_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from provision.lock.model import Package
+
+_MARKERS = {
+    "linux-x86_64": ("linux", "x86_64", "Linux", "posix"),
+    "linux-aarch64": ("linux", "aarch64", "Linux", "posix"),
+    "macos-arm64": ("darwin", "arm64", "Darwin", "posix"),
+    "windows-x86_64": ("win32", "AMD64", "Windows", "nt"),
+}
+LINUX = ("linux-x86_64", "linux-aarch64")
+_GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
+_OLD_GLIBC = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
+
+
+def marker_of(platform: str) -> str:
+    """Return the PEP 508 marker that holds on a platform such as "linux-x86_64"."""
+    system, machine, _, _ = _MARKERS[platform]
+    return f"sys_platform == '{system}' and platform_machine == '{machine}'"
+
+
+def any_of(platforms: tuple[str, ...]) -> str:
+    """Return the marker that holds on any of some platforms (one at least)."""
+    return " or ".join(f"({marker_of(platform)})" for platform in platforms) if len(platforms) > 1 else marker_of(platforms[0])
+
+
+def applies(marker: str, platform: str, python: str) -> bool:
+    """Tell whether a marker ("": always) holds on a platform with a CPython such as "3.11"."""
+    system, machine, name, kind = _MARKERS[platform]
+    environment = {"sys_platform": system, "platform_machine": machine, "platform_system": name, "os_name": kind, "python_version": python, "extra": ""}
+    environment |= {"python_full_version": f"{python}.99", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
+    return not marker or Marker(marker).evaluate(environment)
+
+
+def runs_on(name: str, python: str, platform: str) -> bool:
+    """Tell whether a file is a wheel that runs on a platform with a CPython such as "3.11"."""
+    try:
+        _, _, _, tags = parse_wheel_filename(name)
+    except InvalidWheelFilename:
+        return False
+    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _abis(python))
+    system, machine, _, _ = _MARKERS[platform]
+    starts = {"linux": ("manylinux", "linux_"), "darwin": ("macosx",), "win32": ("win",)}[system]
+    ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
+    return any(tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends)) for tag in tags)
+
+
+@cache
+def _abis(python: str) -> frozenset[tuple[str, str]]:
+    """Return the (interpreter, ABI) pairs of wheels that run on a CPython version such as "3.11"."""
+    major, _, minor = python.partition(".")
+    version, here = (int(major), int(minor)), f"cp{major}{minor}"
+    accepted = [*cpython_tags(version, [here], ["any"]), *compatible_tags(version, here, ["any"])]
+    return frozenset((tag.interpreter, tag.abi) for tag in accepted)
+
+
+def oldest_glibc(package: Package, python: str, platform: str) -> tuple[int, int] | None:
+    """Return the oldest glibc that one of the package's wheels for the platform runs on."""
+    if platform not in LINUX:
+        return None
+    floors = []
+    for file in package.files:
+        if not runs_on(file.name, python, platform):
+            continue
+        stated = [_OLD_GLIBC[old] if old else (int(major), int(minor)) for major, minor, old in _GLIBC.findall(file.name)]
+        if not stated:
+            return None
+        floors.append(min(stated))
+    return min(floors, default=None)

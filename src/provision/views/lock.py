@@ -1,0 +1,54 @@
+"""What a lock chose, in a few lines: environments, the reason of each target's torch, and what changes on an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from provision.lock import Chosen, Lock
+from provision.safe import safe_line
+
+_SHOWN = 8
+
+
+def text(lock: Lock) -> str:
+    """Return the lines for a person."""
+    return "\n".join(safe_line(line) for line in _lines(lock))
+
+
+def document(lock: Lock) -> dict[str, Any]:
+    """Return the same as JSON parts: `environments` and `targets`."""
+    environments = {e.key: {"flavour": e.flavour, "driver": e.driver, "digest": e.digest, "packages": len(lock.held_by(e))} for e in lock.environments}
+    return {"environments": environments, "targets": {name: _target(chosen) for name, chosen in lock.targets.items()}}
+
+
+def _target(chosen: Chosen) -> dict[str, Any]:
+    told: dict[str, Any] = {"environments": list(chosen.environments), "because": chosen.because}
+    if chosen.runtime is None:
+        return told
+    return {**told, "runtime": chosen.runtime, "restart": list(chosen.restart), "changed": dict(chosen.changed), "added": list(chosen.added)}
+
+
+def _lines(lock: Lock) -> Iterator[str]:
+    for name, chosen in lock.targets.items():
+        counts = [f"{key}: {sum(key in package.environments for package in lock.packages)} packages" for key in chosen.environments]
+        yield f"  {name}  {', '.join(counts)}"
+        yield f"    {chosen.because}"
+        if chosen.runtime is not None:
+            yield from _on_top(lock, chosen)
+
+
+def _on_top(lock: Lock, chosen: Chosen) -> Iterator[str]:
+    versions = {package.name: package.version for package in lock.packages if chosen.environments[0] in package.environments}
+    changed = [f"{name} {old} -> {versions[name]}" for name, old in chosen.changed.items()]
+    yield f"    on Colab runtime {chosen.runtime}: {len(chosen.kept)} kept, {len(changed)} changed, {len(chosen.added)} added"
+    if changed:
+        yield f"      changed: {_shortened(changed)}"
+    if chosen.added:
+        yield f"      added: {_shortened(list(chosen.added))}"
+    yield f"      restart of the kernel: {'yes, for ' + ', '.join(chosen.restart) if chosen.restart else 'no'}"
+
+
+def _shortened(items: list[str]) -> str:
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return ", ".join(items[:_SHOWN]) + more
