@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pytorch_rig import PyTorch, lay_out
 from tests.rig import Bench, make_index, make_wheel
 
 ROOT = Path(__file__).parent.parent
@@ -28,6 +29,12 @@ def bench(tmp_path: Path) -> Bench:
     folder = tmp_path / "project"
     (folder / "home").mkdir(parents=True)
     return Bench(folder, make_index(tmp_path / "index", made))
+
+
+@pytest.fixture(scope="session")
+def pytorch(tmp_path_factory: pytest.TempPathFactory) -> PyTorch:
+    """PyTorch's indexes as small wheels, made once; read only."""
+    return lay_out(tmp_path_factory.mktemp("pytorch"))
 
 
 @pytest.fixture(scope="session")

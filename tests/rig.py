@@ -22,11 +22,21 @@ MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 
 
-def make_wheel(folder: Path, name: str, version: str, *, requires: tuple[str, ...] = (), tag: str = "py3-none-any", code: str = "", size: int = 0) -> Path:
-    """Write a wheel with one module; `size` adds a data file of that many incompressible bytes."""
+def make_wheel(
+    folder: Path,
+    name: str,
+    version: str,
+    *,
+    requires: tuple[str, ...] = (),
+    tag: str = "py3-none-any",
+    code: str = "",
+    size: int = 0,
+    headers: tuple[str, ...] = (),
+) -> Path:
+    """Write a wheel with one module; `headers` are further lines of its METADATA, `size` adds a data file of that many incompressible bytes."""
     module = name.replace("-", "_")
     stem = f"{module}-{version}"
-    metadata = "\n".join(["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {line}" for line in requires), ""])
+    metadata = "\n".join(["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, *(f"Requires-Dist: {line}" for line in requires), ""])
     files = {
         f"{module}/__init__.py": (code or f"__version__ = {version!r}\n").encode(),
         f"{stem}.dist-info/METADATA": metadata.encode(),
