@@ -98,7 +98,7 @@ class IndexSource(NamedTuple):
     def of_this_machine(self) -> bool:
         """Whether what it serves lies on this machine, so that no index has confirmed it."""
         parts = urlsplit(self.url)
-        return bool(self.wheels) or parts.scheme == "file" or (parts.hostname or "").startswith(("localhost", "127.", "::1"))
+        return bool(self.wheels) or parts.scheme == "file" or parts.hostname in ("localhost", "::1") or (parts.hostname or "").startswith("127.")
 
 
 class Sources(NamedTuple):

@@ -7,7 +7,8 @@
     ├── WorldError          exit 2   disk, network, interpreter or program in the way
     │   └── NetworkError    exit 2   an index could not be reached
     ├── StateError          exit 2   the ledger is damaged, foreign or locked
-    ├── LockError           exit 1   what was asked does not hold: no set of versions, stale or damaged lock
+    ├── LockError           exit 1   what was asked does not hold: stale or damaged lock, no hash that fits
+    │   └── Unsatisfiable   exit 1   no set of versions satisfies the spec
     └── Failed              exit 1   the answer is no: findings, failed verification
 A finding about a spec is a `Diagnostic`, a value, never an exception.
 """
@@ -55,6 +56,10 @@ class LockError(ProvisionError):
     """No set of versions satisfies the spec, or the lock file is missing, stale or damaged."""
 
     exit_code = 1
+
+
+class Unsatisfiable(LockError):
+    """No set of versions satisfies the spec."""
 
 
 class Failed(ProvisionError):

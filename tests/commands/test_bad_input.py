@@ -157,10 +157,11 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
         (lambda text: text[: len(text) // 2], "damaged"),
         (lambda text: text.replace('"version": "2.0"', '"version": "1.0"'), "changed by hand"),
         (lambda text: "<<<<<<< ours\n" + text, "conflict markers"),
-        (lambda text: text.replace("provision.lock/1", "provision.lock/2"), "newer provision"),
+        (lambda text: text.replace("provision.lock/2", "provision.lock/3"), "newer provision"),
+        (lambda text: text.replace("provision.lock/2", "provision.lock/1"), "older provision"),
         (lambda _: '{"name": "x"}', "not a lock"),
         (lambda _: "[]", "not a lock"),
-        (lambda _: '{"schema": "provision.lock/1"}', "damaged"),
+        (lambda _: '{"schema": "provision.lock/2"}', "damaged"),
     ],
 )
 def test_a_damaged_lock_is_refused_with_its_way_out(bench: Bench, change, words: str) -> None:

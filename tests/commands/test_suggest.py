@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from remaking.index import PipIndex
+from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
 from tests.support import require
 
@@ -180,12 +180,12 @@ def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
 
 
 @pytest.mark.network
-def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: Path) -> None:
-    """PyTorch's own index need not be in reach: the default one has the same releases of torch, with the same needs, in another build."""
+def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: Path, pytorch: PyTorch) -> None:
+    """PyTorch's own index need not be in reach: the rig's wheels have the same needs."""
     spec = tmp_path / "spec.yaml"
     shutil.copy(GOLDEN / "v100-cu130" / "spec.yaml", spec)
     line = [sys.executable, "-m", "provision"]
-    variables = {**os.environ, "PROVISION_INDEX_PYTORCH_CU126": PipIndex().url}
+    variables = {**os.environ, **pytorch.variables()}
     done = subprocess.run(
         [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"], env=variables, capture_output=True, text=True, timeout=300
     )

@@ -34,7 +34,9 @@ def sample(version: str = "1.0") -> Lock:
     package = Package("alpha", version, "pypi", ("linux-x86_64",), (), (File(f"alpha-{version}-py3-none-any.whl", "00" * 32),))
     other = Package("beta", "2.0", "pypi", ("linux-x86_64",), ("alpha",), (File("beta-2.0-py3-none-any.whl", "11" * 32),), unconfirmed=True)
     environment = Environment("linux-x86_64", "linux-x86_64", None, None, None, "sha256:0")
-    return sealed(Lock(asked_of(spec("alpha")), MINOR, (environment,), {"here": Chosen(("linux-x86_64",), "no torch among the packages")}, {}, (package, other)))
+    return sealed(
+        Lock(asked_of(spec("alpha")), MINOR, (environment,), {"here": Chosen(("linux-x86_64",), "no torch among the packages")}, {}, (package, other))
+    )
 
 
 def test_a_lock_is_read_back_as_it_was_written() -> None:

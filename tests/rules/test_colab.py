@@ -111,7 +111,10 @@ def test_an_unknown_card_is_another_rules(ask: Ask) -> None:
     assert ask(_spec(gpu="Z999")).ids == ["GPU001"]
 
 
-@pytest.mark.parametrize(("bounds", "ids"), [(">=9", ["IMG028"]), ("==9.*", ["IMG028"]), (">=7.34", []), ("<8", []), (">=8", ["IMG033"]), ("==8.30.0", ["IMG033"]), (">=8,<10", ["IMG033"])])
+@pytest.mark.parametrize(
+    ("bounds", "ids"),
+    [(">=9", ["IMG028"]), ("==9.*", ["IMG028"]), (">=7.34", []), ("<8", []), (">=8", ["IMG033"]), ("==8.30.0", ["IMG033"]), (">=8,<10", ["IMG033"])],
+)
 def test_ipython_is_deadly_where_nothing_below_nine_is_let_through(ask: Ask, bounds: str, ids: list[str]) -> None:
     assert ask(_spec(f'["ipython{bounds}"]')).ids == ids
 

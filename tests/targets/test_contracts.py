@@ -12,7 +12,7 @@ import pytest
 
 from provision.effects import CreateVenv, Index, InstallPackages, Interpreter, Interpreters, MakeFolder, PointLink, RemoveTree, Sources, WriteFile
 from provision.errors import WorldError
-from provision.lock import Environment, File, Lock, Package, asked_of, unavailable
+from provision.lock import Chosen, Environment, File, Lock, Package, asked_of, unavailable
 from provision.lock.model import environment_digest, sealed
 from provision.plan import Verb
 from provision.spec import Spec
@@ -98,8 +98,8 @@ def place(kind: str = "local", version: str = "1.0", **fields: Any) -> Place:
     spec = Spec.model_validate(document)
     files = {package.key: File(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
     held = tuple(Package(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
-    environment = Environment("linux-x86_64", "linux-x86_64", None, "", None, environment_digest("3.11", "linux-x86_64", None, held))
-    lock = sealed(Lock(asked_of(spec), "3.11", (environment,), {"here": ("linux-x86_64",)}, {}, held))
+    environment = Environment("linux-x86_64", "linux-x86_64", None, None, None, environment_digest("3.11", "linux-x86_64", None, held))
+    lock = sealed(Lock(asked_of(spec), "3.11", (environment,), {"here": Chosen(("linux-x86_64",), "no torch among the packages")}, {}, held))
     return Place(spec.at("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
 
 

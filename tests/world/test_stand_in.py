@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from provision.effects import IndexSource
 from tests.rig import TAG, Bench, make_index, make_wheel, small_spec
 
 LINUX = f"{TAG}-{TAG}-manylinux_2_28_x86_64"
@@ -47,9 +48,8 @@ def test_a_fitting_wheel_is_chosen_marked_and_warned_about(cuda_by_default: Benc
     torch = locked(cuda_by_default)["torch"]
     assert (torch["version"], torch["index"], torch["origin"]) == ("2.13.0+cpu", "pytorch-cpu", "unconfirmed")
     assert sorted(locked(cuda_by_default)) == ["alpha", "torch"]
-    assert "origin" not in locked(cuda_by_default)["alpha"]
     assert "stand in for it" in done.stderr
-    assert "warning: not confirmed by an index or another source, taken from this machine's files: torch" in done.stderr
+    assert "warning: not confirmed by an index or another source, taken from this machine's files: alpha 2.0, torch 2.13.0+cpu" in done.stderr
     text = (cuda_by_default.folder / "spec.lock").read_text()
     assert json.loads(text)["indexes"] == {"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}
     assert "file:" not in text
@@ -64,14 +64,30 @@ def test_the_chosen_wheel_is_what_gets_installed(cuda_by_default: Bench, tmp_pat
     assert told.stdout == "2.13.0+cpu\n", told.stderr
 
 
-def test_an_override_may_be_a_folder_index_and_is_confirmed_by_it(cuda_by_default: Bench, tmp_path: Path) -> None:
+def test_an_override_may_be_a_folder_index_and_confirms_nothing(cuda_by_default: Bench, tmp_path: Path) -> None:
     index = make_index(tmp_path / "cpu", (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=LINUX),))
     done = lock(cuda_by_default, PROVISION_INDEX_PYTORCH_CPU=index)
     assert done.returncode == 0, done.stderr
     torch = locked(cuda_by_default)["torch"]
     assert (torch["version"], torch["index"]) == ("2.13.0+cpu", "pytorch-cpu")
-    assert "origin" not in torch
-    assert "warning" not in done.stderr
+    assert torch["origin"] == "unconfirmed"
+    assert "not confirmed by an index or another source, taken from this machine's files: torch 2.13.0+cpu" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("", False),
+        ("https://packages.example.com/simple", False),
+        ("http://packages.localhost.example.com/simple", False),
+        ("file:///srv/mirror", True),
+        ("http://127.0.0.1:8000/simple", True),
+        ("http://localhost/simple", True),
+        ("http://[::1]:8000/simple", True),
+    ],
+)
+def test_only_an_index_elsewhere_confirms_a_hash(url: str, here: bool) -> None:
+    assert IndexSource("pypi", url).of_this_machine is here
 
 
 def test_a_cpu_wheel_that_needs_cuda_packages_is_refused_with_the_path(cuda_by_default: Bench, tmp_path: Path) -> None:
@@ -130,4 +146,4 @@ def test_other_wheels_of_the_folder_count_and_are_marked(cuda_by_default: Bench,
     cuda_by_default.spec(small_spec("homemade", "alpha"))
     done = lock(cuda_by_default, folder)
     assert done.returncode == 0, done.stderr
-    assert {name: package.get("origin") for name, package in locked(cuda_by_default).items()} == {"alpha": None, "homemade": "unconfirmed"}
+    assert {name: package.get("origin") for name, package in locked(cuda_by_default).items()} == {"alpha": "unconfirmed", "homemade": "unconfirmed"}

@@ -28,6 +28,8 @@ from provision.views import plan as plan_view
 from provision.views import text
 from provision.world import Machine
 
+_SHOWN = 8
+
 
 def init(path: Path, *, force: bool, form: str) -> int:
     """Write the starter spec and its schema for editors, and say what comes next."""
@@ -149,10 +151,11 @@ def _warn(loaded: Loaded, diagnostics: tuple[Diagnostic, ...]) -> None:
 
 
 def _warn_unconfirmed(locked: Locked) -> list[str]:
-    names = [package.name for package in locked.lock.packages if package.unconfirmed]
+    names = [f"{package.name} {package.version}" for package in locked.lock.packages if package.unconfirmed]
     if names:
-        terminal.note(f"warning: not confirmed by an index or another source, taken from this machine's files: {', '.join(names)}")
-    return names
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        terminal.note(f"warning: not confirmed by an index or another source, taken from this machine's files: {', '.join(names[:_SHOWN])}{more}")
+    return list(dict.fromkeys(package.name for package in locked.lock.packages if package.unconfirmed))
 
 
 def _lock_line(loaded: Loaded, locked: Locked) -> str:

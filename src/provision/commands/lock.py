@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from provision.commands import ways_out
 from provision.commands.loading import Findings, Loaded, judge_resolved
 from provision.diagnostics import Diagnostic, Place, Severity
 from provision.effects import Reader, Tell, World, WriteFile
-from provision.errors import LockError, Refused
+from provision.errors import LockError, Refused, Unsatisfiable
 from provision.lock import Lock, differences, dumps, loads, resolve, unavailable
 
 _LIMIT = 64 * 2**20
@@ -57,7 +57,10 @@ def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool = False, f
     try:
         lock = resolve(loaded.spec, loaded.facts, world, tell, keep=old)
     except LockError as error:
-        raise LockError(error.what, why=error.why, hint=_ways_out(loaded, error)) from error
+        asking = ways_out.asking(loaded, error.why)
+        found = ways_out.way_out(loaded, asking, world, tell) if isinstance(error, Unsatisfiable) else ""
+        hint = "\n".join([error.hint, *ways_out.lines_asking(loaded, asking), *([found] if found else [])])
+        raise type(error)(error.what, why=error.why, hint=hint) from error
     return Locked(lock, True, because, _judged(loaded, lock))
 
 
@@ -78,12 +81,3 @@ def _judged(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:
     if any(d.severity is Severity.ERROR for d in found):
         raise Findings(loaded.source, found, "the resolved set has errors; nothing was written")
     return tuple(d for d in found if d not in loaded.diagnostics)
-
-
-def _ways_out(loaded: Loaded, error: LockError) -> str:
-    lines = []
-    for number, package in enumerate(loaded.spec.packages):
-        if any(re.search(rf"(?<![\w.\[-]){re.escape(name)}(?![\w-])", error.why) for name in (package.key, package.name)):
-            span = loaded.source.span(Place(("packages", number)))
-            lines.append(f"{span.file}:{span.start.line}:{span.start.column} asks for {package.requirement}")
-    return "\n".join([error.hint, *lines])

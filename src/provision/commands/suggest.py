@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from provision import rules, source
+from provision import source
 from provision.commands.loading import Findings, judge
-from provision.diagnostics import Severity
+from provision.commands.ways_out import tried
 from provision.effects import Tell, World
 from provision.errors import LockError, ProvisionError, UsageError, WorldError
 from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.facts.versions import parsed
-from provision.lock import resolve, unavailable
-from provision.rules import Case, Resolved
+from provision.lock import unavailable
+from provision.rules import Case
 from provision.rules.suggest import Backed, Evidence, Offer, Suggested, Suggestion, Unwritten, suggest
 from provision.spec import Spec
 from provision.verification import Report, read_report
@@ -134,13 +134,8 @@ def _backed(suggestion: Suggestion, backing: Backing) -> Backed:
 
 
 def _resolved(suggestion: Suggestion, backing: Backing, world: World) -> Backed:
-    lock = resolve(suggestion.spec, backing.facts, world, backing.tell)
-    for environment in lock.environments:
-        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
-        wrong = [one for one in rules.judge(Case(suggestion.spec, Unwritten(), backing.facts, resolved)) if one.severity is Severity.ERROR]
-        if wrong:
-            return Backed(suggestion, Evidence.REFUSED, f"{wrong[0].id}: {wrong[0].message}")
-    return Backed(suggestion, Evidence.RESOLVED, f"{len(lock.packages)} packages")
+    lock, trouble = tried(suggestion.spec, backing.facts, world, backing.tell)
+    return Backed(suggestion, Evidence.REFUSED, trouble) if trouble else Backed(suggestion, Evidence.RESOLVED, f"{len(lock.packages)} packages")
 
 
 def _once(tell: Tell) -> Tell:

@@ -102,7 +102,8 @@ def _on_top(site: Site) -> bool:
 def _choices(spec: Spec, facts: Facts, sites: Sequence[Site], pinned: Mapping[str, Choice], release: TorchRelease) -> dict[str, Choice] | None:
     """Return the choice of every target with one release; None when a target has none.
 
-    Targets share a flavour where one runs at all of them: what a Colab runtime brings, else what another target has, else the newest that all can have.
+    Targets share a flavour where one runs at all of them: what a Colab runtime brings, else what another target has, else the newest that all can have, among
+    the builds that the facts are sure of where there are some.
     """
     if any(choice.flavour not in release.flavours for choice in pinned.values()):
         return None
@@ -128,7 +129,7 @@ def _chosen(spec: Spec, facts: Facts, site: Site, release: TorchRelease, candida
         if choice.flavour in own:
             return _said(facts, site, own[choice.flavour], f"as at target {name}; it covers")
     everywhere = [flavour for flavour in own if all(flavour in {build.flavour for build in others} for others in candidates.values())]
-    build = own[max(everywhere or own, key=lambda flavour: ordered(cuda_of(flavour)))]
+    build = own[max(everywhere or own, key=lambda flavour: (release.builds.get(flavour) == "high", ordered(cuda_of(flavour))))]
     shared = " runs at every target," if everywhere and len(candidates) > 1 else ""
     lowest = "" if _driver(spec, site) else " asks for no newer driver than any other,"
     return _said(facts, site, build, f"the newest build of torch {release.release} that{shared}{lowest} covers")

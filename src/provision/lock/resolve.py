@@ -10,7 +10,7 @@ from dataclasses import replace
 from packaging.version import Version
 
 from provision.effects import Preference, Tell, World
-from provision.errors import LockError
+from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parsed
 from provision.lock.answer import Found, found_in
@@ -98,9 +98,9 @@ def _apart(found: Found) -> dict[str, dict[str, list[str]]]:
     return {name: held for name, held in versions.items() if len(held) > 1}
 
 
-def _disagreement(apart: Mapping[str, Mapping[str, list[str]]], said: str) -> LockError:
+def _disagreement(apart: Mapping[str, Mapping[str, list[str]]], said: str) -> Unsatisfiable:
     lines = [f"{name}: " + ", ".join(f"{version} in {' and '.join(keys)}" for version, keys in held.items()) for name, held in sorted(apart.items())]
-    return LockError(
+    return Unsatisfiable(
         f"no one version of {', '.join(sorted(apart))} serves every target and platform",
         why="\n".join(["each by itself gets:", *lines, *([said] if said else [])]),
         hint="loosen the bounds of these packages, or put the targets into specs of their own",

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from packaging.utils import canonicalize_name
 
 from provision.effects import Binding, CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
-from provision.errors import LockError, NetworkError, ProvisionError, WorldError
+from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
 from provision.safe import redact, safe
 from provision.world.mirrors import override_variable
 from provision.world.pip_configuration import PipConfiguration
@@ -285,7 +285,7 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
     if _UNREACHABLE.search(said) and "No solution found" not in said:  # a derivation names packages, and those may be called anything
         return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
     if verb == "lock" and code == 1 and project is not None:
-        return LockError("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above" + _stood_in(sources))
+        return Unsatisfiable("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above" + _stood_in(sources))
     return WorldError(f"uv {verb} failed (exit code {code})", why=said)
 
 
