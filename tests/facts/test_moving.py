@@ -79,9 +79,9 @@ def test_facts_of_low_confidence_are_no_error() -> None:
     ("driver", "severity", "end"),
     [
         (None, Severity.WARNING, "525.60.13 before"),
-        ("535.104.05", Severity.ERROR, "525.60.13 before; the image brings 535.104.05, which is too old"),
-        ("580.82.07", Severity.INFO, "525.60.13 before; the image brings 580.82.07"),
-        ("nonsense", Severity.WARNING, "525.60.13 before; the image brings nonsense"),
+        ("535.104.05", Severity.ERROR, "525.60.13 before; there it is 535.104.05 (the image), which is too old"),
+        ("580.82.07", Severity.INFO, "525.60.13 before; there it is 580.82.07 (the image)"),
+        ("nonsense", Severity.WARNING, "525.60.13 before; there it is nonsense (the image)"),
     ],
 )
 def test_a_driver_floor_that_rises_is_held_against_the_driver_that_is_there(driver: str | None, severity: Severity, end: str) -> None:

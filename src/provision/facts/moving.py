@@ -87,7 +87,7 @@ def for_driver(old: Built, new: Built, facts: Facts, driver: str | None, by: str
     if driver is not None:
         enough = at_least(driver, floor)
         severity = Severity.INFO if enough else now.evidence.at_most(Severity.ERROR) if enough is False else severity
-        has = f"; {by} brings {driver}" + ("" if enough else ", which is too old" if enough is False else "")
+        has = f"; there it is {driver} ({by})" + ("" if enough else ", which is too old" if enough is False else "")
     yield Meaning(Kind.DRIVER, severity, f"{between(old, new)}: the oldest driver is {floor}, {before} before{has}")
 
 
