@@ -18,6 +18,7 @@ _SECTIONS = {
     "shell": ("completion",),
 }
 _DEFAULT = "provision.yaml"
+_ALL = "*"
 
 
 class Grouped(click.Group):
@@ -141,17 +142,52 @@ def schema() -> int:
     return checking.schema()
 
 
-@app.command(epilog=_examples("provision lock", "provision lock --check", "provision lock --upgrade specs/quickstart.yaml"))
+@app.command(
+    epilog=_examples(
+        "provision lock",
+        "provision lock --check",
+        "provision lock --upgrade specs/quickstart.yaml   # all of it",
+        "provision lock --upgrade torch --upgrade numpy",
+        "provision lock --diff old.lock",
+        "git show main:provision.lock | provision lock --diff - --output-format markdown",
+    )
+)
 @_spec
 @click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not.")
-@click.option("--upgrade", is_flag=True, help="Choose every version anew.")
+@click.option(
+    "--upgrade",
+    "upgrades",
+    is_flag=False,
+    flag_value=_ALL,
+    multiple=True,
+    metavar="[PACKAGE]",
+    help="Choose every version anew, or that of one package and what must move with it; may be given several times.",
+)
+@click.option(
+    "--diff",
+    "old",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="OLD",
+    help="Only say what differs from another lock (- reads it from standard input), and what follows: no network. Exit 0 also when something differs.",
+)
 @_offline
-@_format
-def lock(spec: Path | None, check: bool, upgrade: bool, offline: bool, form: str) -> int:
+@click.option(
+    "--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written; markdown with --diff."
+)
+def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | None, offline: bool, form: str) -> int:
     """Choose one set of versions, with a hash for every file."""
+    if len(said := [word for word, is_said in (("--check", check), ("--upgrade", bool(upgrades)), ("--diff", old is not None)) if is_said]) > 1:
+        raise click.UsageError(f"{said[0]} and {said[1]} are asked one at a time")
+    if form == "markdown" and old is None:
+        raise click.UsageError("--output-format markdown is for --diff")
+    spec, upgrade = _upgraded(spec, upgrades)
+    path = _spec_or_default(spec)
+    if old is not None:
+        from provision.cli import comparing
+
+        return comparing.diff(path, old, form)
     from provision.cli import making
 
-    path = _spec_or_default(spec)
     return making.lock_check(path, form) if check else making.lock(path, upgrade=upgrade, offline=offline, form=form)
 
 
@@ -271,3 +307,17 @@ def _spec_or_default(path: Path | None) -> Path:
     if path is None and not Path(_DEFAULT).exists():
         raise click.UsageError(f"no spec is named, and there is no {_DEFAULT} here; name one, or write a first one with `provision init`")
     return path or Path(_DEFAULT)
+
+
+def _upgraded(spec: Path | None, words: tuple[str, ...]) -> tuple[Path | None, bool | frozenset[str]]:
+    """Return the spec and what to choose anew. A value that ends as specs do is the spec: click gives an option that may have a value the next word."""
+    specs = [Path(word) for word in words if word.endswith((".yaml", ".yml"))]
+    names = frozenset(word for word in words if word != _ALL and Path(word) not in specs)
+    named = [*specs, *([spec] if spec is not None else [])]
+    if len(named) > 1:
+        raise click.UsageError(f"two specs are named, {named[0]} and {named[1]}; a package is named as in --upgrade torch")
+    if "" in names:
+        raise click.UsageError("--upgrade= names no package; --upgrade alone means all of them")
+    if names and len(names) < len(set(words)):
+        raise click.UsageError("--upgrade alone means every package, and does not stand beside --upgrade " + min(names))
+    return (named[0] if named else None), names or bool(words)

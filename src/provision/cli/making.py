@@ -41,8 +41,8 @@ def init(path: Path, *, force: bool, form: str) -> int:
     return 0
 
 
-def lock(path: Path, *, upgrade: bool, offline: bool, form: str) -> int:
-    """Make or renew the lock beside the spec."""
+def lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, form: str) -> int:
+    """Make or renew the lock beside the spec; `upgrade` chooses every version anew, or those of the named packages."""
     world = Machine(offline=offline)
     loaded = load(path, world)
     with terminal.progress() as (tell, _):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from provision.commands import ways_out
 from provision.commands.loading import Findings, Loaded, judge_resolved
+from provision.commands.upgrading import upgradable, without
 from provision.diagnostics import Diagnostic, Place, Severity
 from provision.effects import Reader, Tell, World, WriteFile
 from provision.errors import LockError, Refused, Unsatisfiable
@@ -39,23 +40,25 @@ def check_lock(loaded: Loaded, reader: Reader) -> tuple[str, ...]:
     return differences(loaded.spec, lock)
 
 
-def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool = False, frozen: bool = False) -> Locked:
+def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool | frozenset[str] = False, frozen: bool = False) -> Locked:
     """Return the lock that holds for the spec: the one on disk when it is current, else one resolved now (not written yet).
 
-    Raises Refused for what this version cannot lock, LockError when nothing resolves or (`frozen`) when the lock on disk is missing or stale, Findings when
-    the rules find an error in the resolved set.
+    `upgrade` has every version chosen anew, or those of the packages it names and what must move with them. Raises UsageError for a name that neither the
+    spec nor its lock holds, Refused for what this version cannot lock, LockError when nothing resolves or (`frozen`) when the lock on disk is missing or
+    stale, Findings when the rules find an error in the resolved set.
     """
     _refuse_unavailable(loaded)
-    old = None if upgrade else read_lock(loaded, world)
+    old = None if upgrade is True else read_lock(loaded, world)
+    names = upgradable(upgrade, loaded, old) if isinstance(upgrade, frozenset) else frozenset()
     moved = differences(loaded.spec, old) if old is not None else ()
-    if old is not None and not moved:
+    if old is not None and not moved and not names:
         return Locked(old, False, "the lock holds", _judged(loaded, old))
-    because = "asked for" if upgrade else "there is no lock yet" if old is None else "the spec moved: " + "; ".join(moved)
+    because = "asked for" if upgrade is True else "there is no lock yet" if old is None else _because(names, moved)
     if frozen:
         raise LockError(f"{loaded.lock_path} does not hold: {because}", hint=f"run `provision lock {loaded.path}` and commit the lock")
     tell(f"locking: {because}")
     try:
-        lock = resolve(loaded.spec, loaded.facts, world, tell, keep=old)
+        lock = resolve(loaded.spec, loaded.facts, world, tell, keep=without(old, names, loaded) if old is not None else None)
     except LockError as error:
         asking = ways_out.asking(loaded, error.why)
         found = ways_out.way_out(loaded, asking, world, tell) if isinstance(error, Unsatisfiable) else ""
@@ -68,6 +71,11 @@ def write_lock(loaded: Loaded, lock: Lock, world: World, tell: Tell) -> Path:
     """Write the lock beside the spec and return its path."""
     world.perform(WriteFile(loaded.lock_path, dumps(lock)), tell)
     return loaded.lock_path
+
+
+def _because(names: frozenset[str], moved: tuple[str, ...]) -> str:
+    asked = [f"asked for: {', '.join(sorted(names))}"] if names else []
+    return "; ".join([*asked, *(["the spec moved: " + "; ".join(moved)] if moved else [])])
 
 
 def _refuse_unavailable(loaded: Loaded) -> None:

@@ -1,0 +1,45 @@
+"""lock --diff: another lock beside that of the spec, for a terminal, a program or a pull request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from provision.cli import terminal
+from provision.commands.loading import load
+from provision.commands.lock_changes import LIMIT, new_lock, old_lock, review
+from provision.errors import WorldError
+from provision.lock import differences
+from provision.world import Machine
+
+
+def diff(path: Path, old: Path, form: str) -> int:
+    """Show what differs from the lock at `old` ("-": standard input) to the one beside the spec; exit 0 also when something does."""
+    world = Machine()
+    loaded = load(path, world)
+    name, before = old_lock(None, _given(), world) if str(old) == "-" else old_lock(old, b"", world)
+    after = new_lock(loaded, world)
+    if moved := differences(loaded.spec, after):
+        terminal.note("\n".join([f"note: {loaded.lock_path} is stale; since it was made these moved:", *(f"  {line}" for line in moved)]))
+    found = review(loaded, before, after, name)
+    if form == "json":
+        from provision.views import lock_changes
+
+        terminal.show(json.dumps(lock_changes.document(found, loaded.source), indent=1))
+    elif form == "markdown":
+        from provision.views import lock_comment
+
+        terminal.show(lock_comment.comment(found, loaded.source))
+    else:
+        from provision.views import lock_changes
+
+        terminal.show(terminal.for_log(lock_changes.text(found, loaded.source, terminal.colored(), terminal.width())))
+    return 0
+
+
+def _given() -> bytes:
+    try:
+        return sys.stdin.buffer.read(LIMIT + 1)
+    except OSError as error:
+        raise WorldError("cannot read standard input", why=error.strerror or str(error), hint="pipe the older lock into it, or name a file") from error
