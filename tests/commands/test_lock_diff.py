@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from provision.lock import Environment, File, Lock, Package, asked_of, dumps
+from provision.lock import Chosen, Environment, File, Lock, Package, asked_of, dumps
 from provision.lock.model import sealed
 from provision.spec import Spec
 from tests.rig import Bench, make_index, make_wheel, small_spec
@@ -24,8 +24,15 @@ def gpu_lock(torch: str, *more: Package, flavour: str = "cu128", **changes: Any)
     """A lock of the V100 spec by hand: the rules let no such lock be written where the card has no code."""
     spec = Spec.model_validate({"gpu": "V100", "cuda": "12.8", "python": "3.12", "packages": ["torch>=2.9"], "training": {"framework": "none"}})
     held = Package("torch", torch, f"pytorch-{flavour}", (KEY,), (), (File(f"torch-{torch}-cp312-cp312-manylinux_2_28_x86_64.whl", "00" * 32),))
-    environment = Environment(KEY, "linux-x86_64", flavour, "", "2.28", "")
-    made = {"asked": asked_of(spec), "python": "3.12", "environments": (environment,), "targets": {"here": (KEY,)}, "indexes": {}, "packages": (held, *more)}
+    environment = Environment(KEY, "linux-x86_64", flavour, "2.28", None, "")
+    made = {
+        "asked": asked_of(spec),
+        "python": "3.12",
+        "environments": (environment,),
+        "targets": {"here": Chosen((KEY,), "")},
+        "indexes": {},
+        "packages": (held, *more),
+    }
     return sealed(Lock(**{**made, **changes}))
 
 
@@ -53,8 +60,8 @@ def test_what_a_person_sees(moved: Bench) -> None:
     assert done.stdout.splitlines() == [
         "old.lock -> spec.lock",
         "packages: 1 added, 1 changed",
-        "  ~ alpha 1.0 -> 2.0",
-        "  + gamma 1.0",
+        "  ~ alpha 1.0 (unconfirmed) -> 2.0 (unconfirmed)",
+        "  + gamma 1.0 (unconfirmed)",
         "the spec asks otherwise:",
         "  - packages: alpha<2",
         "  + packages: alpha",
@@ -83,7 +90,7 @@ def test_the_older_lock_comes_from_standard_input(moved: Bench) -> None:
     done = given((moved.folder / "old.lock").read_bytes())
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().startswith("### Lock: the lock on standard input → spec\\.lock\n")
-    assert b"| \\~ | alpha | 1\\.0 | 2\\.0 |  |\n" in done.stdout
+    assert b"| \\~ | alpha | 1\\.0 \\(unconfirmed\\) | 2\\.0 \\(unconfirmed\\) |  |\n" in done.stdout
     empty = given(b"")
     assert (empty.returncode, empty.stdout) == (2, b"")
     assert b"standard input is empty" in empty.stderr
@@ -96,7 +103,7 @@ def test_a_stale_lock_is_compared_with_a_note(moved: Bench) -> None:
     assert done.returncode == 0
     assert "note: spec.lock is stale" in done.stderr
     assert "packages: + beta" in done.stderr
-    assert "~ alpha 1.0 -> 2.0" in done.stdout
+    assert "~ alpha 1.0 (unconfirmed) -> 2.0 (unconfirmed)" in done.stdout
 
 
 def test_another_file_under_the_same_version_is_a_warning(bench: Bench, tmp_path: Path) -> None:
@@ -150,7 +157,7 @@ def test_a_finding_that_only_names_another_version_is_not_new(bench: Bench) -> N
 
 def test_a_driver_floor_is_held_against_what_the_place_brings(bench: Bench) -> None:
     spec = 'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: {framework: none}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
-    own = {"targets": {"colab": (KEY,)}}
+    own = {"targets": {"colab": Chosen((KEY,), "")}}
     locks(bench, gpu_lock("2.11.0+cu128", **own), gpu_lock("2.11.0+cu130", flavour="cu130", **own), spec)
     (driver,) = [one for one in told(bench, "old.lock")["follows"] if one["kind"] == "driver floor"]
     assert "the oldest driver is 580.65.06, 525.60.13 before; there it is 580.82.07 (Colab's machines)" in driver["text"]
@@ -161,7 +168,7 @@ def test_hostile_names_in_an_older_lock_are_only_text(bench: Bench) -> None:
     name = "evil|`<b>\n# @team \x1b[31m\ud800"
     evil = Package(name, "no version", name, (KEY,), (name,), (File(name, "zz"),))
     new = gpu_lock("2.10.0+cu128")
-    flavour = Environment(KEY, "linux-x86_64", name, "", name, name)
+    flavour = Environment(KEY, "linux-x86_64", name, name, name, name)
     for old in (gpu_lock("2.9.0+cu128", evil), gpu_lock("no version", evil, python=name), gpu_lock("2.9.0", evil, environments=(flavour,))):
         locks(bench, old, new)
         for form in ("text", "markdown", "json"):

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provision.lock import Environment, File, Lock, Package
+from provision.lock import Chosen, Environment, File, Lock, Package
 from provision.lock.comparing import Held, Moved, PackageChange, compare
 from provision.lock.model import sealed
 
@@ -26,8 +26,15 @@ def lock(*packages: Package, places: Mapping[str, tuple[str, ...]] | None = None
     places = places or {"here": (LINUX,)}
     keys = sorted({key for own in places.values() for key in own})
     flavours = {key: key.removeprefix(LINUX).removeprefix(MAC).removeprefix("-") or None for key in keys}
-    environments = tuple(Environment(key, LINUX if key.startswith(LINUX) else MAC, flavours[key], "", "2.28", "") for key in keys)
-    made = Lock({"packages": ["alpha"]}, "3.12", environments, dict(places), {}, tuple(sorted(packages, key=lambda p: (p.name, p.version))))
+    environments = tuple(Environment(key, LINUX if key.startswith(LINUX) else MAC, flavours[key], "2.28", None, "") for key in keys)
+    made = Lock(
+        {"packages": ["alpha"]},
+        "3.12",
+        environments,
+        {name: Chosen(own, "") for name, own in places.items()},
+        {},
+        tuple(sorted(packages, key=lambda p: (p.name, p.version))),
+    )
     return sealed(replace(made, **changes))
 
 

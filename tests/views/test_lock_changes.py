@@ -34,7 +34,7 @@ def finding(severity: Severity, message: str) -> Diagnostic:
 
 
 def environment(key: str, flavour: str | None) -> Environment:
-    return Environment(key, "linux-x86_64", flavour, "", "2.28", "")
+    return Environment(key, "linux-x86_64", flavour, "2.28", None, "")
 
 
 def whole() -> Review:
