@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from provision.errors import LockError
 from provision.facts import load
-from provision.lock import Environment, File, Lock, Package, asked_of, differences, dumps, loads, resolve
-from provision.lock.model import sealed
+from provision.lock import Environment, File, Lock, Package, dumps, loads, sealed
+from provision.lock.asked import asked_of, differences
+from provision.lock.resolve import resolve
 from provision.spec import Spec
 from provision.world import Machine
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel

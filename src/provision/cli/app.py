@@ -143,16 +143,20 @@ def schema() -> int:
 
 @app.command(epilog=_examples("provision lock", "provision lock --check", "provision lock --upgrade specs/quickstart.yaml"))
 @_spec
-@click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not.")
+@click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not. It asks the lock; lint asks the spec.")
 @click.option("--upgrade", is_flag=True, help="Choose every version anew.")
 @_offline
 @_format
 def lock(spec: Path | None, check: bool, upgrade: bool, offline: bool, form: str) -> int:
     """Choose one set of versions, with a hash for every file."""
+    path = _spec_or_default(spec)
+    if check:
+        from provision.cli import holding
+
+        return holding.lock_check(path, form)
     from provision.cli import making
 
-    path = _spec_or_default(spec)
-    return making.lock_check(path, form) if check else making.lock(path, upgrade=upgrade, offline=offline, form=form)
+    return making.lock(path, upgrade=upgrade, offline=offline, form=form)
 
 
 @app.command(epilog=_examples("provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"))

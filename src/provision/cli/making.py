@@ -16,7 +16,7 @@ from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
 from provision.commands.init import init as begin
 from provision.commands.loading import Loaded, load
-from provision.commands.lock import Locked, check_lock, settle, write_lock
+from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.plan import plan as propose
 from provision.commands.planning import choose
 from provision.commands.run import run as start
@@ -56,20 +56,6 @@ def lock(path: Path, *, upgrade: bool, offline: bool, form: str) -> int:
     held = ", ".join(f"{e.key}: {len(locked.lock.held_by(e))} packages ({e.because})" for e in locked.lock.environments)
     terminal.say(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}: {held}")
     return 0
-
-
-def lock_check(path: Path, form: str) -> int:
-    """Say whether the lock still holds; exit 1 when it does not."""
-    world = Machine()
-    loaded = load(path, world)
-    moved = check_lock(loaded, world)
-    if form == "json":
-        terminal.show(json.dumps({"version": 1, "lock": str(loaded.lock_path), "holds": not moved, "moved": list(moved)}, indent=1))
-    elif moved:
-        terminal.say("\n".join([f"{loaded.lock_path} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
-    else:
-        terminal.say(f"{loaded.lock_path} holds")
-    return 1 if moved else 0
 
 
 def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exitcode: bool, frozen: bool, offline: bool, form: str) -> int:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from provision.commands.holding import lock_at
 from provision.commands.loading import Findings, Loaded, judge_resolved
 from provision.diagnostics import Diagnostic, Place, Severity
 from provision.effects import Reader, Tell, World, WriteFile
 from provision.errors import LockError, Refused
-from provision.lock import Lock, differences, dumps, loads, resolve, unavailable
-
-_LIMIT = 64 * 2**20
+from provision.lock import Lock, dumps, sealed, written_of
+from provision.lock.asked import differences, unavailable
+from provision.lock.resolve import resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,7 @@ class Locked:
 
 def read_lock(loaded: Loaded, reader: Reader) -> Lock | None:
     """Return the lock beside the spec, or None when there is none; raises LockError when it is damaged."""
-    path = loaded.lock_path
-    return loads(reader.read(path, _LIMIT).decode("utf-8", "replace"), str(path)) if reader.exists(path) else None
+    return lock_at(loaded.lock_path, reader)
 
 
 def check_lock(loaded: Loaded, reader: Reader) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool = False, f
         lock = resolve(loaded.spec, loaded.facts, world, tell, keep=old)
     except LockError as error:
         raise LockError(error.what, why=error.why, hint=_ways_out(loaded, error)) from error
-    return Locked(lock, True, because, _judged(loaded, lock))
+    return Locked(_with_text(loaded, lock), True, because, _judged(loaded, lock))
 
 
 def write_lock(loaded: Loaded, lock: Lock, world: World, tell: Tell) -> Path:
@@ -71,6 +71,10 @@ def _refuse_unavailable(loaded: Loaded) -> None:
     for route, why in unavailable(loaded.spec):
         span = loaded.source.span(Place(route))
         raise Refused(f"{span.file}:{span.start.line}:{span.start.column}: this cannot be locked", why=why)
+
+
+def _with_text(loaded: Loaded, lock: Lock) -> Lock:
+    return sealed(replace(lock, written=written_of(loaded.source.data))) if loaded.source.data is not None else lock
 
 
 def _judged(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provision.errors import LockError
@@ -59,6 +59,8 @@ class Lock:
     indexes: Mapping[str, str]
     packages: tuple[Package, ...]
     digest: str = field(default="")
+    written: str = ""
+    """The digest of what the spec's text said about packages (provision.lock.written); "" when only the spec itself can tell."""
 
     def environment(self, target: str, platform: str) -> Environment | None:
         """Return the environment of a target on a platform, or None when the lock does not cover it."""
@@ -89,7 +91,7 @@ def sealed(lock: Lock) -> Lock:
     """Return the lock with its digest over everything else."""
     document = _document(lock)
     del document["digest"]
-    return Lock(lock.asked, lock.python, lock.environments, lock.targets, lock.indexes, lock.packages, digest_of(document))
+    return replace(lock, digest=digest_of(document))
 
 
 def dumps(lock: Lock) -> str:
@@ -135,6 +137,7 @@ def _document(lock: Lock) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "digest": lock.digest,
+        **({"written": lock.written} if lock.written else {}),
         "asked": dict(lock.asked),
         "python": lock.python,
         "environments": {
@@ -171,7 +174,8 @@ def _lock(document: Mapping[str, Any]) -> Lock:
         for p in document["packages"]
     )
     targets = {name: tuple(value) for name, value in document["targets"].items()}
-    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"])
+    written = str(document.get("written", ""))
+    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"], written)
 
 
 def _line(value: Any) -> str:
