@@ -154,9 +154,9 @@ def lock(spec: Path | None, check: bool, upgrade: bool, offline: bool, form: str
         from provision.cli import holding
 
         return holding.lock_check(path, form)
-    from provision.cli import making
+    from provision.cli import locking
 
-    return making.lock(path, upgrade=upgrade, offline=offline, form=form)
+    return locking.lock(path, upgrade=upgrade, offline=offline, form=form)
 
 
 @app.command(epilog=_examples("provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"))
