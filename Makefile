@@ -12,7 +12,7 @@ LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv"
 	XDG_DATA_HOME="$(CACHE)/share" XDG_CACHE_HOME="$(CACHE)" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
 
-.PHONY: apply test check bench facts remake docs clean
+.PHONY: apply test check bench bench-lock facts remake docs clean
 
 apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
@@ -30,6 +30,9 @@ check: $(VENV)/.developed
 
 bench: $(VENV)/.developed
 	$(LOCAL) $(BIN)/python -m benchmarks
+
+bench-lock: $(VENV)/.developed
+	$(LOCAL) $(BIN)/python -m benchmarks lock-online lock-offline lock-check pip-compile
 
 # What is generated and kept under version control; a test fails when it is stale.
 facts: $(VENV)/.developed

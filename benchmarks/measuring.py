@@ -19,9 +19,10 @@ from provision.world import Machine
 Measure = Callable[[Workshop], tuple[Cost, Cost | None]]
 """Returns our cost and the peer's (None where there is no peer); raises Unmeasured."""
 
+_REQUIREMENTS = ("transformers>=5.13", "safetensors")
 _WITHOUT_TORCH = f"""gpu: none
 python: "{sys.version_info.major}.{sys.version_info.minor}"
-packages: [transformers>=5.13, safetensors]
+packages: [{", ".join(_REQUIREMENTS)}]
 platforms: [{Machine().platform()}]
 training: {{framework: none}}
 """
@@ -127,6 +128,28 @@ def _lock_offline(workshop: Workshop) -> tuple[Cost, Cost | None]:
     return alternate(_locking(workshop, "--offline"), _by_hand(workshop.lock_by_hand, UV_OFFLINE="1"), rounds=7)
 
 
+def _lock_check(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    return repeat(_once(workshop.script("provision", "lock", "--check", str(workshop.project("lock-check")))), rounds=21), None
+
+
+def _pip_compile(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    folder = workshop.project("pip-compile", locked=False).parent
+
+    def ours() -> Cost:
+        spec = workshop.project("pip-compile", locked=False)
+        spec.write_text(_WITHOUT_TORCH)
+        return cost(workshop.script("provision", "lock", str(spec)))
+
+    def theirs() -> Cost:
+        workshop.clear(folder)
+        folder.mkdir()
+        wanted, made = folder / "requirements.in", folder / "requirements.txt"
+        wanted.write_text("\n".join(_REQUIREMENTS) + "\n")
+        return cost(workshop.script("pip-compile", "--quiet", "--strip-extras", "--generate-hashes", "--output-file", str(made), str(wanted)))
+
+    return alternate(ours, theirs, rounds=1)
+
+
 def _apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
     def ours() -> Cost:
         spec = workshop.project("apply")
@@ -200,6 +223,8 @@ PROMISES: dict[Promise, Measure] = {
     Promise("rules-many", "the same, a spec of many", "", Figure.CPU, 0.001): _rules_many,
     Promise("lock-online", "provision lock, warm, online", "the same calls of uv", Figure.WALL_RATIO, 1.25): _lock_online,
     Promise("lock-offline", "provision lock --offline", "the same calls of uv", Figure.CPU_ADDED, 0.4): _lock_offline,
+    Promise("lock-check", "provision lock --check, the lock holds", "", Figure.WALL, 0.3): _lock_check,
+    Promise("pip-compile", "provision lock, transformers without torch", "pip-compile --generate-hashes", Figure.WALL_RATIO, None): _pip_compile,
     Promise("apply", "provision apply up to verification, warm", "the same calls of uv", Figure.CPU_ADDED, 0.8): _apply,
     Promise("pip", "the same, transformers without torch", "venv + pip install --no-compile", Figure.WALL_RATIO, None): _pip,
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,11 +98,20 @@ def test_every_promise_has_a_name_of_its_own_and_can_be_asked_for() -> None:
     assert all(name in listed.stderr for name in names)
 
 
-def test_a_promise_is_measured_from_end_to_end(tmp_path: Path) -> None:
-    (rules,) = measure(["rules"], Workshop(tmp_path))
-    assert rules.trouble == ""
-    assert rules.ours is not None
-    assert rules.ours.cpu_s > 0
+def test_make_and_the_pages_name_benchmarks_that_there_are() -> None:
+    names = {promise.name for promise in PROMISES}
+    (recipe,) = re.findall(r"^bench-lock:.*\n.* -m benchmarks (.+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `([a-z-]+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert listed == recipe.split()
+    assert set(listed) <= names
+
+
+@pytest.mark.parametrize("name", ["rules", "lock-check"])
+def test_a_promise_is_measured_from_end_to_end(tmp_path: Path, name: str) -> None:
+    (one,) = measure([name], Workshop(tmp_path))
+    assert one.trouble == ""
+    assert one.ours is not None
+    assert one.ours.cpu_s > 0
 
 
 def test_a_side_that_fails_leaves_the_promise_unmeasured(tmp_path: Path) -> None:

@@ -58,6 +58,24 @@ def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None
     assert "provision.views.frames" not in loaded
 
 
+def test_a_lock_that_holds_is_checked_without_the_model(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    assert third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment()) == {"click", "yaml", "packaging"}
+    bench.spec(small_spec("alpha", "beta"))
+    assert "pydantic" in third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment())
+
+
+def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    done = subprocess.run(
+        [sys.executable, "-c", LIST, "lock", "spec.yaml"], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=120
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "provision.commands.lock" in loaded
+    assert not loaded & {"provision.commands.apply", "provision.commands.verify", "provision.targets", "provision.state", "provision.views.html"}
+
+
 def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
     program = "import sys, provision.views.frames; print('provision.views.text' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True).stdout.strip() == "False"

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from provision.lock import Chosen, Environment, File, Lock, Package, asked_of, dumps
+from provision.lock import Chosen, Environment, File, Lock, Package, dumps
+from provision.lock.asked import asked_of
 from provision.lock.model import sealed
 from provision.spec import Spec
 from tests.rig import Bench, make_index, make_wheel, small_spec

@@ -10,8 +10,9 @@ import pytest
 from provision.diagnostics import Severity
 from provision.errors import LockError
 from provision.facts import load
-from provision.lock import Lock, dumps, loads, resolve
+from provision.lock import Lock, dumps, loads
 from provision.lock.flavours import Proposal, admitted, proposals
+from provision.lock.resolve import resolve
 from provision.rules import Case, Resolved, judge
 from provision.rules.suggest import Unwritten
 from provision.spec import Spec

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.workshop import Workshop
 from provision.errors import LockError
 from provision.facts import load
-from provision.lock import Chosen, Environment, File, Lock, Package, asked_of, differences, dumps, loads, resolve
-from provision.lock.model import sealed
+from provision.lock import Chosen, Environment, File, Lock, Package, dumps, loads, sealed
+from provision.lock.asked import asked_of, differences
+from provision.lock.resolve import resolve
 from provision.spec import Spec
 from provision.world import Machine
-from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
+from tests.rig import MINOR, TAG, Bench, make_index, make_wheel, small_spec
 
 PLATFORMS = ["linux-x86_64", "macos-arm64"]
 
@@ -109,6 +112,17 @@ def test_a_python_that_is_not_here_is_locked_for_by_another(bench: Bench, tmp_pa
 
     lock = resolve(wanted, load(), Machine(bench.environment()), lambda _: None)
     assert {package.name: package.files[0].name for package in lock.packages}["native"] == "native-1.0-cp398-cp398-manylinux_2_17_x86_64.whl"
+
+
+def test_for_a_python_that_is_not_here_uv_is_asked_once_and_lists_none(bench: Bench, tmp_path: Path) -> None:
+    path = bench.spec(small_spec("alpha").replace(MINOR, "3.98"))
+    (tmp_path / "calls").mkdir()
+    call = Workshop(tmp_path, variables=bench.environment()).shortened("lock", str(path), record=tmp_path / "calls")
+    done = subprocess.run(call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    calls = [json.loads((tmp_path / f"calls/{number}.json").read_text())["argv"] for number in range(3)]
+    assert [words[1:3] for words in calls] == [["python", "find"], ["lock", "--python"], ["export", "--frozen"]]
+    assert len(list((tmp_path / "calls").glob("*.json"))) == 3
 
 
 def test_a_package_is_bound_to_its_index(bench: Bench, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from provision.assets import builtin, builtin_names
 from provision.facts import Facts
 from provision.facts.versions import ordered
-from provision.lock import unavailable
+from provision.lock.asked import unavailable
 from provision.spec import bytes_of
 from provision.targets.local import _unavailable
 from tests.rules.conftest import Ask

@@ -12,7 +12,8 @@ import pytest
 
 from provision.effects import CreateVenv, Index, InstallPackages, Interpreter, Interpreters, MakeFolder, PointLink, RemoveTree, Sources, WriteFile
 from provision.errors import WorldError
-from provision.lock import Chosen, Environment, File, Lock, Package, asked_of, unavailable
+from provision.lock import Chosen, Environment, File, Lock, Package
+from provision.lock.asked import asked_of, unavailable
 from provision.lock.model import environment_digest, sealed
 from provision.plan import Verb
 from provision.spec import Spec

@@ -153,7 +153,7 @@ def schema() -> int:
     )
 )
 @_spec
-@click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not.")
+@click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not. It asks the lock; lint asks the spec.")
 @click.option(
     "--upgrade",
     "upgrades",
@@ -186,9 +186,13 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
         from provision.cli import comparing
 
         return comparing.diff(path, old, form)
-    from provision.cli import making
+    if check:
+        from provision.cli import holding
 
-    return making.lock_check(path, form) if check else making.lock(path, upgrade=upgrade, offline=offline, form=form)
+        return holding.lock_check(path, form)
+    from provision.cli import locking
+
+    return locking.lock(path, upgrade=upgrade, offline=offline, form=form)
 
 
 @app.command(epilog=_examples("provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"))

@@ -10,7 +10,7 @@ from provision.cli import terminal
 from provision.commands.loading import load
 from provision.commands.lock_changes import LIMIT, new_lock, old_lock, review
 from provision.errors import WorldError
-from provision.lock import differences
+from provision.lock.asked import differences
 from provision.world import Machine
 
 

@@ -111,7 +111,10 @@ def _load(words: Sequence[str]) -> None:
     CPython keeps frames in chunks of 16 KiB, and maps and unmaps one anew at each call that crosses into it; what is imported at such a depth, where every
     class and annotation calls something, takes 7 % more of the time of a lint (python/cpython#142183).
     """
-    if words and words[0] in app.commands and not {"-h", "--help"}.intersection(words) and find_spec(room := f"provision.commands.{words[0]}"):
+    if not words or words[0] not in app.commands or {"-h", "--help"}.intersection(words):
+        return
+    verb = "holding" if words[0] == "lock" and "--check" in words else words[0]
+    if find_spec(room := f"provision.commands.{verb}"):
         import_module(room)
 
 

@@ -1,4 +1,4 @@
-"""init, lock, plan, apply, run and destroy: what changes something, asked about before and shown after."""
+"""init, plan, apply, run and destroy: what changes something, asked about before and shown after."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from provision.cli import terminal
+from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
 from provision.commands.apply import Applied, Wishes
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
 from provision.commands.init import init as begin
 from provision.commands.loading import Loaded, load
-from provision.commands.lock import Locked, check_lock, settle, write_lock
+from provision.commands.lock import Locked
 from provision.commands.plan import plan as propose
 from provision.commands.planning import choose
 from provision.commands.run import run as start
-from provision.diagnostics import Diagnostic
 from provision.errors import Refused
 from provision.plan import Action, Plan
-from provision.views import lock as lock_view
 from provision.views import plan as plan_view
-from provision.views import text
 from provision.world import Machine
-
-_SHOWN = 8
 
 
 def init(path: Path, *, force: bool, form: str) -> int:
@@ -41,45 +37,13 @@ def init(path: Path, *, force: bool, form: str) -> int:
     return 0
 
 
-def lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, form: str) -> int:
-    """Make or renew the lock beside the spec; `upgrade` chooses every version anew, or those of the named packages."""
-    world = Machine(offline=offline)
-    loaded = load(path, world)
-    with terminal.progress() as (tell, _):
-        locked = settle(loaded, world, tell, upgrade=upgrade)
-        if locked.fresh:
-            write_lock(loaded, locked.lock, world, tell)
-    _warn(loaded, (*loaded.diagnostics, *locked.warnings))
-    unconfirmed = _warn_unconfirmed(locked)
-    if form == "json":
-        document = {"version": 1, "lock": str(loaded.lock_path), "changed": locked.fresh, "because": locked.because, "digest": locked.lock.digest}
-        terminal.show(json.dumps({**document, **lock_view.document(locked.lock), "unconfirmed": unconfirmed}, indent=1))
-        return 0
-    terminal.say(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}\n{lock_view.text(locked.lock)}")
-    return 0
-
-
-def lock_check(path: Path, form: str) -> int:
-    """Say whether the lock still holds; exit 1 when it does not."""
-    world = Machine()
-    loaded = load(path, world)
-    moved = check_lock(loaded, world)
-    if form == "json":
-        terminal.show(json.dumps({"version": 1, "lock": str(loaded.lock_path), "holds": not moved, "moved": list(moved)}, indent=1))
-    elif moved:
-        terminal.say("\n".join([f"{loaded.lock_path} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
-    else:
-        terminal.say(f"{loaded.lock_path} holds")
-    return 1 if moved else 0
-
-
 def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exitcode: bool, frozen: bool, offline: bool, form: str) -> int:
     """Show the plan, and save it when asked to."""
     world = Machine(offline=offline)
     loaded = load(path, world)
     with terminal.progress() as (tell, _):
         planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
-    _warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
+    warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
     line = _lock_line(loaded, planned.locked)
     quoted = shlex.quote(str(path))
     if out is not None:
@@ -101,12 +65,12 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     as_text = options["form"] == "text"
 
     def agree(proposed: Plan, locked: Locked) -> None:
-        _warn(loaded, (*loaded.diagnostics, *locked.warnings))
+        warn(loaded, (*loaded.diagnostics, *locked.warnings))
         line = _lock_line(loaded, locked)
         if not proposed.changes and not line:
             return
         if locked.fresh:
-            _warn_unconfirmed(locked)
+            warn_unconfirmed(locked)
         if as_text or not options["yes"]:
             terminal.beside(plan_view.text(proposed, line, terminal.colored(sys.stderr)))
         terminal.agree("Make it so?", yes=options["yes"], doing="apply")
@@ -143,19 +107,6 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
     else:
         terminal.show(f"removed: {len(done)}" if done else "nothing to remove: nothing of this spec was made here")
     return 0
-
-
-def _warn(loaded: Loaded, diagnostics: tuple[Diagnostic, ...]) -> None:
-    if diagnostics:
-        terminal.beside(text.findings(diagnostics, loaded.source, terminal.colored(sys.stderr), terminal.width()))
-
-
-def _warn_unconfirmed(locked: Locked) -> list[str]:
-    names = [f"{package.name} {package.version}" for package in locked.lock.packages if package.unconfirmed]
-    if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        terminal.note(f"warning: not confirmed by an index or another source, taken from this machine's files: {', '.join(names[:_SHOWN])}{more}")
-    return list(dict.fromkeys(package.name for package in locked.lock.packages if package.unconfirmed))
 
 
 def _lock_line(loaded: Loaded, locked: Locked) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
+from provision.commands.naming import lock_path, refuse_ambiguous
 from provision.diagnostics import Diagnostic, Severity
 from provision.errors import Failed, UsageError
 from provision.facts import Facts
@@ -58,7 +59,7 @@ class Loaded(NamedTuple):
     @property
     def lock_path(self) -> Path:
         """The lock beside the spec."""
-        return (self.path.resolve() if self.path.is_symlink() else self.path).with_suffix(".lock")
+        return lock_path(self.path)
 
 
 def judge(path: Path, reader: Reader, facts: Facts) -> tuple[Judged, ...]:
@@ -68,7 +69,7 @@ def judge(path: Path, reader: Reader, facts: Facts) -> tuple[Judged, ...]:
 
 def load(path: Path, reader: Reader) -> Loaded:
     """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError when there is none to speak of."""
-    _refuse_ambiguous(path, reader)
+    refuse_ambiguous(path, reader)
     facts = load_facts()
     documents = judge(path, reader, facts)
     if len(documents) != 1:
@@ -77,15 +78,6 @@ def load(path: Path, reader: Reader) -> Loaded:
     if judged.spec is None or any(d.severity is Severity.ERROR for d in judged.diagnostics):
         raise Findings(judged.source, judged.diagnostics, "the spec has errors")
     return Loaded(path, judged.source, judged.spec, facts, judged.diagnostics)
-
-
-def _refuse_ambiguous(path: Path, reader: Reader) -> None:
-    """Raise UsageError for a name that would not keep lock and environments apart from another spec's."""
-    if path.suffix not in (".yaml", ".yml"):
-        raise UsageError(f"{path} is no name for a spec", why="its lock and environments are named by what stands before .yaml", hint="name it NAME.yaml")
-    other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
-    if reader.exists(path) and reader.exists(other):
-        raise UsageError(f"{path} and {other} would share one lock and one environment", hint="rename one of them")
 
 
 def judge_resolved(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:

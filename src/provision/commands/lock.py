@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from provision.commands import ways_out
+from provision.commands.holding import lock_at
 from provision.commands.loading import Findings, Loaded, judge_resolved
 from provision.commands.upgrading import upgradable, without
 from provision.diagnostics import Diagnostic, Place, Severity
 from provision.effects import Reader, Tell, World, WriteFile
 from provision.errors import LockError, Refused, Unsatisfiable
-from provision.lock import Lock, differences, dumps, loads, resolve, unavailable
-
-_LIMIT = 64 * 2**20
+from provision.lock import Lock, dumps, sealed, written_of
+from provision.lock.asked import differences, unavailable
+from provision.lock.resolve import resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,7 @@ class Locked:
 
 def read_lock(loaded: Loaded, reader: Reader) -> Lock | None:
     """Return the lock beside the spec, or None when there is none; raises LockError when it is damaged."""
-    path = loaded.lock_path
-    return loads(reader.read(path, _LIMIT).decode("utf-8", "replace"), str(path)) if reader.exists(path) else None
+    return lock_at(loaded.lock_path, reader)
 
 
 def check_lock(loaded: Loaded, reader: Reader) -> tuple[str, ...]:
@@ -60,11 +59,8 @@ def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool | frozense
     try:
         lock = resolve(loaded.spec, loaded.facts, world, tell, keep=without(old, names, loaded) if old is not None else None)
     except LockError as error:
-        asking = ways_out.asking(loaded, error.why)
-        found = ways_out.way_out(loaded, asking, world, tell) if isinstance(error, Unsatisfiable) else ""
-        hint = "\n".join([error.hint, *ways_out.lines_asking(loaded, asking), *([found] if found else [])])
-        raise type(error)(error.what, why=error.why, hint=hint) from error
-    return Locked(lock, True, because, _judged(loaded, lock))
+        raise _with_ways_out(loaded, error, world, tell) from error
+    return Locked(_with_text(loaded, lock), True, because, _judged(loaded, lock))
 
 
 def write_lock(loaded: Loaded, lock: Lock, world: World, tell: Tell) -> Path:
@@ -82,6 +78,19 @@ def _refuse_unavailable(loaded: Loaded) -> None:
     for route, why in unavailable(loaded.spec):
         span = loaded.source.span(Place(route))
         raise Refused(f"{span.file}:{span.start.line}:{span.start.column}: this cannot be locked", why=why)
+
+
+def _with_ways_out(loaded: Loaded, error: LockError, world: World, tell: Tell) -> LockError:
+    from provision.commands import ways_out  # here: a lock that resolves does without the search
+
+    asking = ways_out.asking(loaded, error.why)
+    found = ways_out.way_out(loaded, asking, world, tell) if isinstance(error, Unsatisfiable) else ""
+    hint = "\n".join([error.hint, *ways_out.lines_asking(loaded, asking), *([found] if found else [])])
+    return type(error)(error.what, why=error.why, hint=hint)
+
+
+def _with_text(loaded: Loaded, lock: Lock) -> Lock:
+    return sealed(replace(lock, written=written_of(loaded.source.data))) if loaded.source.data is not None else lock
 
 
 def _judged(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:

@@ -10,7 +10,7 @@ from provision.commands.planning import place_of
 from provision.commands.verify import activation
 from provision.effects import Tell, World
 from provision.errors import LockError, Refused
-from provision.lock import differences
+from provision.lock.asked import differences
 from provision.stores import LocalStore
 
 

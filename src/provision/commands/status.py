@@ -9,7 +9,8 @@ from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of, verification_of
 from provision.effects import Reader
-from provision.lock import Lock, differences
+from provision.lock import Lock
+from provision.lock.asked import differences
 from provision.state import Ledger
 from provision.targets import TARGETS
 

@@ -18,7 +18,7 @@ from provision.errors import LockError, ProvisionError, UsageError, WorldError
 from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.facts.versions import parsed
-from provision.lock import unavailable
+from provision.lock.asked import unavailable
 from provision.rules import Case
 from provision.rules.suggest import Backed, Evidence, Offer, Suggested, Suggestion, Unwritten, suggest
 from provision.spec import Spec

@@ -14,7 +14,7 @@ from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
 from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError, WorldError
-from provision.lock import differences
+from provision.lock.asked import differences
 from provision.probe.catalogue import CHECKS
 from provision.state import State
 from provision.stores import LocalStore

@@ -11,7 +11,8 @@ from provision.diagnostics import Place, Severity
 from provision.effects import Tell, World
 from provision.errors import LockError, WorldError
 from provision.facts import Facts
-from provision.lock import Lock, resolve
+from provision.lock import Lock
+from provision.lock.resolve import resolve
 from provision.rules import Case, Resolved
 from provision.rules.suggest import Unwritten, suggest
 from provision.spec import Spec

@@ -76,6 +76,8 @@ class Lock:
     indexes: Mapping[str, str]
     packages: tuple[Package, ...]
     digest: str = field(default="")
+    written: str = ""
+    """The digest of what the spec's text said about packages (provision.lock.written); "" when only the spec itself can tell."""
 
     def environment(self, target: str, platform: str) -> Environment | None:
         """Return the environment of a target on a platform, or None when the lock does not cover it."""
@@ -160,6 +162,7 @@ def _document(lock: Lock) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "digest": lock.digest,
+        **({"written": lock.written} if lock.written else {}),
         "asked": dict(lock.asked),
         "python": lock.python,
         "environments": {
@@ -204,7 +207,8 @@ def _lock(document: Mapping[str, Any]) -> Lock:
         for p in document["packages"]
     )
     targets = {name: _chosen(value) for name, value in document["targets"].items()}
-    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"])
+    written = str(document.get("written", ""))
+    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"], written)
 
 
 def _chosen(value: Mapping[str, Any]) -> Chosen:

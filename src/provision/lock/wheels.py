@@ -33,6 +33,7 @@ def any_of(platforms: tuple[str, ...]) -> str:
     return " or ".join(f"({marker_of(platform)})" for platform in platforms) if len(platforms) > 1 else marker_of(platforms[0])
 
 
+@cache
 def applies(marker: str, platform: str, python: str) -> bool:
     """Tell whether a marker ("": always) holds on a platform with a CPython such as "3.11"."""
     system, machine, name, kind = _MARKERS[platform]
@@ -41,6 +42,7 @@ def applies(marker: str, platform: str, python: str) -> bool:
     return not marker or Marker(marker).evaluate(environment)
 
 
+@cache
 def runs_on(name: str, python: str, platform: str) -> bool:
     """Tell whether a file is a wheel that runs on a platform with a CPython such as "3.11"."""
     try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from provision.diagnostics import Diagnostic, Place
 from provision.source.document import Source
 from provision.source.findings import finding
-from provision.spec import Spec
+
+if TYPE_CHECKING:
+    from provision.spec import Spec
 
 
 def validate(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
@@ -19,6 +20,10 @@ def validate(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
     """
     if source.data is None:
         return None, ()
+    from pydantic import ValidationError  # here: who reads the text only does without the model
+
+    from provision.spec import Spec
+
     data = {"name": name_of(source), **source.data}
     try:
         return Spec.model_validate(data), ()

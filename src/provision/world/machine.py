@@ -36,6 +36,7 @@ class Machine:
     def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
+        self._found: dict[str, Interpreter] = {}
 
     def environment(self) -> Mapping[str, str]:
         """Return the variables of the calling process."""
@@ -75,12 +76,8 @@ class Machine:
         from provision.effects import Interpreter, Interpreters
         from provision.world import uv
 
-        own = _own()
-        if own.minor == minor and own.path.exists():
-            return Interpreters(minor, own, (own,), fetchable=False)
-        if path := uv.find_python(minor, self._uv()):
-            found = Interpreter(self._version(path) or f"{minor}.0", path)
-            return Interpreters(minor, found, (found,), fetchable=False)
+        if chosen := self._interpreter(minor):
+            return Interpreters(minor, chosen, (chosen,), fetchable=False)
         listed = tuple(Interpreter(version, path) for version, path in uv.list_pythons(self._uv()))
         forbidden = self._environment.get("UV_PYTHON_DOWNLOADS", "").lower() == "never" or self._offline
         return Interpreters(minor, None, listed, fetchable=not forbidden and uv.can_fetch_python(minor, self._uv()))
@@ -104,7 +101,7 @@ class Machine:
         sources = self.sources(project.indexes, project.python)
         for note in sources.notes:
             tell(note)
-        return uv.resolve(project, sources, self.interpreters(project.python).chosen or _own(), self._uv())
+        return uv.resolve(project, sources, self._interpreter(project.python) or _own(), self._uv())
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""
@@ -159,10 +156,26 @@ class Machine:
             raise WorldError("the verification itself could not run", why=why, hint="run `provision verify` again; if it stays, report this")
 
     def _python(self, minor: str) -> Path:
-        known = self.interpreters(minor)
-        if known.chosen is None:
-            raise _no_python(known)
-        return known.chosen.path
+        chosen = self._interpreter(minor)
+        if chosen is None:
+            raise _no_python(self.interpreters(minor))
+        return chosen.path
+
+    def _interpreter(self, minor: str) -> Interpreter | None:
+        """Return the Python of a minor version to use, None when none fits; uv is asked again only while there is none."""
+        if minor not in self._found and (found := self._look_for(minor)):
+            self._found[minor] = found
+        return self._found.get(minor)
+
+    def _look_for(self, minor: str) -> Interpreter | None:
+        from provision.effects import Interpreter
+        from provision.world import uv
+
+        own = _own()
+        if own.minor == minor and own.path.exists():
+            return own
+        path = uv.find_python(minor, self._uv())
+        return Interpreter(self._version(path) or f"{minor}.0", path) if path else None
 
     def _uv(self) -> dict[str, str]:
         from provision.world import uv

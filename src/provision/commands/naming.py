@@ -1,0 +1,25 @@
+"""What the path of a spec decides: where its lock lies, and the names that no spec may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.errors import UsageError
+
+if TYPE_CHECKING:
+    from provision.effects import Reader
+
+
+def lock_path(path: Path) -> Path:
+    """Return the path of the lock beside a spec; of a link, beside the file that it leads to."""
+    return (path.resolve() if path.is_symlink() else path).with_suffix(".lock")
+
+
+def refuse_ambiguous(path: Path, reader: Reader) -> None:
+    """Raise UsageError for a name that would not keep lock and environments apart from another spec's."""
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{path} is no name for a spec", why="its lock and environments are named by what stands before .yaml", hint="name it NAME.yaml")
+    other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
+    if reader.exists(path) and reader.exists(other):
+        raise UsageError(f"{path} and {other} would share one lock and one environment", hint="rename one of them")
