@@ -84,7 +84,7 @@ def _with_ways_out(loaded: Loaded, error: LockError, world: World, tell: Tell) -
     from provision.commands import ways_out  # here: a lock that resolves does without the search
 
     asking = ways_out.asking(loaded, error.why)
-    found = ways_out.way_out(loaded, asking, world, tell) if isinstance(error, Unsatisfiable) else ""
+    found = ways_out.way_out(loaded, error.why, world, tell) if isinstance(error, Unsatisfiable) else ""
     hint = "\n".join([error.hint, *ways_out.lines_asking(loaded, asking), *([found] if found else [])])
     return type(error)(error.what, why=error.why, hint=hint)
 

@@ -17,6 +17,7 @@ from provision.rules import Case, Resolved
 from provision.rules.suggest import Unwritten, suggest
 from provision.spec import Spec
 
+_OF_PYTHON = re.compile(r"Python (ABI )?tag|Python[<>=!~]|requires-python|Requires-Python")
 _TRIED = 3
 """Changes of each kind that are tried with uv, a second or so each. Our choice."""
 
@@ -34,14 +35,17 @@ def lines_asking(loaded: Loaded, numbers: tuple[int, ...]) -> Iterator[str]:
         yield f"{span.file}:{span.start.line}:{span.start.column} asks for {loaded.spec.packages[number].requirement}"
 
 
-def way_out(loaded: Loaded, numbers: tuple[int, ...], world: World, tell: Tell) -> str:
-    """Return a change that uv was able to resolve and that no rule minds: one line without its bounds, else what `suggest` finds; "" for none.
+def way_out(loaded: Loaded, said: str, world: World, tell: Tell) -> str:
+    """Return a change that uv was able to resolve and that no rule minds; "" for none.
 
-    Asks uv a few times at most; a network that fails ends the search.
+    That is one line without its bounds, or another Python where uv's words (`said`) speak of it, or what `suggest` finds. Asks uv a few times at most; a
+    network that fails ends the search.
     """
     tell("looking for a way out")
+    numbers = asking(loaded, said)
     try:
-        return next(_loosened(loaded, numbers, world, tell), "") or next(_suggested(loaded, world, tell), "")
+        ways = (_loosened(loaded, numbers, world, tell), _other_pythons(loaded, said, world, tell), _suggested(loaded, numbers, world, tell))
+        return next((found for way in ways for found in way), "")
     except WorldError:
         return ""
 
@@ -68,8 +72,20 @@ def _loosened(loaded: Loaded, numbers: tuple[int, ...], world: World, tell: Tell
             yield f"tried with uv: {asked.key}=={version.partition('+')[0]} in place of {asked.requirement} resolves"
 
 
-def _suggested(loaded: Loaded, world: World, tell: Tell) -> Iterator[str]:
-    for suggestion in [one for one in suggest(loaded.spec, loaded.facts, most=_TRIED).found if one.changes]:
+def _other_pythons(loaded: Loaded, said: str, world: World, tell: Tell) -> Iterator[str]:
+    if not _OF_PYTHON.search(said):
+        return
+    own = int(loaded.spec.python.partition(".")[2])
+    near = sorted((row.version for row in loaded.facts.pythons if row.version != loaded.spec.python), key=lambda version: abs(int(version[2:]) - own))
+    for version in near[:_TRIED]:
+        if _lock_of(loaded.spec.model_copy(update={"python": version}), loaded.facts, world, tell) is not None:
+            yield f'tried with uv: python: "{version}" in place of "{loaded.spec.python}" resolves'
+
+
+def _suggested(loaded: Loaded, numbers: tuple[int, ...], world: World, tell: Tell) -> Iterator[str]:
+    lines = tuple(("packages", number) for number in numbers)
+    found = suggest(loaded.spec, loaded.facts, most=2 * _TRIED, refuted=(("python",), *lines)).found
+    for suggestion in [one for one in found if all(change.now for change in one.changes)][:_TRIED]:  # to leave a package out is no way to have it
         if _lock_of(suggestion.spec, loaded.facts, world, tell) is not None:
             changes = ", ".join(f"{change.now} in place of {change.was}" for change in suggestion.changes)
             yield f"tried with uv: {changes} resolves (`provision suggest {loaded.path} --resolve` tells more)"

@@ -92,20 +92,23 @@ class Unwritten:
         return False
 
 
-def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True) -> Suggested:
+def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True, refuted: tuple[Route, ...] = ()) -> Suggested:
     """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left open, `written` tells whether somebody has written the spec.
 
     Best first: of all that the facts' arithmetic lets through, what changes least is put before the rules first. Where they find an error, what could be had
-    instead there is tried in its turn. Errors that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
+    instead there is tried in its turn. Where the spec as it stands is refuted otherwise, as by uv, `refuted` are the places that take part. Errors
+    that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
     """
-    first = _search(spec, facts, most, free, written, frozenset())
+    first = _search(spec, facts, most, free, written, frozenset(), refuted)
     if first.found or not first.in_the_way:
         return first
-    second = _search(spec, facts, most, free, written, frozenset((one.id, one.where) for one in first.in_the_way))
+    second = _search(spec, facts, most, free, written, frozenset((one.id, one.where) for one in first.in_the_way), refuted)
     return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
 
 
-def _search(spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Where]]) -> Suggested:
+def _search(
+    spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Where]], refuted: tuple[Route, ...]
+) -> Suggested:
     variations = Variations(spec, facts, free)
     # Of a spec that somebody wrote, lint says that already.
     known = set() if not written else {(one.id, one.message) for one in _judged(spec, facts)}
@@ -114,6 +117,9 @@ def _search(spec: Spec, facts: Facts, most: int, free: frozenset[str], written: 
     for cost, choice in queue:
         changes = variations.changes(choice)
         if any(_covers(one, choice, changes) for one in found):
+            continue
+        if refuted and not changes:
+            queue.widen(cost, choice, refuted)
             continue
         made = variations.spec_of(choice)
         said = _judged(made, facts)
