@@ -126,7 +126,7 @@ class CreateVenv(NamedTuple):
 
 
 class InstallPackages(NamedTuple):
-    """Install exactly these pins, wheels only, every file checked against its hash."""
+    """Install exactly these pins, wheels only, every file checked against its hash; how each came there is kept in the environment's installed.json."""
 
     environment: Path
     minor: str
