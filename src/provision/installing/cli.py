@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .document import Audit, InstallError, read_document
-from .install import REFUSED_FILE, UvFailed, install
+from .install import REFUSED_FILE, SWITCHED_OFF, UvFailed, install
 from .interpreter import Answer
 from .scrubbing import scrub
 
@@ -78,6 +78,8 @@ def _uv_failed(error: UvFailed) -> int:
     said = _USERINFO.sub("***@", error.said)
     if REFUSED_FILE.search(said):
         return _say(1, "a file on the index is not the one that was locked; nothing was installed", said, "if the change is meant, lock again")
+    if SWITCHED_OFF.search(said):
+        return _say(2, "something is needed that is not in uv's cache, and the network is switched off", said, "run once with network")
     return _say(1 if _NOT_THERE.search(said) else 2, f"uv failed (exit code {error.code})", said)
 
 

@@ -19,6 +19,8 @@ from .layout import HASHES, PROJECT, lay_out, located
 SCHEMA = "provision.installed/1"
 REFUSED_FILE = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 """What uv says of a file that is not one of those that were locked."""
+SWITCHED_OFF = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
+"""What uv says of something that is not in its cache, with the network switched off."""
 
 
 class Provenance(str, Enum):

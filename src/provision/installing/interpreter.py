@@ -13,8 +13,8 @@ from .document import InstallError
 _ASK = """
 import json, sys, sysconfig
 paths = sysconfig.get_paths()
-own = [paths["purelib"], paths["platlib"]]
-told = {"minor": "%d.%d" % sys.version_info[:2], "entries": own + sys.path, "stdlib": paths["stdlib"], "venv": sys.prefix != sys.base_prefix}
+new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.path]
+told = {"minor": "%d.%d" % sys.version_info[:2], "entries": new + sys.path, "stdlib": paths["stdlib"], "venv": sys.prefix != sys.base_prefix}
 sys.stdout.write(json.dumps(told))
 """
 MARKER = "EXTERNALLY-MANAGED"

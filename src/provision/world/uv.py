@@ -20,6 +20,7 @@ from provision.errors import LockError, NetworkError, ProvisionError, WorldError
 from provision.installing import (
     DEFAULT_INDEX,
     REFUSED_FILE,
+    SWITCHED_OFF,
     Answer,
     InstallError,
     Mode,
@@ -43,7 +44,6 @@ _UNREACHABLE = re.compile(
     re.IGNORECASE,
 )
 _UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
-_OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
 _SHOWN_LINES = 40
@@ -262,7 +262,7 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
         return LockError(
             "a file on the index is not the one that was locked", why=said, hint="if the change is meant, lock again with `provision lock --upgrade`"
         )
-    if _OFFLINE.search(said):
+    if SWITCHED_OFF.search(said):
         return NetworkError("something is needed that is not in uv's cache, and the network is switched off", why=said, hint="run once with network")
     if _UNAUTHORIZED.search(said):
         return NetworkError("a package index refused the credentials, or asks for some", why=said, hint=_way_in(sources))
