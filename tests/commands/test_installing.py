@@ -93,6 +93,19 @@ def test_a_locked_wheel_in_uvs_cache_is_taken_whatever_the_index_holds_now(bench
     assert (bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py").read_text() == "__version__ = '1.0'\n"
 
 
+def test_an_edit_of_an_installed_file_does_not_come_into_the_next_environment(bench: Bench) -> None:
+    link = {"UV_LINK_MODE": "hardlink"}
+    bench.spec(small_spec("alpha==1.0"))
+    assert bench.run("apply", "spec.yaml", "--yes", **link).returncode == 0
+    with (bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py").open("a") as file:
+        file.write("edited = True\n")
+    bench.spec(small_spec("alpha==1.0", "beta"))
+    done = bench.run("apply", "spec.yaml", "--yes", **link)
+    assert done.returncode == 0, done.stderr
+    assert "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them" in done.stderr
+    assert "edited" not in (bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py").read_text()
+
+
 def test_an_index_that_lies_about_its_hash_is_found_out(bench: Bench, tmp_path: Path) -> None:
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("lock", "spec.yaml").returncode == 0

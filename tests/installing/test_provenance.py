@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import shutil
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.installing.bench import UV, Device
-from tests.rig import make_index, make_wheel
+from tests.installing.bench import UV, Device, sha256
+from tests.rig import make_index, make_wheel, served
 
 CHANGED = "__version__ = '9.9'\n"
 
@@ -155,6 +158,26 @@ def test_what_lies_damaged_in_the_cache_is_taken_from_the_index_instead(device: 
     assert device.result()["notes"] == ["alpha: uv's cache held damaged files; `uv cache clean alpha` removes them"]
 
 
+def test_a_damaged_package_is_put_right_although_the_cache_is_damaged_with_it(device: Device) -> None:
+    document = device.document("alpha==1.0")
+    assert device.install(document).returncode == 0
+    file = device.packages / "alpha/__init__.py"
+    with file.open("r+") as opened:
+        opened.write(CHANGED)
+    with served(device.folder / "index") as address:
+        done = device.install({**document, "indexes": {"pypi": address}})
+    assert done.returncode == 0, done.stderr
+    assert file.read_text() == "__version__ = '1.0'\n"
+    assert device.provenance() == {"alpha": "reinstalled"}
+    assert device.install(document).stdout == "1 preinstalled\n"
+    with file.open("r+") as opened:
+        opened.write(CHANGED)
+    shutil.rmtree(device.folder / "index/alpha")
+    lost = device.install(document)
+    assert lost.returncode == 1
+    assert "alpha" in lost.stderr
+
+
 def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device) -> None:
     wheel = device.wheels["alpha==1.0"]
     with zipfile.ZipFile(wheel) as archive:
@@ -171,6 +194,51 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     note = "alpha: its RECORD does not fit the files of its own wheel: alpha/__init__.py has 20 bytes, not 21"
     assert device.result()["notes"] == [note]
     assert f"note: {note}" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["own", "shared"])
+def test_what_a_package_requires_is_not_fetched_beside_the_lock(device: Device, mode: str) -> None:
+    needy = device.wheels["needy==1.0"] = make_wheel(device.folder / "wheels", "needy", "1.0", requires=("theirs", "nowhere>=3"))
+    make_index(device.folder / "index", (needy,))
+    done = device.install(device.document("needy==1.0", mode=mode))
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in device.packages.glob("*.dist-info")] == ["needy-1.0.dist-info"]
+
+
+@pytest.mark.parametrize("mode", ["own", "shared"])
+def test_only_what_is_locked_as_a_source_file_is_built(device: Device, mode: str) -> None:
+    source = device.wheels["src==1.0"] = make_source(device.folder / "sources", "src", "1.0")
+    make_index(device.folder / "index", (source,))
+    document = device.document("src==1.0", "alpha==1.0", mode=mode)
+    done = device.install(document)
+    assert done.returncode == 0, done.stderr
+    assert device.provenance() == {"src": "hash-checked", "alpha": "hash-checked"}
+    device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
+    document["packages"][0]["files"] = {"src-1.0-py3-none-any.whl": sha256(source)}
+    refused = device.install(document)
+    assert refused.returncode != 0
+    assert "no usable wheels" in refused.stderr or "no wheels" in refused.stderr
+    assert list(device.packages.glob("*.dist-info")) == []
+
+
+def make_source(folder: Path, name: str, version: str) -> Path:
+    """Write a source distribution with a build backend of its own, which needs nothing."""
+    wheel = make_wheel(folder, name, version)
+    backend = (
+        f"import base64\ndef build_wheel(to, *_):\n    open(to + '/{wheel.name}', 'wb').write(base64.b64decode({base64.b64encode(wheel.read_bytes())!r}))\n"
+    )
+    files = {
+        "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": backend + f"    return {wheel.name!r}\n",
+    }
+    path = folder / f"{name}-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for inner, text in files.items():
+            entry = tarfile.TarInfo(f"{name}-{version}/{inner}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return path
 
 
 def test_a_package_comes_from_the_index_that_it_is_bound_to(device: Device) -> None:

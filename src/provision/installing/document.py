@@ -43,12 +43,16 @@ class InstallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One package: canonical name, exact version, the index it is bound to (None: the default one), the sha256 of every file that may be taken."""
+    """One package: canonical name, exact version, the index it is bound to (None: the default one), the sha256 of every file that may be taken.
+
+    `build`: one of these files is a source distribution, and may be built.
+    """
 
     name: str
     version: str
     index: str | None
     hashes: tuple[str, ...]
+    build: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def _pin(entry: object, place: str, where: str) -> Pin:
         _like(_VERSION, entry.get("version"), f"{place}.version", "a version", where),
         named,
         tuple(_like(_SHA256, value, f"{place}.files.{name}", "a sha256 in hexadecimal digits", where) for name, value in files.items()),
+        any(not name.endswith(".whl") for name in files),
     )
 
 

@@ -95,13 +95,16 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     if site.environment.get("UV_OFFLINE"):
         what = f"uv's cache holds damaged files of {', '.join(spoiled)}, and the network is switched off"
         raise InstallError(what, _told(checked, spoiled), f"run `uv cache clean {' '.join(spoiled)}`, and once with network")
-    _uv(site, spoiled, "--no-cache")
+    try:
+        _uv(site, spoiled, "--no-cache")
+    except UvFailed as error:
+        raise UvFailed(error.code, f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did not give them anew:\n{error.said}") from None
     last = _wanted_now(site)
     checked.update(_look(site, last, damaged, [name for name in spoiled if name not in damaged]))
     still = _flawed(checked)
     if stuck := [name for name in still if last[name] == before.get(name)]:
         raise InstallError(f"cannot put right {', '.join(stuck)}", _told(checked, stuck), "remove it by the means that installed it", 1)
-    notes = [f"{name}: uv's cache held damaged files; `uv cache clean {name}` removes them" for name in spoiled if name not in still and name not in damaged]
+    notes = [f"{name}: uv's cache held damaged files; `uv cache clean {name}` removes them" for name in spoiled if name not in still]
     # From a file with the locked hash, and past every cache: then it is the package's own list that is wrong.
     return last, checked, notes + [f"{name}: its RECORD does not fit the files of its own wheel: {'; '.join(checked[name].flaws[:3])}" for name in still]
 
@@ -136,7 +139,7 @@ def _told(audited: Mapping[str, Audited], names: Iterable[str]) -> str:
 
 def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
     words = [site.uv, "pip", *_MODES[site.wanted.mode], "--python", site.python.python, "--require-hashes", "--quiet", *more]
-    words += [part for name in again for part in ("--reinstall-package", name)]
+    words += [*_without_builds(site.wanted), *(part for name in again for part in ("--reinstall-package", name))]
     if site.python.managed and site.wanted.mode is Mode.SHARED:
         words.append("--break-system-packages")
     requirements = [PROJECT] if site.wanted.mode is Mode.OWN else ["--requirements", PROJECT]
@@ -148,7 +151,14 @@ def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
         raise UvFailed(answer.code, answer.stderr.strip())
 
 
-_MODES = {Mode.OWN: ("sync", "--no-build"), Mode.SHARED: ("install", "--no-deps", "--only-binary", ":all:")}
+_MODES = {Mode.OWN: ("sync",), Mode.SHARED: ("install", "--no-deps")}
+
+
+def _without_builds(wanted: Wanted) -> list[str]:
+    """Return the words that keep uv from building anything but what is locked as a source file."""
+    if not any(pin.build for pin in wanted.pins):
+        return ["--only-binary", ":all:"]
+    return [part for pin in wanted.pins if not pin.build for part in ("--only-binary", pin.name)]
 
 
 def _wanted_now(site: _Site) -> dict[str, Found]:

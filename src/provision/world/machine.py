@@ -120,7 +120,7 @@ class Machine:
             case effects.CreateVenv():
                 uv.create_venv(effect, self._python(effect.minor), self._uv())
             case effects.InstallPackages():
-                self._install(effect)
+                self._install(effect, tell)
             case effects.WriteFile():
                 files.write(effect.path, effect.content, effect.mode)
             case effects.MakeFolder():
@@ -149,11 +149,13 @@ class Machine:
             hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
 
-    def _install(self, effect: InstallPackages) -> None:
+    def _install(self, effect: InstallPackages, tell: Tell) -> None:
         from provision.world import uv
 
         result = uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
         files.write(effect.environment / INSTALLED, json.dumps(result, indent=1, sort_keys=True) + "\n", 0o644)
+        for note in result["notes"]:
+            tell(note)
 
     def _probe(self, effect: RunProbe, tell: Tell) -> None:
         from provision.world import process

@@ -78,7 +78,7 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
 
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
     """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
-    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes) for pin in effect.pins)
+    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.build) for pin in effect.pins)
     indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: _address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         wanted = Wanted(Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder)))
