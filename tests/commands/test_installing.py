@@ -106,6 +106,14 @@ def test_an_edit_of_an_installed_file_does_not_come_into_the_next_environment(be
     assert "edited" not in (bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py").read_text()
 
 
+def test_a_wheel_of_pips_find_links_is_installed_from_there(bench: Bench, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "links", "homemade", "1.0", requires=("alpha",))
+    bench.spec(small_spec("homemade"))
+    done = bench.run("apply", "spec.yaml", "--yes", PIP_FIND_LINKS=str(tmp_path / "links"))
+    assert done.returncode == 0, done.stderr
+    assert kept(bench)["counts"]["hash-checked"] == 2
+
+
 def test_an_index_that_lies_about_its_hash_is_found_out(bench: Bench, tmp_path: Path) -> None:
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("lock", "spec.yaml").returncode == 0

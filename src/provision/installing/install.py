@@ -22,6 +22,8 @@ REFUSED_FILE = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 SWITCHED_OFF = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 """What uv says of something that is not in its cache, with the network switched off."""
 
+_OFF = ("", "0", "false", "f", "no", "n", "off")
+
 
 class Provenance(str, Enum):
     """How a package came to be there.
@@ -92,7 +94,7 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     spoiled = _flawed(checked)
     if not spoiled:
         return after, checked, []
-    if site.environment.get("UV_OFFLINE"):
+    if site.environment.get("UV_OFFLINE", "").lower() not in _OFF:
         what = f"uv's cache holds damaged files of {', '.join(spoiled)}, and the network is switched off"
         raise InstallError(what, _told(checked, spoiled), f"run `uv cache clean {' '.join(spoiled)}`, and once with network")
     try:
