@@ -243,7 +243,7 @@ def make_source(folder: Path, name: str, version: str) -> Path:
 
 def test_a_package_comes_from_the_index_that_it_is_bound_to(device: Device) -> None:
     own = make_wheel(device.folder / "own", "alpha", "1.0", code="__version__ = 'from its own index'\n")
-    address = make_index(device.folder / "bound", (own,))
+    address = make_index(device.folder / "bound", (own, make_wheel(device.folder / "own", "beta", "1.0", code="__version__ = 'not asked for'\n")))
     document = device.document("alpha==1.0", "beta==1.0", mode="own", indexes={"pypi": device.index, "bound": address})
     document["packages"][0] |= {"index": "bound"}
     refused = device.install(document)
@@ -253,6 +253,19 @@ def test_a_package_comes_from_the_index_that_it_is_bound_to(device: Device) -> N
     done = device.install(document)
     assert done.returncode == 0, done.stderr
     assert "from its own index" in (device.packages / "alpha/__init__.py").read_text()
+
+
+@pytest.mark.parametrize(("mode", "verb"), [("own", "sync"), ("shared", "install")])
+def test_uv_is_told_to_take_nothing_without_a_hash_and_to_remove_nothing_of_others(device: Device, mode: str, verb: str) -> None:
+    noting = device.folder / "noting-uv"
+    noting.write_text(f'#!/bin/sh\necho "$@" >> {device.folder / "words"}\nexec {UV} "$@"\n')
+    noting.chmod(0o755)
+    device.bring("gamma==2.0")
+    assert device.install(device.document("alpha==1.0", "gamma==1.0", mode=mode), "--uv", str(noting)).returncode == 0
+    (words,) = (device.folder / "words").read_text().splitlines()
+    assert words.startswith(f"pip {verb} ")
+    assert "--require-hashes" in words.split()
+    assert not {"--exact", "--break-system-packages", "--system"} & set(words.split())
 
 
 def test_the_result_is_json_of_plain_values(device: Device) -> None:
