@@ -3,7 +3,7 @@
 from .document import DEFAULT_INDEX, Audit, InstallError, Mode, Pin, Wanted, parse_document, read_document
 from .install import REFUSED_FILE, SWITCHED_OFF, UvFailed, install
 from .interpreter import Answer
-from .layout import bare, index_lines, locations, project_lines, source_lines
+from .layout import bare, index_lines, locations, project_lines
 from .scrubbing import scrub
 
 __all__ = [
@@ -25,5 +25,4 @@ __all__ = [
     "project_lines",
     "read_document",
     "scrub",
-    "source_lines",
 ]

@@ -17,9 +17,9 @@ _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*
 def lay_out(wanted: Wanted, folder: Path) -> None:
     """Write the project and the hashes of what is wanted into a folder."""
     named = [(name, bare(address)) for name, address in wanted.indexes.items() if name != DEFAULT_INDEX]
-    bindings = [(pin.name, pin.index, "") for pin in wanted.pins if pin.index]
+    sources = ["[tool.uv.sources]", *(f"{json.dumps(pin.name)} = {{ index = {json.dumps(pin.index)} }}" for pin in wanted.pins if pin.index)]
     exact = [f"{pin.name}=={pin.version}" for pin in wanted.pins]
-    lines = [*project_lines(f"=={wanted.minor}.*", exact), *index_lines(named), *source_lines(bindings)]
+    lines = [*project_lines(f"=={wanted.minor}.*", exact), *index_lines(named), *sources]
     (folder / PROJECT).write_text("\n".join(lines) + "\n", encoding="utf-8")
     hashes = [f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in wanted.pins]
     (folder / HASHES).write_text("\n".join(hashes) + "\n", encoding="utf-8")
@@ -35,15 +35,6 @@ def index_lines(indexes: Iterable[tuple[str, str]]) -> list[str]:
     """Return the tables of named indexes (name, address): each is asked only for what is bound to it."""
     tables = [["[[tool.uv.index]]", f"name = {json.dumps(name)}", f"url = {json.dumps(address)}", "explicit = true"] for name, address in indexes]
     return [line for table in tables for line in table]
-
-
-def source_lines(bindings: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Return the table that binds packages to indexes: (package, index name, environment marker or "")."""
-    lines = ["[tool.uv.sources]"]
-    for package, index, marker in bindings:
-        condition = f", marker = {json.dumps(marker)}" if marker else ""
-        lines.append(f"{json.dumps(package)} = {{ index = {json.dumps(index)}{condition} }}")
-    return lines
 
 
 def locations(default: str, links: Sequence[str], named: Iterable[tuple[str, str]]) -> dict[str, str]:

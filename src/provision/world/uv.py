@@ -32,7 +32,6 @@ from provision.installing import (
     locations,
     project_lines,
     scrub,
-    source_lines,
 )
 from provision.safe import redact, safe
 from provision.world.mirrors import override_variable
@@ -177,7 +176,11 @@ def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
     if project.environments:
         both = json.dumps(list(project.environments))
         lines += ["[tool.uv]", f"environments = {both}", f"required-environments = {both}"]
-    return "\n".join([*lines, *source_lines(project.bindings)]) + "\n"
+    lines.append("[tool.uv.sources]")
+    for package, index_name, marker in project.bindings:
+        condition = f", marker = {json.dumps(marker)}" if marker else ""
+        lines.append(f"{json.dumps(package)} = {{ index = {json.dumps(index_name)}{condition} }}")
+    return "\n".join(lines) + "\n"
 
 
 def _stand_in(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:
