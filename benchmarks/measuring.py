@@ -71,6 +71,28 @@ for spec, document in cases:
     rules.judge(rules.Case(spec, document, facts))
 print(json.dumps([(time.perf_counter() - wall) / len(cases), (time.process_time() - cpu) / len(cases)]))
 """
+_INSTALL = """
+import json, os, sys, time
+from pathlib import Path
+from provision.commands.loading import load
+from provision.commands.lock import read_lock
+from provision.commands.planning import place_of
+from provision.effects import CreateVenv, InstallPackages, MakeFolder
+from provision.state import Ledger, empty
+from provision.world import Machine
+world = Machine()
+loaded = load(Path(sys.argv[1]), world)
+kind, place = place_of(loaded, read_lock(loaded, world), "here", world)
+for action in kind.plan(place, kind.look(place, Ledger(empty("benchmark")), world)):
+    for effect in action.effects:
+        if isinstance(effect, InstallPackages):
+            wall, before = time.perf_counter(), os.times()
+            world.perform(effect, print)
+            wall, after = time.perf_counter() - wall, os.times()
+        elif isinstance(effect, CreateVenv | MakeFolder):
+            world.perform(effect, print)
+print(json.dumps([wall, sum(after[:4]) - sum(before[:4])]))
+"""
 
 
 def measure(names: Iterable[str], workshop: Workshop) -> Iterator[Outcome]:
@@ -158,6 +180,18 @@ def _apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
     return alternate(ours, _by_hand(workshop.apply_by_hand), rounds=3)
 
 
+def _install(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    def ours() -> Cost:
+        return Cost(*json.loads(_said(workshop.python("-c", _INSTALL, str(workshop.project("install"))))))
+
+    def theirs() -> Cost:
+        *before, sync = workshop.apply_by_hand.prepare()
+        total(before)
+        return cost(sync)
+
+    return alternate(ours, theirs, rounds=5)
+
+
 def _pip(workshop: Workshop) -> tuple[Cost, Cost | None]:
     spec = workshop.project("pip", locked=False)
     spec.write_text(_WITHOUT_TORCH)
@@ -226,6 +260,7 @@ PROMISES: dict[Promise, Measure] = {
     Promise("lock-check", "provision lock --check, the lock holds", "", Figure.WALL, 0.3): _lock_check,
     Promise("pip-compile", "provision lock, transformers without torch", "pip-compile --generate-hashes", Figure.WALL_RATIO, None): _pip_compile,
     Promise("apply", "provision apply up to verification, warm", "the same calls of uv", Figure.CPU_ADDED, 0.8): _apply,
+    Promise("install", "installing from the lock, warm", "the same uv pip sync", Figure.CPU_ADDED, 0.5): _install,
     Promise("pip", "the same, transformers without torch", "venv + pip install --no-compile", Figure.WALL_RATIO, None): _pip,
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,

@@ -54,3 +54,16 @@ def hf_python(request: pytest.FixtureRequest) -> str:
     """The interpreter of an environment with torch, transformers, accelerate and datasets: PROVISION_TEST_HF_PYTHON, or the quickstart's."""
     given = os.environ.get("PROVISION_TEST_HF_PYTHON")
     return given or str(request.getfixturevalue("quickstart") / ".provision/envs/quickstart.here/bin/python")
+
+
+@pytest.fixture(scope="session")
+def pythons() -> list[str]:
+    """Interpreters that the probe and the installer promise to run on; says which ones are not here."""
+    listed = [path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path]
+    found = listed or [path for minor in range(10, 15) if (path := shutil.which(f"python3.{minor}"))]
+    working = [path for path in found if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0]
+    for path in sorted(set(found) - set(working)):
+        print(f"skipped: {path} does not run")
+    if not working:
+        pytest.skip("no further Python was found; name them in PROVISION_TEST_PYTHONS")
+    return working

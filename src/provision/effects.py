@@ -113,12 +113,16 @@ class Sources(NamedTuple):
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class Pin:
-    """One locked package as an installer needs it: canonical name, exact version, the index it is bound to (None: the default one), sha256 of every file."""
+    """One locked package as an installer needs it: canonical name, exact version, the index it is bound to (None: the default one), sha256 of every file.
+
+    `build`: one of these files is a source distribution, and may be built.
+    """
 
     name: str
     version: str
     index: str | None
     hashes: tuple[str, ...]
+    build: bool = False
 
 
 class Resolution(NamedTuple):
@@ -146,7 +150,7 @@ class CreateVenv(NamedTuple):
 
 
 class InstallPackages(NamedTuple):
-    """Install exactly these pins, wheels only, every file checked against its hash."""
+    """Install exactly these pins, every file checked against its hash; how each came there is kept in the environment's installed.json."""
 
     environment: Path
     minor: str

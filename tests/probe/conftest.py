@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -85,16 +82,3 @@ def write_expectations(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
-
-
-@pytest.fixture(scope="session")
-def pythons() -> list[str]:
-    """Interpreters that the probe promises to run on; says which ones are not here."""
-    listed = [path for path in os.environ.get("PROVISION_TEST_PYTHONS", "").split(os.pathsep) if path]
-    found = listed or [path for minor in range(10, 15) if (path := shutil.which(f"python3.{minor}"))]
-    working = [path for path in found if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0]
-    for path in sorted(set(found) - set(working)):
-        print(f"skipped: {path} does not run")
-    if not working:
-        pytest.skip("no further Python was found; name them in PROVISION_TEST_PYTHONS")
-    return working

@@ -94,6 +94,7 @@ def summary(found: Report, path: Path) -> dict[str, Any]:
         "identity": found.identity,
         "report": str(path),
         "counts": found.document["verdict"].get("counts"),
+        "packages": found.provenance,
     }
 
 

@@ -127,6 +127,8 @@ def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
             terminal.say(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
         stable = os.path.relpath(result.seat.stable)
         terminal.say(f"\nenvironment  {stable}")
+        if provenance := result.report.provenance:
+            terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
         terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
         option = f" --target {result.place.target}" if len(applied.results) > 1 else ""
         terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- python train.py")

@@ -35,6 +35,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("python.prefix_matches", _C.CONTEXT),
     ("packages.digest", _C.IDENTITY),
     ("packages.count", _C.CONTEXT),
+    ("packages.provenance", _C.CONTEXT),
     ("packages.unlocked", _C.CONTEXT),
     ("packages.duplicates", _C.CONTEXT),
     ("packages.elsewhere", _C.CONTEXT),

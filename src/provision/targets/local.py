@@ -176,7 +176,9 @@ def _making(place: Place, held: tuple[Package, ...], *, clear: bool) -> Iterator
 
 
 def _pin(package: Package) -> Pin:
-    return Pin(package.name, package.version, None if package.index == "pypi" else package.index, tuple(file.sha256 for file in package.files))
+    index = None if package.index == "pypi" else package.index
+    build = any(not file.name.endswith(".whl") for file in package.files)
+    return Pin(package.name, package.version, index, tuple(file.sha256 for file in package.files), build)
 
 
 def _indexes(place: Place, held: tuple[Package, ...]) -> tuple[Index, ...]:

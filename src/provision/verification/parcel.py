@@ -1,4 +1,4 @@
-"""The probe as one file that any Python from 3.10 on can run: a zipapp with the same bytes every time."""
+"""The islands, each as one file that any Python from 3.10 on can run: a zipapp with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ from pathlib import Path
 import provision
 from provision.lock import digest_of
 
-_MAIN = "import sys\n\nfrom provision_probe.cli import main\n\nsys.exit(main())\n"
+_MAIN = "import sys\n\nfrom {package}.cli import main\n\nsys.exit(main())\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def probe_digest() -> str:
     """Return the digest of the probe's sources: a verdict holds as long as it stays. The zip's own bytes would not do, they depend on the zlib in use."""
-    return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in _files().items()})
+    return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in _files("probe").items()})
 
 
 def parcel() -> bytes:
-    """Return the zipapp: the probe's package under the name provision_probe, and a __main__.py. Source files only, sorted, with one fixed time."""
-    files = _files()
+    """Return the probe's zipapp: its package under the name provision_probe, and a __main__.py. Source files only, sorted, with one fixed time."""
+    return _zipped(_files("probe"))
+
+
+def installer() -> bytes:
+    """Return the installer's zipapp: its package under the name provision_installing, laid out as the probe's."""
+    return _zipped(_files("installing"))
+
+
+def _zipped(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
@@ -32,7 +40,7 @@ def parcel() -> bytes:
     return buffer.getvalue()
 
 
-def _files() -> dict[str, bytes]:
-    folder = Path(provision.__file__).parent / "probe"
-    files = {f"provision_probe/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
-    return {**files, "__main__.py": _MAIN.encode()}
+def _files(island: str) -> dict[str, bytes]:
+    folder = Path(provision.__file__).parent / island
+    files = {f"provision_{island}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
+    return {**files, "__main__.py": _MAIN.format(package=f"provision_{island}").encode()}

@@ -29,6 +29,13 @@ class Report:
         """The exit code that the verdict stands for."""
         return EXIT_CODES[self.verdict]
 
+    @property
+    def provenance(self) -> dict[str, int]:
+        """How many packages were there in which way ("hash-checked", "preinstalled", "reinstalled") when the device was asked; {} when it did not tell."""
+        readings = {one.get("key"): one.get("value") for one in self.document["readings"] if isinstance(one, dict)}
+        told = readings.get("packages.provenance")
+        return {str(way): count for way, count in told.items() if isinstance(count, int)} if isinstance(told, dict) else {}
+
 
 def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:
     """Return the report that `content` holds; `name` is how messages call it.

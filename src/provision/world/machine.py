@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import platform
 import secrets
@@ -18,7 +19,7 @@ from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
-    from provision.effects import Effect, Index, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
+    from provision.effects import Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -27,6 +28,8 @@ _PLATFORMS = {
     ("Darwin", "arm64"): "macos-arm64",
     ("Windows", "AMD64"): "windows-x86_64",
 }
+INSTALLED = "installed.json"
+"""In an environment: how each of its packages came there (a result of provision.installing)."""
 _PROBE_VERDICTS = (0, 1, 3)
 
 
@@ -114,7 +117,7 @@ class Machine:
             case effects.CreateVenv():
                 uv.create_venv(effect, self._python(effect.minor), self._uv())
             case effects.InstallPackages():
-                uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
+                self._install(effect, tell)
             case effects.WriteFile():
                 files.write(effect.path, effect.content, effect.mode)
             case effects.MakeFolder():
@@ -142,6 +145,14 @@ class Machine:
         except OSError as error:
             hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
+
+    def _install(self, effect: InstallPackages, tell: Tell) -> None:
+        from provision.world import uv
+
+        result = uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
+        files.write(effect.environment / INSTALLED, json.dumps(result, indent=1, sort_keys=True) + "\n", 0o644)
+        for note in result["notes"]:
+            tell(note)
 
     def _probe(self, effect: RunProbe, tell: Tell) -> None:
         from provision.world import process

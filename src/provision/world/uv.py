@@ -9,51 +9,48 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote, unquote
+from typing import Any
+from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
+from provision import installing
 from provision.effects import Binding, CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
 from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
+from provision.installing import (
+    DEFAULT_INDEX,
+    REFUSED_FILE,
+    SWITCHED_OFF,
+    Answer,
+    InstallError,
+    Mode,
+    Pin,
+    UvFailed,
+    Wanted,
+    bare,
+    index_lines,
+    locations,
+    project_lines,
+    scrub,
+)
 from provision.safe import redact, safe
 from provision.world.mirrors import override_variable
 from provision.world.pip_configuration import PipConfiguration
 from provision.world.process import Finished, capture
 
-_KEPT = re.compile(
-    r"UV_(CACHE_DIR|LINK_MODE|OFFLINE|NATIVE_TLS|SYSTEM_CERTS|HTTP_TIMEOUT|HTTP_RETRIES|HTTP_CONNECT_TIMEOUT|CONCURRENT_\w+|KEYRING_PROVIDER"
-    r"|INDEX_\w+_(USERNAME|PASSWORD)|PYTHON_INSTALL_DIR|PYTHON_INSTALL_MIRROR|MANAGED_PYTHON|NO_MANAGED_PYTHON)"
-)
-_FOREIGN = re.compile(r"(UV_|PIP_)|(VIRTUAL_ENV|CONDA_PREFIX|PYTHONPATH|PYTHONHOME|PYTHONDONTWRITEBYTECODE|__PYVENV_LAUNCHER__)$")
 _UNREACHABLE = re.compile(
     r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect|invalid peer certificate",
     re.IGNORECASE,
 )
 _UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
-_OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
 _SHOWN_LINES = 40
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)", re.DOTALL)
-_HASH = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 
 
 def scrubbed(environment: Mapping[str, str], pip: PipConfiguration) -> dict[str, str]:
     """Return an environment for uv in which nothing foreign decides the result: no configuration, no downloads of Python, pip's proxy and certificates."""
-    kept = {key: value for key, value in environment.items() if not _FOREIGN.match(key) or (value and _KEPT.fullmatch(key))}
-    ours = {
-        "UV_NO_CONFIG": "1",
-        "UV_PYTHON_DOWNLOADS": "never",
-        "UV_NO_PROGRESS": "1",
-        "NO_COLOR": "1",
-        "UV_HTTP_RETRIES": "2",
-        "UV_HTTP_CONNECT_TIMEOUT": "10",
-    }
-    if pip.proxy:
-        ours |= {name: pip.proxy for name in ("HTTP_PROXY", "HTTPS_PROXY") if name not in kept and name.lower() not in kept}
-    if pip.cert and "SSL_CERT_FILE" not in kept:
-        ours["SSL_CERT_FILE"] = pip.cert
-    return {**ours, **kept, **{key: ours[key] for key in ("UV_NO_CONFIG", "UV_PYTHON_DOWNLOADS", "UV_NO_PROGRESS", "NO_COLOR")}}
+    return scrub(environment, pip.proxy, pip.cert)
 
 
 def resolve(project: Project, sources: Sources, interpreter: Interpreter, environment: Mapping[str, str]) -> Resolution:
@@ -75,16 +72,19 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
         return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), pylocks, sources)
 
 
-def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
-    """Make the environment hold exactly the pins: `uv pip sync` with a hash for every file, no builds."""
-    bindings = tuple(Binding(pin.name, pin.index) for pin in effect.pins if pin.index)
-    project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in effect.pins), effect.indexes, bindings)
-    hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in effect.pins)
-    with _folder(project, sources, environment) as (folder, _):
-        (folder / "hashes.txt").write_text(hashes, encoding="utf-8")
-        passed = {**environment, **_locations(sources, folder)}
-        argv = ["pip", "sync", "--python", str(effect.environment / "bin/python"), "--require-hashes", "--no-build", "--quiet"]
-        _called([*argv, "pyproject.toml", "--constraints", "hashes.txt"], passed, folder, project, sources)
+def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
+    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.build) for pin in effect.pins)
+    indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: _address(source, environment) for source in sources.named}}
+    with tempfile.TemporaryDirectory(prefix="provision-") as folder:
+        wanted = Wanted(Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder)))
+        try:
+            return installing.install(wanted, _program(), environment, _answered, Path(folder))
+        except UvFailed as error:
+            raise _failure("pip", error.code, error.said, None, sources) from None
+        except InstallError as error:
+            kind = LockError if error.exit_code == 1 else WorldError
+            raise kind(error.what, why=safe(error.why), hint=error.hint) from None
 
 
 def create_venv(effect: CreateVenv, interpreter: Path, environment: Mapping[str, str]) -> None:
@@ -121,11 +121,7 @@ def _folder(project: Project, sources: Sources, environment: Mapping[str, str]) 
     """A scratch folder with the project's pyproject.toml and the stand-in indexes; gives the address used for every index name."""
     with tempfile.TemporaryDirectory(prefix="provision-") as name:
         folder = Path(name)
-        urls = {source.name: _stand_in(source.wheels, environment) if source.wheels else _bare(source.url) for source in sources.named}
-        if sources.wheels:
-            (folder / "wheels").mkdir()
-            for wheel in sources.wheels:
-                (folder / "wheels" / wheel.name).symlink_to(wheel.resolve())
+        urls = {source.name: bare(_address(source, environment)) for source in sources.named}
         (folder / "pyproject.toml").write_text(_pyproject(project, urls), encoding="utf-8")
         yield folder, urls
 
@@ -160,34 +156,29 @@ def _by_markers(project: Project) -> Project:
 
 
 def _locations(sources: Sources, folder: Path) -> dict[str, str]:
-    # All that may carry a password goes through the environment: command lines are public, and a file would outlive a kill.
-    links = [*([str(folder / "wheels")] if sources.wheels else []), *sources.links]
-    passed = {"UV_DEFAULT_INDEX": sources.default.url, "UV_FIND_LINKS": ",".join(links)}
-    return {**{key: value for key, value in passed.items() if value}, **{key: value for source in sources.named for key, value in _credentials(source)}}
+    return locations(sources.default.url, _links(sources, folder), ((source.name, source.url) for source in sources.named))
 
 
-def _bare(url: str) -> str:
-    found = _USERINFO.fullmatch(url)
-    return found["scheme"] + found["rest"] if found else url
+def _links(sources: Sources, folder: Path) -> tuple[str, ...]:
+    """Return where further wheels are; those of this machine are gathered in the folder."""
+    if not sources.wheels:
+        return sources.links
+    (folder / "wheels").mkdir()
+    for wheel in sources.wheels:
+        (folder / "wheels" / wheel.name).symlink_to(wheel.resolve())
+    return (str(folder / "wheels"), *sources.links)
 
 
-def _credentials(source: IndexSource) -> Iterator[tuple[str, str]]:
-    """Give what opens a named index as uv's variables for it, whose names hold letters, digits and underscores only."""
-    if found := _USERINFO.fullmatch(source.url):
-        name = re.sub(r"[^A-Z0-9]", "_", source.name.upper())
-        for part, value in (("USERNAME", found["user"]), ("PASSWORD", found["password"])):
-            if value:
-                yield f"UV_INDEX_{name}_{part}", unquote(value)
+def _address(source: IndexSource, environment: Mapping[str, str]) -> str:
+    return _stand_in(source.wheels, environment) if source.wheels else source.url
 
 
 def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
     """Render the scratch project. JSON strings and arrays of them are valid TOML."""
-    lines = ["[project]", 'name = "provision-scratch"', 'version = "0"', f"requires-python = {json.dumps(project.requires_python)}"]
-    lines.append(f"dependencies = {json.dumps(list(project.requirements))}")
+    lines = project_lines(project.requires_python, project.requirements)
     if project.variants:
         lines += ["[project.optional-dependencies]", *(f"{json.dumps(name)} = {json.dumps(list(wanted))}" for name, wanted in project.variants)]
-    for index in project.indexes:
-        lines += ["[[tool.uv.index]]", f"name = {json.dumps(index.name)}", f"url = {json.dumps(urls[index.name])}", "explicit = true"]
+    lines += index_lines((index.name, urls[index.name]) for index in project.indexes)
     lines += ["[tool.uv]", f"constraint-dependencies = {json.dumps(list(project.constraints))}"]
     if project.environments:
         both = json.dumps(list(project.environments))
@@ -253,10 +244,19 @@ def _program() -> str:
 def _called(argv: list[str], environment: Mapping[str, str], folder: Path | None, project: Project | None, sources: Sources | None) -> Finished:
     answer = capture([_program(), *argv], environment, cwd=folder)
     if answer.code != 0:
-        error = _explained(argv[0], redact(safe(answer.stderr.strip())), answer.code, project, sources)
-        error.why = _shortened(error.why)
-        raise error
+        raise _failure(argv[0], answer.code, answer.stderr, project, sources)
     return answer
+
+
+def _failure(verb: str, code: int, said: str, project: Project | None, sources: Sources | None) -> ProvisionError:
+    error = _explained(verb, redact(safe(said.strip())), code, project, sources)
+    error.why = _shortened(error.why)
+    return error
+
+
+def _answered(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> Answer:
+    done = capture(argv, environment, cwd=folder)
+    return Answer(done.code, done.stdout, done.stderr)
 
 
 def _shortened(said: str) -> str:
@@ -274,11 +274,11 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
         return WorldError("the disk is full", why=said, hint="free some space (the environment and uv's cache need a few GB) and run the command again")
     if _DENIED.search(said):
         return WorldError(f"uv {verb} may not write where it has to", why=said, hint="check the owner and mode of the path it names")
-    if _HASH.search(said):
+    if REFUSED_FILE.search(said):
         return LockError(
             "a file on the index is not the one that was locked", why=said, hint="if the change is meant, lock again with `provision lock --upgrade`"
         )
-    if _OFFLINE.search(said):
+    if SWITCHED_OFF.search(said):
         return NetworkError("something is needed that is not in uv's cache, and the network is switched off", why=said, hint="run once with network")
     if _UNAUTHORIZED.search(said):
         return NetworkError("a package index refused the credentials, or asks for some", why=said, hint=_way_in(sources))

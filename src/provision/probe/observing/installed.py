@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import site
@@ -18,6 +19,7 @@ from ..versions import Unreadable, allows
 from . import Bench, Observer
 
 _MOST_NAMED = 20
+_LONGEST_NOTE = 2**22
 
 
 def _interpreter(bench: Bench) -> dict[str, Any]:
@@ -40,8 +42,21 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
         "_packages.installed": found,
         "packages.count": len(found),
         "packages.digest": digest(found),
+        "packages.provenance": _provenance(bench.expected.python_prefix),
         **{f"package.{name}": found.get(name) for name in sorted(shown)},
     }
+
+
+def _provenance(prefix: str) -> dict[str, int] | None:
+    """How many packages came there in which way, as the installer noted it in the environment; None where it left no note that can be read."""
+    try:
+        with open(os.path.join(prefix, "installed.json"), encoding="utf-8") as file:
+            counts = json.loads(file.read(_LONGEST_NOTE)).get("counts")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+    if not isinstance(counts, dict) or not all(isinstance(count, int) for count in counts.values()):
+        return None
+    return {str(kind): count for kind, count in counts.items() if count}
 
 
 def _in_the_way(bench: Bench) -> dict[str, Any]:

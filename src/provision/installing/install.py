@@ -1,0 +1,192 @@
+"""Bringing an interpreter's packages to what is wanted: uv installs, and what it leaves alone or takes from its cache is looked at."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from .document import Audit, InstallError, Mode, Wanted
+from .interpreter import Interpreter, Run, ask
+from .inventory import Audited, Found, audit, installed, same_version
+from .layout import HASHES, PROJECT, lay_out, located
+
+SCHEMA = "provision.installed/1"
+REFUSED_FILE = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
+"""What uv says of a file that is not one of those that were locked."""
+SWITCHED_OFF = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
+"""What uv says of something that is not in its cache, with the network switched off."""
+
+_OFF = ("", "0", "false", "f", "no", "n", "off")
+
+
+class Provenance(str, Enum):
+    """How a package came to be there.
+
+    hash-checked: this run installed it, from a file whose sha256 is locked. preinstalled: that version was there before, and its files are those that its
+    RECORD lists. reinstalled: it was there in another version, or damaged, and this run put it right from a file whose sha256 is locked.
+    """
+
+    HASH_CHECKED = "hash-checked"
+    PREINSTALLED = "preinstalled"
+    REINSTALLED = "reinstalled"
+
+
+class UvFailed(Exception):
+    """Uv ended with an error: its exit code and its words."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(f"uv failed (exit code {code})")
+        self.code, self.said = code, said
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where one installation happens: what is wanted, the interpreter, the scratch folder, the program and its variables."""
+
+    wanted: Wanted
+    python: Interpreter
+    folder: Path
+    uv: str
+    environment: Mapping[str, str]
+    run: Run
+
+
+def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, folder: Path) -> dict[str, Any]:
+    """Install what is wanted and return a JSON value: each package with version, provenance and number of files compared, and counts.
+
+    `environment` has been scrubbed; with UV_OFFLINE=1 in it, everything comes from uv's cache. `folder` is an empty one to write in what uv reads. Raises
+    UvFailed, and InstallError for the rest. uv changes nothing before it has every file: after a refused one all is as it was.
+
+    What is checked: uv compares the sha256 of each file that it downloads with the locked ones. For a wheel in its cache it compares the sha256 that it
+    noted when it unpacked it, and trusts what lies unpacked there; a file of an environment may be a hard link to that, and an edit of one an edit of
+    both. So what was installed is compared by size with its RECORD afterwards, and installed anew without the cache where that does not fit. An edit that
+    keeps the size is not seen. Nor does uv look at a package that is there in the wanted version: such a package is compared with its RECORD (by
+    `wanted.audit`) and installed anew when it does not fit.
+    """
+    python = ask(wanted.python, environment, run)
+    if python.minor != wanted.minor:
+        raise InstallError(f"{wanted.python} is Python {python.minor}", f"the packages were locked for Python {wanted.minor}", "name another interpreter", 1)
+    before = installed(python.entries)
+    kept = {pin.name: before[pin.name] for pin in wanted.pins if pin.name in before and same_version(before[pin.name].version, pin.version)}
+    audited = audit(kept, wanted.audit)
+    damaged = _flawed(audited)
+    lay_out(wanted, folder)
+    site = _Site(wanted, python, folder, uv, environment, run)
+    if damaged or len(kept) < len(wanted.pins) or wanted.mode is Mode.OWN:
+        with _aside(os.path.join(kept[name].metadata, "RECORD") for name in damaged if audited[name].garbled):
+            _uv(site, damaged)
+    after, audited, notes = _put_right(site, before, audited)
+    return _result(wanted, before, after, audited, notes)
+
+
+def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, Audited]) -> tuple[dict[str, Found], dict[str, Audited], list[str]]:
+    """Look at what uv did, and have it done without the cache where the cache gave damaged files."""
+    damaged = _flawed(audited)
+    after = _wanted_now(site)
+    fresh = [name for name in after if after[name] != before.get(name)]
+    checked = {**audited, **_look(site, after, damaged, [name for name in fresh if name not in damaged])}
+    spoiled = _flawed(checked)
+    if not spoiled:
+        return after, checked, []
+    if site.environment.get("UV_OFFLINE", "").lower() not in _OFF:
+        what = f"uv's cache holds damaged files of {', '.join(spoiled)}, and the network is switched off"
+        raise InstallError(what, _told(checked, spoiled), f"run `uv cache clean {' '.join(spoiled)}`, and once with network")
+    try:
+        _uv(site, spoiled, "--no-cache")
+    except UvFailed as error:
+        raise UvFailed(error.code, f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did not give them anew:\n{error.said}") from None
+    last = _wanted_now(site)
+    checked.update(_look(site, last, damaged, [name for name in spoiled if name not in damaged]))
+    still = _flawed(checked)
+    if stuck := [name for name in still if last[name] == before.get(name)]:
+        raise InstallError(f"cannot put right {', '.join(stuck)}", _told(checked, stuck), "remove it by the means that installed it", 1)
+    notes = [f"{name}: uv's cache held damaged files; `uv cache clean {name}` removes them" for name in spoiled if name not in still]
+    # From a file with the locked hash, and past every cache: then it is the package's own list that is wrong.
+    return last, checked, notes + [f"{name}: its RECORD does not fit the files of its own wheel: {'; '.join(checked[name].flaws[:3])}" for name in still]
+
+
+@contextmanager
+def _aside(records: Iterable[str]) -> Iterator[None]:
+    """Keep RECORDs out of uv's way: it does not take away a package whose RECORD it cannot read, but one without any. They come back when it fails."""
+    paths = list(records)
+    for path in paths:
+        os.replace(path, path + ".damaged")
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            os.replace(path + ".damaged", path)
+        raise
+    for path in paths:
+        os.unlink(path + ".damaged")
+
+
+def _look(site: _Site, there: Mapping[str, Found], damaged: Sequence[str], fresh: Sequence[str]) -> dict[str, Audited]:
+    return {**audit({name: there[name] for name in fresh}, Audit.SIZE), **audit({name: there[name] for name in damaged}, site.wanted.audit)}
+
+
+def _flawed(audited: Mapping[str, Audited]) -> list[str]:
+    return sorted(name for name, one in audited.items() if one.flaws)
+
+
+def _told(audited: Mapping[str, Audited], names: Iterable[str]) -> str:
+    return "\n".join(f"{name}: {'; '.join(audited[name].flaws[:3])}" for name in names)
+
+
+def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
+    words = [site.uv, "pip", *_MODES[site.wanted.mode], "--python", site.python.python, "--require-hashes", "--quiet", *more]
+    words += [*_without_builds(site.wanted), *(part for name in again for part in ("--reinstall-package", name))]
+    if site.python.managed and site.wanted.mode is Mode.SHARED:
+        words.append("--break-system-packages")
+    requirements = [PROJECT] if site.wanted.mode is Mode.OWN else ["--requirements", PROJECT]
+    try:
+        answer = site.run([*words, *requirements, "--constraints", HASHES], {**site.environment, **located(site.wanted)}, site.folder)
+    except OSError as error:
+        raise InstallError(f"cannot start {site.uv}", error.strerror or str(error), "install uv: python -m pip install uv") from None
+    if answer.code:
+        raise UvFailed(answer.code, answer.stderr.strip())
+
+
+_MODES = {Mode.OWN: ("sync",), Mode.SHARED: ("install", "--no-deps")}
+
+
+def _without_builds(wanted: Wanted) -> list[str]:
+    """Return the words that keep uv from building anything but what is locked as a source file."""
+    if not any(pin.build for pin in wanted.pins):
+        return ["--only-binary", ":all:"]
+    return [part for pin in wanted.pins if not pin.build for part in ("--only-binary", pin.name)]
+
+
+def _wanted_now(site: _Site) -> dict[str, Found]:
+    """Return the wanted packages as they are there now; raises InstallError where one is not there in its version."""
+    there = installed(site.python.entries)
+    wrong = [pin for pin in site.wanted.pins if pin.name not in there or not same_version(there[pin.name].version, pin.version)]
+    if wrong:
+        told = [f"{pin.name} {pin.version}: {_instead(there.get(pin.name))}" for pin in wrong[:5]]
+        raise InstallError(f"{len(wrong)} packages are not as wanted although uv said so", "\n".join(told), "another copy of it comes first on sys.path?", 1)
+    return {pin.name: there[pin.name] for pin in site.wanted.pins}
+
+
+def _instead(found: Found | None) -> str:
+    return f"{found.version} is used, in {os.path.dirname(found.metadata)}" if found else "not there"
+
+
+def _result(wanted: Wanted, before: Mapping[str, Found], after: Mapping[str, Found], audited: Mapping[str, Audited], notes: list[str]) -> dict[str, Any]:
+    packages = {
+        name: {"version": found.version, "provenance": _provenance(before.get(name), found).value, "files_checked": audited[name].files}
+        for name, found in sorted(after.items())
+    }
+    counts = {kind.value: sum(one["provenance"] == kind.value for one in packages.values()) for kind in Provenance}
+    return {"schema": SCHEMA, "mode": wanted.mode.value, "audit": wanted.audit.value, "counts": counts, "packages": packages, "notes": notes}
+
+
+def _provenance(before: Found | None, after: Found) -> Provenance:
+    if before == after:
+        return Provenance.PREINSTALLED
+    return Provenance.HASH_CHECKED if before is None else Provenance.REINSTALLED

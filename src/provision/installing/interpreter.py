@@ -1,0 +1,63 @@
+"""The interpreter that packages are installed for: its version, where it looks for packages, and whether another installer owns it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .document import InstallError
+
+_ASK = """
+import json, sys, sysconfig
+paths = sysconfig.get_paths()
+new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.path]
+told = {"minor": "%d.%d" % sys.version_info[:2], "entries": new + sys.path, "stdlib": paths["stdlib"], "venv": sys.prefix != sys.base_prefix}
+sys.stdout.write(json.dumps(told))
+"""
+MARKER = "EXTERNALLY-MANAGED"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a program ended: exit code, what it wrote to stdout and to stderr."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[["list[str]", Mapping[str, str], "Path | None"], Answer]
+"""Runs a program (words, variables, folder) to its end; raises OSError when it cannot be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """`entries` are the folders that may hold packages, in the order in which Python looks; `managed` names the marker file of another installer, or ""."""
+
+    python: str
+    minor: str
+    entries: tuple[str, ...]
+    managed: str
+
+
+def ask(python: str, environment: Mapping[str, str], run: Run) -> Interpreter:
+    """Ask an interpreter about itself, without the user's own packages and PYTHONPATH. Raises InstallError when it does not answer.
+
+    The marker counts outside virtual environments only. Source: packaging.python.org, "Externally Managed Environments".
+    """
+    hint = "name an interpreter that starts"
+    try:
+        answer = run([python, "-I", "-c", _ASK], environment, None)
+        told = json.loads(answer.stdout) if answer.code == 0 else None
+    except OSError as error:
+        raise InstallError(f"cannot start the interpreter {python}", error.strerror or str(error), hint) from None
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise InstallError(f"the interpreter {python} does not say where its packages are", answer.stderr.strip()[-500:] or f"exit code {answer.code}", hint)
+    marker = os.path.join(told["stdlib"], MARKER)
+    entries = tuple(dict.fromkeys(os.path.realpath(entry) for entry in told["entries"] if entry))
+    return Interpreter(python, told["minor"], entries, marker if not told["venv"] and os.path.isfile(marker) else "")

@@ -1,0 +1,156 @@
+"""Which packages an interpreter has, and whether the files of one are those that its RECORD lists."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from .document import Audit
+
+_CHUNK = 2**20
+_VERSION = re.compile(
+    r"v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)(?:[-_.]?(?P<pre>alpha|a|beta|b|preview|pre|c|rc)[-_.]?(?P<pre_n>\d*))?"
+    r"(?P<post>-(?P<post_bare>\d+)|[-_.]?(?:post|rev|r)[-_.]?(?P<post_n>\d*))?(?P<dev>[-_.]?dev[-_.]?(?P<dev_n>\d*))?(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?"
+)
+_PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An installed package: canonical name, version, its metadata folder, and a stamp that no second install of it would have."""
+
+    name: str
+    version: str
+    metadata: str
+    stamp: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """How many files were compared, and what is wrong: one short text a file. `garbled`: the RECORD is there, and is no table of three columns."""
+
+    files: int
+    flaws: tuple[str, ...]
+    garbled: bool = False
+
+
+def installed(entries: Iterable[str]) -> dict[str, Found]:
+    """Return the packages in these folders by name; where one is there twice, the one that Python would take.
+
+    A package is known by the name of its metadata folder, as installers know it: a folder without METADATA counts, and fails its audit.
+    """
+    found: dict[str, Found] = {}
+    for one in (one for entry in entries for one in _in_folder(entry)):
+        found.setdefault(one.name, one)
+    return found
+
+
+def audit(packages: Mapping[str, Found], how: Audit) -> dict[str, Audited]:
+    """Compare every file that the packages' RECORDs list: with sha256 and size, or with its size only.
+
+    A RECORD is a package's own list. That all is as it says tells that nothing was changed since the installation, not that what was installed is what a
+    lock names. Lines without a hash (bytecode, the RECORD itself) are left out; a RECORD that is missing or lists nothing is a flaw.
+    """
+    if how is Audit.SIZE:
+        return {name: _audited(one, how) for name, one in packages.items()}
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
+        return dict(zip(packages, pool.map(lambda one: _audited(one, how), packages.values()), strict=True))
+
+
+def same_version(one: str, other: str) -> bool:
+    """Tell whether two spellings mean one version (PEP 440); texts that are no version are compared as they are."""
+    return one == other or _key(one) == _key(other)
+
+
+def normal_name(name: str) -> str:
+    """Return a name in its canonical form (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _in_folder(entry: str) -> Iterator[Found]:
+    try:
+        names = sorted(os.listdir(entry))
+    except OSError:
+        return
+    for name in names:
+        stem, dot, kind = name.rpartition(".")
+        package, dash, version = stem.partition("-")
+        if dot and dash and kind in ("dist-info", "egg-info"):
+            path = os.path.join(entry, name)
+            yield Found(normal_name(package), version if kind == "dist-info" else version.partition("-")[0], path, _stamp(path))
+
+
+def _stamp(metadata: str) -> tuple[int, ...]:
+    """An installer writes the RECORD anew, never by a link to its cache: its own files are listed there too."""
+    for path in (os.path.join(metadata, "RECORD"), metadata):
+        try:
+            about = os.stat(path)
+        except OSError:
+            continue
+        return about.st_ino, about.st_mtime_ns, about.st_size
+    return ()
+
+
+def _audited(package: Found, how: Audit) -> Audited:
+    root = os.path.dirname(package.metadata)
+    files, flaws = 0, []
+    try:
+        with open(os.path.join(package.metadata, "RECORD"), newline="", encoding="utf-8") as lines:
+            for path, listed, size in csv.reader(lines):
+                if listed:
+                    files += 1
+                    flaw = _flaw(os.path.join(root, path), listed, size, how)
+                    flaws += [f"{path} {flaw}"] if flaw else []
+    except OSError as error:
+        return Audited(files, (f"its RECORD cannot be read: {error.strerror or error}",))
+    except (ValueError, csv.Error):
+        return Audited(files, ("its RECORD is garbled",), garbled=True)
+    return Audited(files, tuple(flaws) if files else ("its RECORD lists no file with a hash",))
+
+
+def _flaw(path: str, listed: str, size: str, how: Audit) -> str:
+    """Return what is wrong with a file, "" when it is as listed."""
+    try:
+        about = os.stat(path)
+    except (OSError, ValueError):
+        return "is missing"
+    if not stat.S_ISREG(about.st_mode):
+        return "is no file"
+    if size.isdecimal() and int(size) != about.st_size:
+        return f"has {about.st_size} bytes, not {size}"
+    if how is Audit.SIZE:
+        return ""
+    algorithm, _, value = listed.partition("=")
+    try:
+        return "" if _hashed(path, algorithm) == value.rstrip("=") else "was changed"
+    except (OSError, ValueError) as error:
+        return f"cannot be checked: {getattr(error, 'strerror', None) or error}"
+
+
+def _hashed(path: str, algorithm: str) -> str:
+    total = hashlib.new(algorithm, usedforsecurity=False)
+    with open(path, "rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK):
+            total.update(chunk)
+    return base64.urlsafe_b64encode(total.digest()).rstrip(b"=").decode("ascii")
+
+
+def _key(version: str) -> tuple[object, ...]:
+    found = _VERSION.fullmatch(version.strip().lower())
+    if found is None:
+        return (version,)
+    release = found["release"].split(".")
+    while len(release) > 1 and not int(release[-1]):
+        release.pop()
+    pre = (_PRE.get(found["pre"], found["pre"]), int(found["pre_n"] or 0)) if found["pre"] else None
+    post = int(found["post_bare"] or found["post_n"] or 0) if found["post"] else None
+    dev = int(found["dev_n"] or 0) if found["dev"] else None
+    local = tuple(part.lstrip("0") or "0" if part.isdecimal() else part for part in re.split(r"[-_.]", found["local"] or "") if part)
+    return int(found["epoch"] or 0), tuple(map(int, release)), pre, post, dev, local
