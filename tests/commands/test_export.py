@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uv
@@ -20,6 +21,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from provision.cli.app import app
 from provision.commands.export import Format
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel, served, small_spec
+from tests.support import require
 
 LINUX = f"{TAG}-{TAG}-manylinux_2_28_x86_64"
 MAC = f"{TAG}-{TAG}-macosx_14_0_arm64"
@@ -232,6 +234,26 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(bench: B
     assert "the formats requirements, cyclonedx and pyproject need no addresses" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
+
+
+@pytest.mark.network
+def test_uv_installs_from_the_public_index_by_a_pylock(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text(small_spec("rich", "colorama; sys_platform == 'win32'", extra="platforms: [linux-x86_64, windows-x86_64]\n"))
+    line = [sys.executable, "-m", "provision"]
+    for words in (["lock"], ["export", "--format", "pylock", "--out", "pylock.toml"]):
+        done = subprocess.run([*line, words[0], "spec.yaml", *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        require("index", "could not be reached" not in done.stderr, done.stderr)
+        if "no public address" in done.stderr:
+            pytest.skip("the mirror of this machine does not keep the paths of PyPI's files")
+        assert done.returncode == 0, done.stderr
+    document = tomllib.loads((tmp_path / "pylock.toml").read_text())
+    assert {urlsplit(wheel["url"]).hostname for row in document["packages"] for wheel in row["wheels"]} == {"files.pythonhosted.org"}
+    python = tmp_path / "made/bin/python"
+    subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, tmp_path / "made"], check=True)
+    synced = subprocess.run([uv.find_uv_bin(), "pip", "sync", "--python", python, "pylock.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    require("index", "error sending request" not in synced.stderr, synced.stderr)
+    assert synced.returncode == 0, synced.stderr
+    assert subprocess.run([python, "-c", "import rich"]).returncode == 0
 
 
 # requirements

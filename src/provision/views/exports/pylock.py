@@ -21,7 +21,8 @@ def text(portion: Portion, addresses: Mapping[tuple[str, str], str]) -> str:
     ]
     for held in portion.held:
         lines += ["", *_package(held, portion.indexes[held.package.index], addresses)]
-    return "\n".join([*lines, "", "[tool.provision]", f"lock = {string(portion.digest)}"]) + "\n"
+    keys = strings([environment.key for environment in portion.environments])
+    return "\n".join([*lines, "", "[tool.provision]", f"lock = {string(portion.digest)}", f"environments = {keys}"]) + "\n"
 
 
 def _package(held: Held, index: str, addresses: Mapping[tuple[str, str], str]) -> Iterator[str]:

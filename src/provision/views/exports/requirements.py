@@ -12,10 +12,10 @@ def text(portion: Portion) -> str:
     """Return the file. pip gives an index no packages of its own, so it is the hashes that keep one index from standing in for another."""
     built = ",".join(held.package.name for held in portion.held if not all(is_wheel(file) for file in held.package.files))
     options = f"--require-hashes --no-deps --only-binary :all:{f' --no-binary {built}' if built else ''}"
-    platforms = ", ".join(environment.platform for environment in portion.environments)
+    keys = ", ".join(environment.key for environment in portion.environments)
     lines = [
         f"# {MADE_BY} --format requirements`: change the spec, lock, and export again.",
-        f"# For Python {portion.python} on {platforms}; lock {portion.digest}",
+        f"# For Python {portion.python} on {keys}; lock {portion.digest}",
         f"# Install with: pip install {options} -r FILE",
         *(f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values())),
         "",
