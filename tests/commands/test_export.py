@@ -195,7 +195,8 @@ def test_a_file_without_a_public_address_is_refused(bench: Bench) -> None:
 def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(bench: Bench, web: str) -> None:
     locked(bench, own_spec(web, "alpha"))
     said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_OURS=bench.index)
-    assert f"stood in for index ours ({web})" in said
+    assert f"index ours (here: {bench.index}); {web} itself was not asked for:" in said
+    assert f"PROVISION_INDEX_OURS={web}" in said
 
 
 def test_a_package_that_the_index_no_longer_has_is_said(bench: Bench, web: str, tmp_path: Path) -> None:
@@ -234,6 +235,14 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(bench: B
     assert "the formats requirements, cyclonedx and pyproject need no addresses" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
+
+
+def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(bench: Bench, tmp_path: Path) -> None:
+    cpu = torch_rig(bench, tmp_path)
+    locked(bench, small_spec("torch==2.13.*"), PROVISION_INDEX_PYTORCH_CPU=cpu)
+    make_wheel(tmp_path / "own-build", "torch", "2.13.0+cpu", tag=LINUX, requires=("alpha",), code="own = True\n")
+    said = refused(bench, 1, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "own-build"))
+    assert f"torch-2.13.0+cpu-{LINUX}.whl on index pytorch-cpu (here: local wheels) has sha256" in said
 
 
 @pytest.mark.network

@@ -48,7 +48,7 @@ def addresses(portion: Portion, facts: Facts, world: World, tell: Tell) -> Mappi
         raise LockError("an index no longer has all that is locked", why=error.why, hint=_again()) from error
     found = dict(_found(tomllib.loads(resolution.pylock)["packages"]))
     wanted = [(held.package, file) for held in portion.held for file in held.package.files]
-    _refuse_lost(wanted, found)
+    _refuse_lost(wanted, found, resolution.sources, portion)
     public = {
         (package.name, file.name): _public(package, file, found[package.name, package.version, file.name].url, portion, resolution.sources, facts)
         for package, file in wanted
@@ -59,18 +59,17 @@ def addresses(portion: Portion, facts: Facts, world: World, tell: Tell) -> Mappi
 
 def _project(portion: Portion) -> Project:
     """Return what uv is asked: exactly what is held, each package from its index."""
-    requirements, bindings = [], []
+    requirements = tuple(f"{h.package.name}=={h.package.version}{f' ; {h.marker}' if h.marker else ''}" for h in portion.held)
+    bound: dict[tuple[str, str], list[Package]] = {}
     for held in portion.held:
-        marker = f" ; {held.marker}" if held.marker else ""
-        requirements.append(f"{held.package.name}=={held.package.version}{marker}")
         if held.package.index != "pypi":
-            bindings.append((held.package.name, held.package.index, held.marker))
+            bound.setdefault((held.package.name, held.package.index), []).append(held.package)
     return Project(
         python=portion.python,
         requires_python=f"=={portion.python}.*",
-        requirements=tuple(requirements),
+        requirements=requirements,
         indexes=tuple(_index(name, url, portion) for name, url in portion.indexes.items() if name != "pypi"),
-        bindings=tuple(bindings),
+        bindings=tuple((name, index, portion.marker_of(*packages)) for (name, index), packages in bound.items()),
         environments=portion.markers,
     )
 
@@ -88,20 +87,21 @@ def _found(rows: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str, str], _
         for file in (*row.get("wheels", ()), *([row["sdist"]] if "sdist" in row else ())):
             url = str(file.get("url", file.get("path", "")))
             name = str(file.get("name") or unquote(urlsplit(url).path).rsplit("/", 1)[-1])
-            yield (canonicalize_name(row["name"]), str(row.get("version", "")), name), _Found(url, str(file["hashes"].get("sha256", "")))
+            yield (canonicalize_name(row["name"]), str(row.get("version", "")), name), _Found(url, str(file.get("hashes", {}).get("sha256", "")))
 
 
 def _public(package: Package, file: File, url: str, portion: Portion, sources: Sources, facts: Facts) -> str | None:
     """Return the address of a file that holds on every machine, or None when only this machine's is known."""
-    url, index = urldefrag(url).url, portion.indexes[package.index]
+    address, index = urlsplit(urldefrag(url).url), portion.indexes[package.index]
     flavour = package.version.partition("+")[2]
     if urlsplit(index).hostname in facts.torch_hosts and flavour and index.rstrip("/").endswith(f"/{flavour}"):
         return f"{index.rstrip('/')}/{quote(file.name)}"  # PyTorch serves each build below the index of its flavour, from more than one host
+    given = address._replace(path=address.path.replace("+", "%2B")).geturl()  # some hosts read a bare + as a space
     if package.index == "pypi":
-        stored = _STORED.search(urlsplit(url).path)
-        return url if urlsplit(url).hostname == _PYPI_FILES else f"https://{_PYPI_FILES}{stored.group()}" if stored else None
+        stored = _STORED.search(urlsplit(given).path)
+        return given if address.hostname == _PYPI_FILES else f"https://{_PYPI_FILES}{stored.group()}" if stored else None
     source = _source(package.index, sources)
-    return url if not source.wheels and source.url == index and not _aside(file, sources) else None
+    return given if not source.wheels and source.url == index and not _aside(file, sources) else None
 
 
 def _source(name: str, sources: Sources) -> IndexSource:
@@ -112,14 +112,15 @@ def _aside(file: File, sources: Sources) -> bool:
     return any(wheel.name == file.name for wheel in sources.wheels)
 
 
-def _refuse_lost(wanted: list[tuple[Package, File]], found: Mapping[tuple[str, str, str], _Found]) -> None:
+def _refuse_lost(wanted: list[tuple[Package, File]], found: Mapping[tuple[str, str, str], _Found], sources: Sources, portion: Portion) -> None:
     gone, other = [], []
     for package, file in wanted:
-        there = found.get((package.name, package.version, file.name))
+        there, where = found.get((package.name, package.version, file.name)), _where(package.index, sources, portion)
         if there is None:
-            gone.append(f"{file.name} is not on index {package.index}")
+            gone.append(f"{file.name} is not on {where}")
         elif there.sha256 != file.sha256:
-            other.append(f"{file.name} on index {package.index} has sha256 {there.sha256 or 'unstated'}, locked is {file.sha256}")
+            has = f"has sha256 {there.sha256}" if there.sha256 else "has no sha256 there"
+            other.append(f"{file.name} on {where} {has}, locked is {file.sha256}")
     if other:
         raise LockError("a file on an index is not the one that was locked", why=_listed([*other, *gone]), hint=_again("if the change is meant, "))
     if gone:
@@ -130,15 +131,21 @@ def _refuse_private(wanted: list[tuple[Package, File]], public: Mapping[tuple[st
     hidden = [(package, file) for package, file in wanted if public[package.name, file.name] is None]
     if not hidden:
         return
-    first, _ = hidden[0]
-    source = _source(first.index, sources)
-    here = "wheels of this machine" if source.wheels or any(_aside(file, sources) for _, file in hidden) else redact(source.url) or "another source"
-    variable = "PROVISION_INDEX_" + first.index.upper().replace("-", "_")
+    name = hidden[0][0].index
+    url, variable = portion.indexes[name], "PROVISION_INDEX_" + name.upper().replace("-", "_")
     raise Refused(
         "no public address is known for some of the locked files",
-        why=f"{here} stood in for index {first.index} ({portion.indexes[first.index]}) here:\n{_listed([file.name for _, file in hidden])}",
-        hint=f"ask the index itself: {variable}={portion.indexes[first.index]}, and no folder of wheels in pip's find-links\n{_OTHERWISE}",
+        why="\n".join([f"{_where(name, sources, portion)}; {url} itself was not asked for:", _listed([file.name for _, file in hidden])]),
+        hint=f"ask it: {variable}={url}, and no folder of wheels in pip's find-links\n{_OTHERWISE}",
     )
+
+
+def _where(name: str, sources: Sources, portion: Portion) -> str:
+    """Return what a person calls an index, with what stands in for it on this machine."""
+    source = _source(name, sources)
+    if source.wheels:
+        return f"index {name} (here: local wheels)"
+    return f"index {name}" + (f" (here: {redact(source.url)})" if source.url not in ("", portion.indexes[name]) else "")
 
 
 def _listed(lines: list[str]) -> str:
