@@ -195,7 +195,7 @@ def test_a_file_without_a_public_address_is_refused(bench: Bench) -> None:
 def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(bench: Bench, web: str) -> None:
     locked(bench, own_spec(web, "alpha"))
     said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_OURS=bench.index)
-    assert f"index ours (here: {bench.index}); {web} itself was not asked for:" in said
+    assert f"index ours (here: {bench.index}): what this machine knows of these means nothing elsewhere" in said
     assert f"PROVISION_INDEX_OURS={web}" in said
 
 
@@ -235,6 +235,22 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(bench: B
     assert "the formats requirements, cyclonedx and pyproject need no addresses" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
+
+
+@pytest.mark.parametrize("place", ["web", "disk"])
+def test_a_folder_of_wheels_beside_the_specs_own_index_does_not_show(bench: Bench, web: str, tmp_path: Path, place: str) -> None:
+    url = {"web": web, "disk": bench.index}[place]
+    locked(bench, own_spec(url, "alpha"))
+    text = exported(bench, "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
+    assert f'url = "{url}/alpha/alpha-2.0-py3-none-any.whl"' in text
+    assert text == exported(bench, "pylock")
+
+
+def test_a_folder_of_wheels_beside_the_default_index_is_never_named(bench: Bench, tmp_path: Path) -> None:
+    mirror = mirrored(tmp_path / "mirror", tmp_path / "wheels")
+    locked(bench, small_spec("alpha"), PROVISION_INDEX_PYPI=mirror)
+    said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_PYPI=mirror, PIP_FIND_LINKS=str(tmp_path / "wheels"))
+    assert "and no folder of wheels in pip's find-links" in said
 
 
 def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(bench: Bench, tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def report(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @_offline
 @_format
 def export(spec: Path | None, target: str | None, **options: Any) -> int:
-    """Write the lock for other tools: pip, uv, or an inventory of software."""
+    """Write the lock in a format of another tool."""
     from provision.cli import exporting
 
     return exporting.export(_spec_or_default(spec), target, **options)

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote, urldefrag, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urldefrag, urlsplit
 
 from packaging.utils import canonicalize_name
 
@@ -101,15 +101,16 @@ def _public(package: Package, file: File, url: str, portion: Portion, sources: S
         stored = _STORED.search(urlsplit(given).path)
         return given if address.hostname == _PYPI_FILES else f"https://{_PYPI_FILES}{stored.group()}" if stored else None
     source = _source(package.index, sources)
-    return given if not source.wheels and source.url == index and not _aside(file, sources) else None
+    return given if not source.wheels and source.url == index and _lies_there(address, index) else None
 
 
 def _source(name: str, sources: Sources) -> IndexSource:
     return next((source for source in sources.named if source.name == name), sources.default)
 
 
-def _aside(file: File, sources: Sources) -> bool:
-    return any(wheel.name == file.name for wheel in sources.wheels)
+def _lies_there(address: SplitResult, index: str) -> bool:
+    """Tell a file that an index gave from one in another folder of this machine; an index on the web may keep its files on any host."""
+    return address.scheme in ("http", "https") or unquote(address.path).startswith(unquote(urlsplit(index).path).rstrip("/") + "/")
 
 
 def _refuse_lost(wanted: list[tuple[Package, File]], found: Mapping[tuple[str, str, str], _Found], sources: Sources, portion: Portion) -> None:
@@ -135,8 +136,8 @@ def _refuse_private(wanted: list[tuple[Package, File]], public: Mapping[tuple[st
     url, variable = portion.indexes[name], "PROVISION_INDEX_" + name.upper().replace("-", "_")
     raise Refused(
         "no public address is known for some of the locked files",
-        why="\n".join([f"{_where(name, sources, portion)}; {url} itself was not asked for:", _listed([file.name for _, file in hidden])]),
-        hint=f"ask it: {variable}={url}, and no folder of wheels in pip's find-links\n{_OTHERWISE}",
+        why=f"{_where(name, sources, portion)}: what this machine knows of these means nothing elsewhere\n{_listed([file.name for _, file in hidden])}",
+        hint=f"ask the index itself: {variable}={url}, and no folder of wheels in pip's find-links\n{_OTHERWISE}",
     )
 
 
