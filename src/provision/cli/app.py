@@ -14,7 +14,7 @@ _SECTIONS = {
     "start": ("init",),
     "check": ("lint", "explain", "suggest", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
-    "look": ("status", "verify", "report"),
+    "look": ("status", "verify", "report", "export"),
     "shell": ("completion",),
 }
 _DEFAULT = "provision.yaml"
@@ -295,6 +295,21 @@ def report(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     from provision.cli import looking
 
     return looking.report(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))
+@_spec
+@click.option("--format", "kind", type=click.Choice(["pylock", "requirements", "cyclonedx", "pyproject"]), required=True, help="What it is written as.")
+@click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
+@click.option("--force", is_flag=True, help="Replace a file that no export made.")
+@_offline
+@_format
+def export(spec: Path | None, target: str | None, **options: Any) -> int:
+    """Write the lock in a format of another tool."""
+    from provision.cli import exporting
+
+    return exporting.export(_spec_or_default(spec), target, **options)
 
 
 @app.command(epilog=_examples('eval "$(provision completion bash)"', "provision completion fish > ~/.config/fish/completions/provision.fish"))

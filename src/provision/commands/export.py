@@ -1,0 +1,95 @@
+"""Write a lock as a document of another tool: pylock.toml, requirements, a bill of materials, or a uv project."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import assert_never
+
+from provision.commands.loading import Loaded
+from provision.commands.lock import settle
+from provision.commands.planning import choose
+from provision.effects import Reader, Tell, World, WriteFile
+from provision.errors import Refused, UsageError, WorldError
+from provision.lock import Lock
+from provision.lock.addresses import addresses
+from provision.lock.portion import Portion, environments_of, portion
+from provision.views.exports import MADE_BY, cyclonedx, pylock, pyproject, requirements
+
+_LIMIT = 64 * 2**20
+_HEAD = 1024
+_PYLOCK = re.compile(r"pylock(\.[^.]+)?\.toml")
+
+
+class Format(StrEnum):
+    """What a lock can be written as."""
+
+    PYLOCK = "pylock"
+    REQUIREMENTS = "requirements"
+    CYCLONEDX = "cyclonedx"
+    PYPROJECT = "pyproject"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A document, the targets that it is for, the digest of its lock, and the packages whose hashes nothing but the locking machine vouches for."""
+
+    text: str
+    targets: tuple[str, ...]
+    digest: str
+    unconfirmed: tuple[str, ...]
+
+
+def export(loaded: Loaded, form: Format, target: str | None, world: World, tell: Tell) -> Exported:
+    """Return what a target uses of the lock beside the spec, in another tool's format; only `pylock` asks the indexes.
+
+    Raises LockError when the lock is missing or stale, UsageError when it is not clear which target is meant, and for `pylock` what `addresses` raises.
+    """
+    lock = settle(loaded, world, tell, frozen=True).lock
+    targets = _meant(loaded, lock, target)
+    part = portion(lock, targets[0])
+    text = _text(loaded, form, part, world, tell)
+    return Exported(text, targets, lock.digest, tuple(held.package.name for held in part.held if held.package.unconfirmed))
+
+
+def check_out(out: Path, form: Format, reader: Reader, *, force: bool) -> None:
+    """Raise UsageError for a name that installers do not take, Refused for a file that no export made (`force` replaces it), WorldError without a folder."""
+    if form is Format.PYLOCK and not _PYLOCK.fullmatch(out.name):
+        raise UsageError(f"{out} is no name for a pylock file", why="installers take pylock.toml and pylock.NAME.toml only (PEP 751)", hint="rename it")
+    if not reader.exists(out.parent):
+        raise WorldError(f"cannot write {out}", why=f"there is no folder {out.parent}", hint="make it, or name a file elsewhere")
+    if reader.exists(out) and not force and MADE_BY.encode() not in reader.read(out, _LIMIT)[:_HEAD]:
+        raise Refused(f"{out} is there, and no export made it", hint="name another file, or replace it with --force")
+
+
+def write_export(out: Path, exported: Exported, world: World, tell: Tell) -> None:
+    """Write the document in one step."""
+    world.perform(WriteFile(out, exported.text), tell)
+
+
+def _meant(loaded: Loaded, lock: Lock, target: str | None) -> tuple[str, ...]:
+    known = tuple(loaded.spec.targets)
+    if target is not None:
+        return choose(loaded, (target,), everything=False)
+    if all(environments_of(lock, name) == environments_of(lock, known[0]) for name in known):
+        return known
+    listed = ", ".join(f"{name} ({place.kind})" for name, place in loaded.spec.targets.items())
+    hint = f"name one, as in: provision export {shlex.quote(str(loaded.path))} --target {known[0]}"
+    raise UsageError("the spec has several targets, with environments of their own", why=listed, hint=hint)
+
+
+def _text(loaded: Loaded, form: Format, part: Portion, world: World, tell: Tell) -> str:
+    match form:
+        case Format.PYLOCK:
+            return pylock.text(part, addresses(part, loaded.facts, world, tell))
+        case Format.REQUIREMENTS:
+            return requirements.text(part)
+        case Format.CYCLONEDX:
+            return cyclonedx.text(part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages))
+        case Format.PYPROJECT:
+            return pyproject.text(part, loaded.spec)
+        case _:
+            assert_never(form)

@@ -1,0 +1,78 @@
+"""A locked environment as a bill of materials (CycloneDX 1.6, JSON): what is in it, from where, and what needs what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+from uuid import NAMESPACE_URL, uuid5
+
+from provision.lock.model import Package
+from provision.lock.portion import Held, Portion
+from provision.views.exports import MADE_BY
+
+
+def text(portion: Portion, name: str, direct: tuple[str, ...]) -> str:
+    """Return the document: the same bytes for the same lock. `name` is the spec's, `direct` are the canonical names of the packages that it lists."""
+    references = _references(portion)
+    root = f"provision:{name}"
+    needs = [{"ref": root, "dependsOn": _sorted(direct, references)}]
+    needs += [{"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, references)} for h in portion.held]
+    keys = [environment.key for environment in portion.environments]
+    document = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": uuid5(NAMESPACE_URL, f"{name} {portion.digest} {' '.join(keys)}").urn,
+        "version": 1,
+        "metadata": {
+            "tools": {"components": [{"type": "application", "name": "provision", "description": f"{MADE_BY} --format cyclonedx`"}]},
+            "component": {"type": "application", "bom-ref": root, "name": name},
+            "properties": [
+                {"name": "provision:lock", "value": portion.digest},
+                {"name": "provision:python", "value": portion.python},
+                *({"name": "provision:environment", "value": key} for key in keys),
+                *({"name": "provision:flavour", "value": flavour} for flavour in sorted({e.flavour for e in portion.environments if e.flavour})),
+            ],
+        },
+        "components": [_component(held, portion) for held in portion.held],
+        "dependencies": needs,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _component(held: Held, portion: Portion) -> dict[str, Any]:
+    package, purl = held.package, _purl(held.package, portion)
+    properties = [{"name": "provision:index", "value": package.index}]
+    if label := package.version.partition("+")[2]:
+        properties.append({"name": "provision:flavour", "value": label})
+    if held.marker:
+        properties.append({"name": "provision:marker", "value": held.marker})
+    if package.unconfirmed:
+        properties.append({"name": "provision:origin", "value": "unconfirmed"})
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": package.name,
+        "version": package.version,
+        "purl": purl,
+        "hashes": [{"alg": "SHA-256", "content": sha256} for sha256 in sorted({file.sha256 for file in package.files})],
+        "properties": properties,
+    }
+
+
+def _purl(package: Package, portion: Portion) -> str:
+    """Return the package's URL; one of another index says so, since that index may give the name to other software than PyPI does."""
+    index = "" if package.index == "pypi" else f"?repository_url={quote(portion.indexes[package.index], safe=':/')}"
+    return f"pkg:pypi/{package.name}@{quote(package.version, safe='')}{index}"
+
+
+def _references(portion: Portion) -> dict[str, list[str]]:
+    references: dict[str, list[str]] = {}
+    for held in portion.held:
+        references.setdefault(held.package.name, []).append(_purl(held.package, portion))
+    return references
+
+
+def _sorted(names: tuple[str, ...], references: dict[str, list[str]]) -> list[str]:
+    return sorted(reference for name in set(names) for reference in references.get(name, ()))

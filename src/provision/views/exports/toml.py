@@ -1,0 +1,26 @@
+"""Values as TOML: its strings and arrays of them are written as JSON's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+_CONTROL = re.compile(r"[\x7f-\x9f]")
+
+
+def string(value: str) -> str:
+    """Return a string. JSON leaves control characters beyond ASCII as they are: TOML forbids the first of them, and a terminal may obey the others."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def strings(values: Sequence[str]) -> str:
+    """Return an array of strings, one a line when there are several."""
+    if len(values) < 2:
+        return f"[{', '.join(string(value) for value in values)}]"
+    return "[\n" + "".join(f"    {string(value)},\n" for value in values) + "]"
+
+
+def table(**values: str) -> str:
+    """Return an inline table of strings."""
+    return "{ " + ", ".join(f"{key} = {string(value)}" for key, value in values.items()) + " }"
