@@ -152,7 +152,7 @@ def test_wheels_that_stand_in_for_pytorchs_index_do_not_show(bench: Bench, tmp_p
     assert done.returncode == 0, done.stderr
     assert f'url = "https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-{LINUX}.whl"' in done.stdout
     assert str(tmp_path) not in done.stdout
-    assert "warning: the lock holds hashes that no index has confirmed, of torch" in done.stderr
+    assert "warning: the lock holds hashes that no index has confirmed, of alpha, torch" in done.stderr
 
 
 def mirrored(folder: Path, wheels: Path) -> str:
@@ -353,7 +353,11 @@ def test_a_bill_of_materials_says_what_comes_from_where_and_what_needs_it(bench:
     component = next(one for one in document["components"] if one["name"] == "torch")
     sha256 = hashlib.sha256((tmp_path / "c" / f"torch-2.13.0+cpu-{LINUX}.whl").read_bytes()).hexdigest()
     assert component["hashes"] == [{"alg": "SHA-256", "content": sha256}]
-    assert {(one["name"], one["value"]) for one in component["properties"]} == {("provision:index", "pytorch-cpu"), ("provision:flavour", "cpu")}
+    assert {(one["name"], one["value"]) for one in component["properties"]} == {
+        ("provision:index", "pytorch-cpu"),
+        ("provision:flavour", "cpu"),
+        ("provision:origin", "unconfirmed"),
+    }
 
 
 # pyproject
