@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from provision.rules import RULES
+from tests.pytorch_rig import PyTorch
+from tests.rig import Bench
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent for path in GOLDEN.glob("*/spec.yaml"))
+LOCKED = [case for case in CASES if case.name.startswith("lock-")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -27,6 +32,21 @@ def test_lint_says_exactly_this(case: Path) -> None:
     assert done.stdout == path.read_text(encoding="utf-8")
     assert done.stderr == ""
     assert done.returncode == (1 if "error[" in done.stdout else 0)
+
+
+@pytest.mark.parametrize("case", LOCKED, ids=lambda case: case.name)
+def test_lock_makes_exactly_this(case: Path, bench: Bench, pytorch: PyTorch) -> None:
+    """From the rig of PyTorch's indexes and nothing else, without an old lock: the same bytes on any machine."""
+    shutil.copy(case / "spec.yaml", bench.folder / "spec.yaml")
+    done = bench.run("lock", "spec.yaml", **pytorch.offline())
+    assert done.returncode == 0, done.stderr
+    made = {"spec.lock": (bench.folder / "spec.lock").read_text(encoding="utf-8"), "lock.txt": done.stdout}
+    for name, text in made.items():
+        if os.environ.get("UPDATE_GOLDEN") == "1":
+            (case / name).write_text(text, encoding="utf-8")
+        assert text == (case / name).read_text(encoding="utf-8")
+    rows = json.loads(made["spec.lock"])["packages"]
+    assert all(row["origin"] == "unconfirmed" for row in rows)
 
 
 def test_every_family_of_rules_has_a_case() -> None:

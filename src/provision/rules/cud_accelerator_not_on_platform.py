@@ -2,13 +2,13 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, the lock takes CUDA builds of torch for Linux alone, MPS exists on macOS
-alone, and some cards sit in machines of one processor (GH200, GB10, Jetson: aarch64).
+At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists on macOS alone, and some cards sit in machines of one processor
+(GH200, GB10, Jetson: aarch64).
 
 ## Why
 
-macOS has no CUDA. For Windows the lock takes torch from the default index, which has CPU builds there: `torch.cuda.is_available()` would be false. PyTorch's
-own index has CUDA builds for Windows; which ones, the tables do not know. A lock for another processor cannot be installed at all.
+macOS has no CUDA: `torch.cuda.is_available()` would be false there. PyTorch's own index has CUDA builds for Windows; which ones, the tables do not know. A lock
+for another processor cannot be installed at all.
 
 ## How to fix
 
@@ -80,12 +80,11 @@ def _mac(case: Case, site: Site) -> Diagnostic:
 
 def _windows(case: Case, site: Site) -> Diagnostic:
     return RULE.found(
-        f"gpu: {site.device.gpu} is asked for, and the lock takes the CPU build of torch on {WINDOWS}",
+        f"gpu: {site.device.gpu} is asked for, and which CUDA builds of torch there are for {WINDOWS} is not known",
         site.device.gpu_route,
-        severity=Severity.WARNING,
-        why="It takes torch for Windows from the default index, and torch.cuda.is_available() would be false. Which CUDA builds PyTorch's own index has for "
-        "Windows is not known to the tables.",
-        way_out="use WSL2, which is linux-x86_64; or install a CUDA build of torch on Windows by hand",
+        severity=Severity.UNKNOWN,
+        why="The lock takes torch for Windows from the index of its CUDA version. The tables hold the builds for Linux only.",
+        way_out='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use WSL2, which is linux-x86_64',
         related=_platforms(case),
     )
 
