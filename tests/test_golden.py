@@ -49,6 +49,12 @@ def test_lock_makes_exactly_this(case: Path, bench: Bench, pytorch: PyTorch) -> 
     assert all(row["origin"] == "unconfirmed" for row in rows)
 
 
+@pytest.mark.parametrize("spec", sorted((GOLDEN.parent.parent / "specs").glob("*.yaml")), ids=lambda spec: spec.stem)
+def test_the_examples_have_nothing_wrong_with_them(spec: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "provision", "lint", str(spec)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, "No findings.\n"), done.stdout + done.stderr
+
+
 def test_every_family_of_rules_has_a_case() -> None:
     said = "".join((case / "lint.txt").read_text(encoding="utf-8") for case in CASES)
     families = {rule.id[:3] for rule in RULES} | {"YML", "SPC"}

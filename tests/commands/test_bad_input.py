@@ -109,11 +109,13 @@ def test_only_a_source_distribution(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "index/sourceonly"
     folder.mkdir(parents=True)
     (folder / "sourceonly-1.0.tar.gz").write_bytes(b"never read")
-    (folder / "index.html").write_text('<a href="sourceonly-1.0.tar.gz#sha256=00">sourceonly-1.0.tar.gz</a>')
+    (folder / "index.html").write_text(f'<a href="sourceonly-1.0.tar.gz#sha256={"0" * 64}">sourceonly-1.0.tar.gz</a>')
     bench.spec(small_spec("sourceonly"))
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
-    assert "sourceonly" in done.stderr
+    assert "sourceonly has no wheels, only source distributions" in done.stderr
+    assert "{name: sourceonly, build: true}" in done.stderr
+    assert "spec.yaml:4:5 asks for sourceonly" in done.stderr
 
 
 def test_no_network(bench: Bench) -> None:

@@ -1,15 +1,44 @@
-"""Servers on loopback: an index behind a password, and a proxy that notes what it was asked."""
+"""Servers on loopback: an index behind a password or a certificate, one that gives nonsense, and a proxy that notes what it was asked."""
 
 from __future__ import annotations
 
 import base64
 import functools
 import http.server
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
+
+CERTIFICATE = Path(__file__).with_name("loopback.pem")
+"""The certificate (and key) of `certified`, which no authority has signed."""
+
+
+@contextmanager
+def certified(folder: Path) -> Iterator[str]:
+    """Serve a folder by HTTPS and give host:port; who does not trust CERTIFICATE goes away."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    with _at_work(functools.partial(_Quiet, directory=str(folder)), context) as place:
+        yield place
+
+
+@contextmanager
+def answering(status: int, kind: str, body: bytes) -> Iterator[str]:
+    """Answer every request alike and give host:port."""
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with _at_work(functools.partial(Handler)) as place:
+        yield place
 
 
 @contextmanager
@@ -74,9 +103,16 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         return
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        return  # a caller that does not trust the certificate hangs up
+
+
 @contextmanager
-def _at_work(handler: functools.partial[_Quiet]) -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def _at_work(handler: functools.partial[_Quiet], context: ssl.SSLContext | None = None) -> Iterator[str]:
+    server = _Server(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -85,7 +85,8 @@ def _with_ways_out(loaded: Loaded, error: LockError, world: World, tell: Tell) -
 
     asking = ways_out.asking(loaded, error.why)
     found = ways_out.way_out(loaded, error.why, world, tell) if isinstance(error, Unsatisfiable) else ""
-    hint = "\n".join([error.hint, *ways_out.lines_asking(loaded, asking), *([found] if found else [])])
+    lines = (*ways_out.lines_asking(loaded, asking), *ways_out.python_asking(loaded, error.why))
+    hint = "\n".join([error.hint, *lines, *([found] if found else [])])
     return type(error)(error.what, why=error.why, hint=hint)
 
 

@@ -17,7 +17,7 @@ from provision.rules import Case, Resolved
 from provision.rules.suggest import Unwritten, suggest
 from provision.spec import Spec
 
-_OF_PYTHON = re.compile(r"Python (ABI )?tag|Python[<>=!~]|requires-python|Requires-Python")
+_OF_PYTHON = re.compile(r"Python (version |ABI )?tag|(requires|requested) Python|Python ?[<>=!~]|requires-python|Requires-Python|`python_full_version")
 _TRIED = 3
 """Changes of each kind that are tried with uv, a second or so each. Our choice."""
 
@@ -31,8 +31,13 @@ def asking(loaded: Loaded, said: str) -> tuple[int, ...]:
 def lines_asking(loaded: Loaded, numbers: tuple[int, ...]) -> Iterator[str]:
     """Yield where each of these packages is asked for: a line of the spec, or of a file that it extends."""
     for number in numbers:
-        span = loaded.source.span(Place(("packages", number)))
-        yield f"{span.file}:{span.start.line}:{span.start.column} asks for {loaded.spec.packages[number].requirement}"
+        yield f"{_where(loaded, 'packages', number)} asks for {loaded.spec.packages[number].requirement}"
+
+
+def python_asking(loaded: Loaded, said: str) -> Iterator[str]:
+    """Yield where the Python is asked for, when uv's words hold it against a version."""
+    if _is_of_python(said):
+        yield f"{_where(loaded, 'python')} asks for Python {loaded.spec.python}"
 
 
 def way_out(loaded: Loaded, said: str, world: World, tell: Tell) -> str:
@@ -61,6 +66,15 @@ def tried(spec: Spec, facts: Facts, world: World, tell: Tell) -> tuple[Lock, str
     return lock, ""
 
 
+def _is_of_python(said: str) -> bool:
+    return bool(_OF_PYTHON.search(" ".join(said.split())))  # uv breaks lines anywhere
+
+
+def _where(loaded: Loaded, *route: str | int) -> str:
+    span = loaded.source.span(Place(route))
+    return f"{span.file}:{span.start.line}:{span.start.column}"
+
+
 def _loosened(loaded: Loaded, numbers: tuple[int, ...], world: World, tell: Tell) -> Iterator[str]:
     bounded = [number for number in numbers if loaded.spec.packages[number].version]
     for number in bounded[:_TRIED]:
@@ -73,7 +87,7 @@ def _loosened(loaded: Loaded, numbers: tuple[int, ...], world: World, tell: Tell
 
 
 def _other_pythons(loaded: Loaded, said: str, world: World, tell: Tell) -> Iterator[str]:
-    if not _OF_PYTHON.search(said):
+    if not _is_of_python(said):
         return
     own = int(loaded.spec.python.partition(".")[2])
     near = sorted((row.version for row in loaded.facts.pythons if row.version != loaded.spec.python), key=lambda version: abs(int(version[2:]) - own))

@@ -2,8 +2,8 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists on macOS alone, and some cards sit in machines of one processor
-(GH200, GB10, Jetson: aarch64).
+At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists on macOS alone, and some cards sit in machines of one
+processor (GH200, GB10, Jetson: aarch64).
 
 ## Why
 

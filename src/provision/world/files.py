@@ -21,7 +21,7 @@ _REASONS = {
     errno.EACCES: ("permission denied", "check the owner and mode of that path"),
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
-    errno.EISDIR: ("it is a folder", "name a file"),
+    errno.EISDIR: ("it is a folder", "move it away, or name a file"),
 }
 
 
@@ -39,7 +39,7 @@ def read(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; raises WorldError."""
     with explained("read", path):
         if not stat.S_ISREG(path.stat().st_mode):
-            raise WorldError(f"cannot read {path}", why="it is no regular file", hint="name a file")
+            raise WorldError(f"cannot read {path}", why="it is no regular file", hint="move it away, or name a file")
         with path.open("rb") as file:
             content = file.read(limit + 1)
     if len(content) > limit:

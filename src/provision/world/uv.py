@@ -1,10 +1,9 @@
-"""The calls of uv: what it is given, with which environment, and what its answers mean."""
+"""The calls of uv: what it is given, and with which environment."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,11 +15,9 @@ from packaging.utils import canonicalize_name
 
 from provision import installing
 from provision.effects import Binding, CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
-from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
+from provision.errors import LockError, ProvisionError, WorldError
 from provision.installing import (
     DEFAULT_INDEX,
-    REFUSED_FILE,
-    SWITCHED_OFF,
     Answer,
     InstallError,
     Mode,
@@ -34,18 +31,9 @@ from provision.installing import (
     scrub,
 )
 from provision.safe import redact, safe
-from provision.world.mirrors import override_variable
 from provision.world.pip_configuration import PipConfiguration
 from provision.world.process import Finished, capture
-
-_UNREACHABLE = re.compile(
-    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect|invalid peer certificate",
-    re.IGNORECASE,
-)
-_UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
-_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
-_DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
-_SHOWN_LINES = 40
+from provision.world.uv_answers import explained
 
 
 def scrubbed(environment: Mapping[str, str], pip: PipConfiguration) -> dict[str, str]:
@@ -249,59 +237,9 @@ def _called(argv: list[str], environment: Mapping[str, str], folder: Path | None
 
 
 def _failure(verb: str, code: int, said: str, project: Project | None, sources: Sources | None) -> ProvisionError:
-    error = _explained(verb, redact(safe(said.strip())), code, project, sources)
-    error.why = _shortened(error.why)
-    return error
+    return explained(verb, redact(safe(said.strip())), code, project, sources)
 
 
 def _answered(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> Answer:
     done = capture(argv, environment, cwd=folder)
     return Answer(done.code, done.stdout, done.stderr)
-
-
-def _shortened(said: str) -> str:
-    """Return the end of a long text, where uv concludes, with the name of the file that the whole of it is written to."""
-    lines = said.splitlines()
-    if len(lines) <= _SHOWN_LINES:
-        return said
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-uv-", suffix=".txt", delete=False) as file:
-        file.write(said + "\n")
-    return "\n".join([f"... {len(lines) - _SHOWN_LINES} lines come before these; all of it: {file.name}", *lines[-_SHOWN_LINES:]])
-
-
-def _explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
-    if _NO_SPACE.search(said):
-        return WorldError("the disk is full", why=said, hint="free some space (the environment and uv's cache need a few GB) and run the command again")
-    if _DENIED.search(said):
-        return WorldError(f"uv {verb} may not write where it has to", why=said, hint="check the owner and mode of the path it names")
-    if REFUSED_FILE.search(said):
-        return LockError(
-            "a file on the index is not the one that was locked", why=said, hint="if the change is meant, lock again with `provision lock --upgrade`"
-        )
-    if SWITCHED_OFF.search(said):
-        return NetworkError("something is needed that is not in uv's cache, and the network is switched off", why=said, hint="run once with network")
-    if _UNAUTHORIZED.search(said):
-        return NetworkError("a package index refused the credentials, or asks for some", why=said, hint=_way_in(sources))
-    if _UNREACHABLE.search(said) and "No solution found" not in said:  # a derivation names packages, and those may be called anything
-        return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
-    if verb == "lock" and code == 1 and project is not None:
-        return Unsatisfiable("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above" + _stood_in(sources))
-    return WorldError(f"uv {verb} failed (exit code {code})", why=said)
-
-
-def _way_in(sources: Sources | None) -> str:
-    names = [source.name.upper().replace("-", "_") for source in sources.named] if sources else []
-    named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
-    return f"check user name and password in pip's index-url or ~/.netrc{named}"
-
-
-def _stood_in(sources: Sources | None) -> str:
-    names = [source.name for source in sources.named if source.wheels] if sources else []
-    return "".join(f"\nlocal wheels stood in for index {name}: {override_variable(name)}=ADDRESS asks an index instead" for name in names)
-
-
-def _way_to_index(sources: Sources | None) -> str:
-    names = [source.name for source in sources.named] if sources else []
-    variables = ", ".join(override_variable(name) for name in names)
-    mirrors = f"; a mirror is named by pip's index-url{f' (default index) or the variable {variables}' if variables else ''}"
-    return f"check network, proxy and certificates{mirrors}"

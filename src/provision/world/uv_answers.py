@@ -1,0 +1,149 @@
+"""What uv's answers mean when it fails: which of our errors each is, and the way out."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+
+from provision.effects import Project, Sources
+from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
+from provision.installing import REFUSED_FILE, SWITCHED_OFF
+from provision.safe import redact
+from provision.world.mirrors import override_variable
+
+_UNREACHABLE = re.compile(
+    r"error sending request|dns error|failed to lookup|Failed to fetch|tcp connect error|client error|timed out|Could not connect",
+    re.IGNORECASE,
+)
+_UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy Authentication)", re.IGNORECASE)
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
+_DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
+_CERTIFICATE = re.compile(r"invalid peer certificate")
+_NO_INDEX = re.compile(r"Received some unexpected (HTML|JSON)|Unsupported `Content-Type`")
+_DAMAGED = re.compile(r"Failed to extract archive|Invalid zip file structure|ZIP structure was truncated|Failed to read from zip file")
+_NO_SOLUTION = "No solution found"
+_ABSENT = re.compile(r"[Bb]ecause ([\w.-]+) was not found in the package registry|there are no versions of ([\w.-]+)(?= and| ,|,)")
+_OTHER_PYTHON = re.compile(r"requires Python|requested Python version|matching Python (version|ABI) tag")
+_OTHER_PLATFORM = re.compile(r"-compatible wheels|matching platform tag")
+_SOURCE_ONLY = re.compile(r"Wheels are required for `([\w.-]+)`")
+_SCRATCH = re.compile(r"provision-scratch(?:\[([\w-]+)\])?")
+_MARKED = re.compile(r"(?<=[\w\]])\{[^{}]*\}")
+_BESIDE_THE_POINT = re.compile(r"\n\s*\n\s*hint: While the active Python version is [^\n]*")
+_SHOWN_LINES = 40
+
+
+def explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
+    """Return the error that a failed call of uv stands for; `said` is what it wrote, without secrets."""
+    said = _in_our_words(said)
+    line = " ".join(said.split())  # uv breaks lines anywhere
+    error = _environment(verb, line) or _index(verb, line, sources) or _packages(verb, line, code, project, sources)
+    error.why = _shortened(said)
+    return error
+
+
+def _environment(verb: str, said: str) -> ProvisionError | None:
+    if _NO_SPACE.search(said):
+        return WorldError("the disk is full", hint="free some space (the environment and uv's cache need a few GB) and run the command again")
+    if _DENIED.search(said):
+        return WorldError(f"uv {verb} may not write where it has to", hint="check the owner and mode of the path it names")
+    return None
+
+
+def _index(verb: str, said: str, sources: Sources | None) -> ProvisionError | None:
+    if REFUSED_FILE.search(said):
+        return LockError("a file on the index is not the one that was locked", hint=_WAY_TO_THE_FILE)
+    if SWITCHED_OFF.search(said):
+        return NetworkError("something is needed that is not in uv's cache, and the network is switched off", hint="run once with network")
+    if _UNAUTHORIZED.search(said):
+        return NetworkError("a package index refused the credentials, or asks for some", hint=_way_in(sources))
+    if verb != "lock" and _DAMAGED.search(said):
+        return NetworkError("a wheel came damaged", hint="run the command again; when it stays so, a mirror or a proxy has cut the file short: ask another one")
+    if _NO_SOLUTION in said:  # a derivation names packages, and those may be called anything
+        return None
+    if _CERTIFICATE.search(said):
+        return NetworkError("the certificate of a package index is not trusted", hint=_WAY_TO_TRUST)
+    if _UNREACHABLE.search(said):
+        return NetworkError("a package index could not be reached", hint=_way_to_index(sources))
+    if _NO_INDEX.search(said):
+        return NetworkError(
+            "a package index gave an answer that cannot be read", hint=f"check the address, and whether a proxy answers in its place{_mirrors(sources)}"
+        )
+    return None
+
+
+def _packages(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
+    if verb == "lock" and code == 1 and project is not None:
+        ways = list(_ways(said, project, sources)) or ["loosen one of the requirements named above"]
+        return Unsatisfiable("no set of versions satisfies the spec", hint="\n".join(ways) + _stood_in(sources))
+    if verb == "pip" and _NO_SOLUTION in said:
+        return LockError("a version of the lock cannot be had from its index", hint=_WAY_TO_ANOTHER + _mirrors(sources))
+    return WorldError(f"uv {verb} failed (exit code {code})")
+
+
+_WAY_TO_THE_FILE = "a mirror or a proxy may have changed it: ask another one\nif the change is meant, lock again with `provision lock --upgrade`"
+_WAY_TO_TRUST = (
+    "a proxy or a mirror may bring a certificate of its own: name the file of its authority in SSL_CERT_FILE or as `cert` in pip's configuration\n"
+    "UV_SYSTEM_CERTS=1 trusts what the operating system trusts"
+)
+_WAY_TO_ANOTHER = "it was withdrawn, or this mirror lacks it: lock again with `provision lock --upgrade`, or ask another index"
+
+
+def _ways(said: str, project: Project, sources: Sources | None) -> Iterator[str]:
+    """Give the way out of each cause that a derivation names, other than requirements that exclude each other."""
+    for name in dict.fromkeys(one or other for one, other in _ABSENT.findall(said)):
+        yield f"there is no {name} on {_place(name, project, sources)}: check the spelling; what lies elsewhere needs an index of its own (`indexes`, `index`)"
+    if _OTHER_PYTHON.search(said):
+        yield f"not every version is made for Python {project.python}: ask for one that is, or for another `python`"
+    if _OTHER_PLATFORM.search(said):
+        wheel = f"a wheel for Python {project.python} on each platform"
+        yield f"not every version has {wheel}: ask for one that has, for another `python`, or for fewer `platforms`"
+    for name in dict.fromkeys(_SOURCE_ONLY.findall(said)):
+        yield f"{name} has no wheels, only source distributions: ask for a version with wheels, or write {{name: {name}, build: true}}"
+    if _DAMAGED.search(said):
+        yield "a wheel came damaged: run the command again, or ask another mirror"
+
+
+def _place(name: str, project: Project, sources: Sources | None) -> str:
+    bound = {binding.package: binding.source for binding in project.bindings}.get(name)
+    if bound:
+        return f"index {bound}"
+    return f"the default index ({redact(sources.default.url)})" if sources and sources.default.url else "PyPI"
+
+
+def _in_our_words(said: str) -> str:
+    """Return uv's words without what belongs to the scratch project: its name, the markers of its platforms, advice on its settings."""
+    if _NO_SOLUTION not in said:
+        return said
+    return _SCRATCH.sub(lambda found: f"the spec for {found[1]}" if found[1] else "your project", _MARKED.sub("", _BESIDE_THE_POINT.sub("", said)))
+
+
+def _shortened(said: str) -> str:
+    """Return the end of a long text, where uv concludes, with the name of the file that the whole of it is written to."""
+    lines = said.splitlines()
+    if len(lines) <= _SHOWN_LINES:
+        return said
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-uv-", suffix=".txt", delete=False) as file:
+        file.write(said + "\n")
+    return "\n".join([f"... {len(lines) - _SHOWN_LINES} lines come before these; all of it: {file.name}", *lines[-_SHOWN_LINES:]])
+
+
+def _way_in(sources: Sources | None) -> str:
+    names = [source.name.upper().replace("-", "_") for source in sources.named] if sources else []
+    named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
+    return f"check user name and password in pip's index-url or ~/.netrc{named}"
+
+
+def _stood_in(sources: Sources | None) -> str:
+    names = [source.name for source in sources.named if source.wheels] if sources else []
+    return "".join(f"\nlocal wheels stood in for index {name}: {override_variable(name)}=ADDRESS asks an index instead" for name in names)
+
+
+def _way_to_index(sources: Sources | None) -> str:
+    return f"check network, proxy and certificates{_mirrors(sources)}\nwithout network, --offline makes do with what is in uv's cache"
+
+
+def _mirrors(sources: Sources | None) -> str:
+    names = [source.name for source in sources.named] if sources else []
+    variables = ", ".join(override_variable(name) for name in names)
+    return f"; a mirror is named by pip's index-url{f' (default index) or the variable {variables}' if variables else ''}" if sources else ""
