@@ -64,6 +64,13 @@ def test_no_edit_of_a_lock_goes_unnoticed(at: int, put: str) -> None:
     assert read == sample()
 
 
+@pytest.mark.parametrize(("part", "value"), [("asked", 5), ("packages", {}), ("targets", []), ("environments", None), ("indexes", "x"), ("python", [])])
+def test_a_part_of_the_wrong_kind_is_damage(part: str, value: object) -> None:
+    document = {**json.loads(dumps(sample())), part: value}
+    with pytest.raises(LockError):
+        loads(json.dumps(document), "x.lock")
+
+
 def test_a_lock_holds_no_address_and_no_path_of_this_machine(bench: Bench) -> None:
     text = dumps(locked(bench, spec("beta")))
     assert "file:" not in text

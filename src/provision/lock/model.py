@@ -143,9 +143,10 @@ def loads(text: str, name: str) -> Lock:
         raise _of_another_version(document["schema"], name)
     try:
         lock = _lock(document)
+        fits = sealed(lock).digest == lock.digest
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LockError(f"{name} is damaged", why=f"a part is missing or of the wrong kind: {error}", hint=_AGAIN) from None
-    if sealed(lock).digest != lock.digest:
+    if not fits:
         raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=_AGAIN)
     return lock
 
