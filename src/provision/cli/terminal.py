@@ -17,6 +17,9 @@ from provision.views.ink import Ink, Pen
 if TYPE_CHECKING:
     from provision.effects import Tell
 
+_MOST_LINES = 40
+"""Lines of a reason that are shown. Our choice."""
+
 
 def colored(stream: object = None) -> bool:
     """Tell whether colours fit: a terminal, and neither NO_COLOR nor TERM=dumb says otherwise (FORCE_COLOR says so in any case)."""
@@ -73,8 +76,20 @@ def show_error(error: ProvisionError) -> None:
     pen = Pen(colored(sys.stderr))
     beside(f"{pen('error', Ink.ERROR)}: {safe_line(redact(error.what))}")
     for label, words in (("why", error.why), ("help", error.hint)):
-        for number, line in enumerate(safe(redact(words)).splitlines() if words else ()):
+        for number, line in enumerate(_shortened(safe(redact(words)))):
             beside(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}")
+
+
+def _shortened(words: str) -> list[str]:
+    """Return the lines of a long text's end, where a resolver concludes, with the name of the file that the whole of it is written to."""
+    lines = words.splitlines()
+    if len(lines) <= _MOST_LINES:
+        return lines
+    import tempfile  # here: few errors are long
+
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-uv-", suffix=".txt", delete=False) as file:
+        file.write(words + "\n")
+    return [f"... {len(lines) - _MOST_LINES} lines come before these; all of it: {file.name}", *lines[-_MOST_LINES:]]
 
 
 def told(error: ProvisionError) -> dict[str, str]:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from provision.effects import Reader
 
 
+_TOLD_LINES = 12
+"""Lines that are told of a derivation: its end, where uv concludes. Our choice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backing:
     """What may back a combination: the world for asking uv (None: it is not to be asked), whether only its cache may be asked, and reports that exist."""
@@ -130,7 +134,7 @@ def _backed(suggestion: Suggestion, backing: Backing) -> Backed:
     except LockError as error:
         if backing.offline:  # what is not in the cache looks like what does not exist
             return Backed(suggestion, Evidence.RULES, "uv's cache alone does not tell")
-        return Backed(suggestion, Evidence.REFUTED, error.why or error.what)
+        return Backed(suggestion, Evidence.REFUTED, "\n".join((error.why or error.what).splitlines()[-_TOLD_LINES:]))
 
 
 def _resolved(suggestion: Suggestion, backing: Backing, world: World) -> Backed:

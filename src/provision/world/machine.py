@@ -40,6 +40,7 @@ class Machine:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
         self._found: dict[str, Interpreter] = {}
+        self._told: set[str] = set()
 
     def environment(self) -> Mapping[str, str]:
         """Return the variables of the calling process."""
@@ -103,7 +104,9 @@ class Machine:
 
         sources = self.sources(project.indexes, project.python)
         for note in sources.notes:
-            tell(note)
+            if note not in self._told:
+                self._told.add(note)
+                tell(note)
         return uv.resolve(project, sources, self._interpreter(project.python) or _own(), self._uv())
 
     def perform(self, effect: Effect, tell: Tell) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 
 from provision.effects import Project, Sources
@@ -30,7 +29,6 @@ _SOURCE_ONLY = re.compile(r"Wheels are required for `([\w.-]+)`")
 _SCRATCH = re.compile(r"provision-scratch(?:\[([\w-]+)\])?")
 _MARKED = re.compile(r"(?<=[\w\]])\{[^{}]*\}")
 _BESIDE_THE_POINT = re.compile(r"\n\s*\n\s*hint: While the active Python version is [^\n]*")
-_SHOWN_LINES = 40
 
 
 def explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
@@ -38,7 +36,7 @@ def explained(verb: str, said: str, code: int, project: Project | None, sources:
     said = _in_our_words(said)
     line = " ".join(said.split())  # uv breaks lines anywhere
     error = _environment(verb, line) or _index(verb, line, sources) or _packages(verb, line, code, project, sources)
-    error.why = _shortened(said)
+    error.why = said
     return error
 
 
@@ -116,16 +114,6 @@ def _in_our_words(said: str) -> str:
     if _NO_SOLUTION not in said:
         return said
     return _SCRATCH.sub(lambda found: f"the spec for {found[1]}" if found[1] else "your project", _MARKED.sub("", _BESIDE_THE_POINT.sub("", said)))
-
-
-def _shortened(said: str) -> str:
-    """Return the end of a long text, where uv concludes, with the name of the file that the whole of it is written to."""
-    lines = said.splitlines()
-    if len(lines) <= _SHOWN_LINES:
-        return said
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="provision-uv-", suffix=".txt", delete=False) as file:
-        file.write(said + "\n")
-    return "\n".join([f"... {len(lines) - _SHOWN_LINES} lines come before these; all of it: {file.name}", *lines[-_SHOWN_LINES:]])
 
 
 def _way_in(sources: Sources | None) -> str:
