@@ -21,6 +21,7 @@ from provision import places
 from provision import spec as language
 from provision.schema import json_schema
 from provision.source.shapes import target_models
+from tests.pytorch_rig import lay_out
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
 
 ROOT = Path(__file__).parents[1]
@@ -182,7 +183,7 @@ def _missing_paths(page: Path) -> list[str]:
 def _roots() -> Iterator[Path]:
     package = ROOT / "src/provision"
     yield package
-    yield from (package / name for name in ("commands", "stores", "source"))
+    yield from (package / name for name in ("commands", "stores", "source", "lock"))
 
 
 # The guide
@@ -246,21 +247,16 @@ def test_a_guide_that_lies_is_found(guide_bench: Bench, block: str, said: str) -
 
 @pytest.fixture
 def guide_bench(tmp_path: Path) -> Bench:
-    """A project with an index of small wheels that have the names and versions of the guide's packages."""
-    wheels, folder = tmp_path / "wheels", tmp_path / "project"
-    plain = (
-        make_wheel(wheels, "numpy", "2.3.5"),
-        make_wheel(wheels, "pyarrow", "22.0.0"),
-        make_wheel(wheels, "ipykernel", "7.1.0"),
-        make_wheel(wheels, "datasets", "5.2.0", requires=("pyarrow",)),
-        make_wheel(wheels, "accelerate", "1.15.0", requires=("torch",)),
-        make_wheel(wheels, "transformers", "5.13.0", requires=('accelerate>=1.1 ; extra == "torch"',)),
-    )
-    torch = make_wheel(wheels, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64")
+    """A project with PyTorch's indexes and a default one, of small wheels that have the names and versions of the guide's packages."""
+    pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
+    make_index(pytorch.folder / "default", (make_wheel(tmp_path / "wheels", "ipykernel", "7.1.0"),))
+    of_cpu = pytorch.folder / "wheels/cpu"
+    make_wheel(of_cpu, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64")  # for the Python of these tests, whichever it is
     home = folder / "home"
     home.mkdir(parents=True)
-    own = {"PROVISION_INDEX_PYTORCH_CPU": make_index(tmp_path / "torch-index", (torch,)), "XDG_DATA_HOME": str(home), "JUPYTER_DATA_DIR": str(home)}
-    return Bench(folder, make_index(tmp_path / "index", plain), own)
+    places = {"PROVISION_INDEX_PYTORCH_CPU": make_index(tmp_path / "cpu", tuple(of_cpu.iterdir())), "XDG_DATA_HOME": str(home), "JUPYTER_DATA_DIR": str(home)}
+    offline = pytorch.offline()
+    return Bench(folder, offline["PROVISION_INDEX_PYPI"], {**offline, **places})
 
 
 def _faults(step: Step, bench: Bench) -> Iterator[str]:
@@ -281,9 +277,8 @@ def _run(command: str, bench: Bench) -> subprocess.CompletedProcess[str]:
     words = shlex.split(_here(command, bench))
     variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
     program, *rest = [word for word in words if not re.match(r"[A-Z_]+=", word)]
-    if program == "mkdir":
-        (bench.folder / rest[-1]).mkdir()
-        return subprocess.CompletedProcess(words, 0, "", "")
+    if program in ("mkdir", "cp"):
+        return subprocess.run([program, *rest], cwd=bench.folder, capture_output=True, text=True, check=False)
     assert program == "provision", command
     done = bench.run(*rest, **variables)
     if rest[0] == "init":
@@ -297,7 +292,7 @@ def _here(text: str, bench: Bench) -> str:
 
 
 def _plain(line: str, bench: Bench) -> str:
-    line = line.replace(str(bench.folder), SHOWN_FOLDER).rstrip()
+    line = line.replace(str(bench.folder), SHOWN_FOLDER).replace(" (unconfirmed)", "").rstrip()  # wheels of this machine are, those of an index are not
     return re.sub(r"\d+(?:\.\d+)*", "#", re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,64}\b", "#", line))
 
 
