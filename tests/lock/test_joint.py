@@ -72,16 +72,29 @@ def test_a_lock_of_several_builds_is_read_back_and_is_the_same_bytes_again(bench
 def test_where_no_runtime_brings_one_it_is_the_newest_that_runs(bench: Bench, pytorch: PyTorch) -> None:
     lock = locked(bench, pytorch, spec("torch<2.12.1", targets={"workbench": WORKBENCH}))
     assert held(lock, "workbench")["torch"] == "2.12.0+cu130"
-    assert "the newest build of torch 2.12.0 that covers L4 (sm_89)" in lock.targets["workbench"].because
+    assert "the newest build of torch 2.12.0 that is sure to be there; it covers L4 (sm_89)" in lock.targets["workbench"].because
 
 
 def test_an_unknown_driver_gets_the_build_that_asks_least_of_it(bench: Bench, pytorch: PyTorch) -> None:
     here = {"kind": "local", "gpu": "L4"}
     lock = locked(bench, pytorch, spec("torch==2.12.0", targets={"here": here}))
     assert held(lock, "here")["torch"] == "2.12.0+cu126"
-    assert "asks for no newer driver than any other" in lock.targets["here"].because
+    assert "the driver there is not known, and no build of torch 2.12.0 asks for an older one; it covers L4 (sm_89)" in lock.targets["here"].because
     known = locked(bench, pytorch, spec("torch==2.12.0", targets={"here": {**here, "requires": {"driver": ">=580"}}}))
     assert held(known, "here")["torch"] == "2.12.0+cu130"
+
+
+def test_cards_that_no_build_has_in_common_get_one_each(bench: Bench, pytorch: PyTorch) -> None:
+    """V100 left the builds of CUDA 13, B200 came with them; each set is judged for its own target only."""
+    bench.spec(
+        'gpu: V100\npython: "3.12"\npackages: [torch==2.12.0]\ntraining: {framework: torch}\n'
+        "targets:\n  old: {kind: local}\n  new: {kind: local, gpu: B200, requires: {driver: '>=580'}}\n"
+    )
+    done = bench.run("lock", "spec.yaml", **pytorch.offline())
+    assert done.returncode == 0, done.stderr
+    lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
+    assert held(lock, "old")["torch"] == "2.12.0+cu126"
+    assert held(lock, "new")["torch"] == "2.12.0+cu130"
 
 
 def test_torch_is_the_newest_that_every_target_has_a_build_of(bench: Bench, pytorch: PyTorch) -> None:

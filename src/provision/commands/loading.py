@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,11 +84,18 @@ def load(path: Path, reader: Reader) -> Loaded:
 def judge_resolved(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:
     """Ask the rules again, of each set of versions that the lock holds; a finding told twice is kept once."""
     found: dict[tuple[str, str], Diagnostic] = {}
-    for environment in lock.environments:
-        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
-        for diagnostic in rules.judge(Case(loaded.spec, loaded.source, loaded.facts, resolved)):
+    for spec, resolved in resolved_parts(loaded.spec, lock):
+        for diagnostic in rules.judge(Case(spec, loaded.source, loaded.facts, resolved)):
             found.setdefault((diagnostic.id, diagnostic.message), diagnostic)
     return tuple(found.values())
+
+
+def resolved_parts(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, Resolved]]:
+    """Yield each set of versions in a lock with the part of the spec that it is for: the targets that use it, and no others."""
+    for environment in lock.environments:
+        targets = {name: target for name, target in spec.targets.items() if lock.environment(name, environment.platform) == environment}
+        if targets:
+            yield spec.model_copy(update={"targets": targets}), Resolved(lock.versions(environment), lock.python, environment.flavour)
 
 
 def _judged(document: Source, facts: Facts) -> Judged:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from provision import rules
-from provision.commands.loading import Loaded
+from provision.commands.loading import Loaded, resolved_parts
 from provision.diagnostics import Place, Severity
 from provision.effects import Tell, World
 from provision.errors import LockError, WorldError
 from provision.facts import Facts
 from provision.lock import Lock
 from provision.lock.resolve import resolve
-from provision.rules import Case, Resolved
+from provision.rules import Case
 from provision.rules.suggest import Unwritten, suggest
 from provision.spec import Spec
 
@@ -58,9 +58,8 @@ def way_out(loaded: Loaded, said: str, world: World, tell: Tell) -> str:
 def tried(spec: Spec, facts: Facts, world: World, tell: Tell) -> tuple[Lock, str]:
     """Return the lock of a spec that nobody has written, and "" or what a rule minds of it. Raises LockError when there is none, WorldError."""
     lock = resolve(spec, facts, world, tell)
-    for environment in lock.environments:
-        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
-        for finding in rules.judge(Case(spec, Unwritten(), facts, resolved)):
+    for part, resolved in resolved_parts(spec, lock):
+        for finding in rules.judge(Case(part, Unwritten(), facts, resolved)):
             if finding.severity is Severity.ERROR:
                 return lock, f"{finding.id}: {finding.message}"
     return lock, ""

@@ -130,9 +130,10 @@ def _chosen(spec: Spec, facts: Facts, site: Site, release: TorchRelease, candida
             return _said(facts, site, own[choice.flavour], f"as at target {name}; it covers")
     everywhere = [flavour for flavour in own if all(flavour in {build.flavour for build in others} for others in candidates.values())]
     build = own[max(everywhere or own, key=lambda flavour: (release.builds.get(flavour) == "high", ordered(cuda_of(flavour))))]
-    shared = " runs at every target," if everywhere and len(candidates) > 1 else ""
-    lowest = "" if _driver(spec, site) else " asks for no newer driver than any other,"
-    return _said(facts, site, build, f"the newest build of torch {release.release} that{shared}{lowest} covers")
+    shared = " and runs at every target" if everywhere and len(candidates) > 1 else ""
+    if _driver(spec, site) is None:
+        return _said(facts, site, build, f"the driver there is not known, and no build of torch {release.release} asks for an older one{shared}; it covers")
+    return _said(facts, site, build, f"the newest build of torch {release.release} that is sure to be there{shared}; it covers")
 
 
 def _candidates(spec: Spec, facts: Facts, site: Site, release: TorchRelease) -> list[Build]:

@@ -145,7 +145,7 @@ def _lock(question: Question, found: Found) -> Lock:
     for environment in environments:
         if environment.flavour is not None:
             _refuse_other_builds(environment, found.packages, question)
-    targets = {name: _chosen(question, found, name) for name in spec.targets}
+    targets = {name: _chosen(question, found, name) for name in sorted(spec.targets)}
     used = {package.index for package in found.packages}
     indexes = {index.name: index.url for index in found.project.indexes if index.name in used}
     return sealed(Lock(asked_of(spec), spec.python, environments, targets, indexes, found.packages))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provision.lock import Chosen, Lock
+from provision.lock import Chosen, Environment, Lock
 from provision.safe import safe_line
 
 _SHOWN = 8
@@ -18,15 +18,23 @@ def text(lock: Lock) -> str:
 
 def document(lock: Lock) -> dict[str, Any]:
     """Return the same as JSON parts: `environments` and `targets`."""
-    environments = {e.key: {"flavour": e.flavour, "driver": e.driver, "digest": e.digest, "packages": len(lock.held_by(e))} for e in lock.environments}
-    return {"environments": environments, "targets": {name: _target(chosen) for name, chosen in lock.targets.items()}}
+    return {
+        "environments": {environment.key: _environment(lock, environment) for environment in lock.environments},
+        "targets": {name: _target(chosen) for name, chosen in lock.targets.items()},
+    }
+
+
+def _environment(lock: Lock, environment: Environment) -> dict[str, Any]:
+    told = {part: getattr(environment, part) for part in ("platform", "flavour", "glibc", "driver", "digest")}
+    return {**told, "packages": len(lock.held_by(environment))}
 
 
 def _target(chosen: Chosen) -> dict[str, Any]:
     told: dict[str, Any] = {"environments": list(chosen.environments), "because": chosen.because}
     if chosen.runtime is None:
         return told
-    return {**told, "runtime": chosen.runtime, "restart": list(chosen.restart), "changed": dict(chosen.changed), "added": list(chosen.added)}
+    lists = {part: list(getattr(chosen, part)) for part in ("restart", "added", "kept")}
+    return {**told, "runtime": chosen.runtime, "changed": dict(chosen.changed), **lists}
 
 
 def _lines(lock: Lock) -> Iterator[str]:
