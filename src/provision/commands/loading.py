@@ -92,7 +92,7 @@ def judge_resolved(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:
     """Ask the rules again, of each set of versions that the lock holds; a finding told twice is kept once."""
     found: dict[tuple[str, str], Diagnostic] = {}
     for environment in lock.environments:
-        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
+        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour, lock.built(environment))
         for diagnostic in rules.judge(Case(loaded.spec, loaded.source, loaded.facts, resolved)):
             found.setdefault((diagnostic.id, diagnostic.message), diagnostic)
     return tuple(found.values())

@@ -49,7 +49,7 @@ def tried(spec: Spec, facts: Facts, world: World, tell: Tell) -> tuple[Lock, str
     """Return the lock of a spec that nobody has written, and "" or what a rule minds of it. Raises LockError when there is none, WorldError."""
     lock = resolve(spec, facts, world, tell)
     for environment in lock.environments:
-        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour)
+        resolved = Resolved(lock.versions(environment), lock.python, environment.flavour, lock.built(environment))
         for finding in rules.judge(Case(spec, Unwritten(), facts, resolved)):
             if finding.severity is Severity.ERROR:
                 return lock, f"{finding.id}: {finding.message}"

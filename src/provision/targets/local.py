@@ -176,7 +176,8 @@ def _making(place: Place, held: tuple[Package, ...], *, clear: bool) -> Iterator
 
 
 def _pin(package: Package) -> Pin:
-    return Pin(package.name, package.version, None if package.index == "pypi" else package.index, tuple(file.sha256 for file in package.files))
+    index = None if package.index == "pypi" else package.index
+    return Pin(package.name, package.version, index, tuple(file.sha256 for file in package.files), package.built)
 
 
 def _indexes(place: Place, held: tuple[Package, ...]) -> tuple[Index, ...]:

@@ -18,7 +18,7 @@ from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
-    from provision.effects import Effect, Index, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
+    from provision.effects import Effect, Index, Interpreter, Interpreters, Project, Release, Resolution, RunProbe, Sources, Tell
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -105,6 +105,19 @@ class Machine:
         for note in sources.notes:
             tell(note)
         return uv.resolve(project, sources, self.interpreters(project.python).chosen or _own(), self._uv())
+
+    def newest(self, project: Project) -> Release:
+        """Return the newest release that a project's only requirement admits; raises LockError, NetworkError, WorldError."""
+        from provision.world import uv
+
+        return uv.newest(project, self.sources(project.indexes, project.python), self.interpreters(project.python).chosen or _own(), self._uv())
+
+    def stand_in(self, release: Release, index: Index | None) -> str:
+        """Return the address of an index with a wheel of a source distribution's metadata; raises LockError, NetworkError, WorldError."""
+        from provision.world import sources_of_builds
+
+        known = self.sources((index,) if index is not None else (), "")
+        return sources_of_builds.stand_in(release, known.named[0] if known.named else known.default, self._uv())
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""

@@ -6,14 +6,30 @@ import hashlib
 import json
 import re
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote, unquote
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from provision.effects import Binding, CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
+from provision.effects import (
+    Binding,
+    CreateVenv,
+    IndexSource,
+    InstallPackages,
+    InstallPython,
+    Interpreter,
+    Pin,
+    Project,
+    Release,
+    Resolution,
+    SourceFile,
+    Sources,
+)
 from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
 from provision.safe import redact, safe
 from provision.world.mirrors import override_variable
@@ -33,7 +49,10 @@ _UNAUTHORIZED = re.compile(r"lack of valid authentication credentials|40[137] (U
 _OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
+_NOT_BUILT = re.compile(r"Wheels are required for `([^`\s]+)` because building from source is disabled")
+_UNBUILT = re.compile(r"Failed to (?:download and )?build `([^`]+)`")
 _SHOWN_LINES = 40
+_EXPORT = ("export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml")
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)", re.DOTALL)
 _HASH = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 
@@ -67,24 +86,64 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
         if project.preferences:
             (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
         _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *_dates(project)], passed, folder, project, sources)
-        export = ["export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml"]
         pylocks = {}
         for variant in [name for name, _ in project.variants] or [""]:
-            _called([*export, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
+            _called([*_EXPORT, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
             pylocks[variant] = (folder / "pylock.toml").read_text(encoding="utf-8")
         return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), pylocks, sources)
 
 
+def newest(project: Project, sources: Sources, interpreter: Interpreter, environment: Mapping[str, str]) -> Release:
+    """Return the newest release that the only requirement of a project admits, wheels or source.
+
+    uv is told what the package needs (nothing), so that it neither fetches nor builds it. Raises as `resolve` does.
+    """
+    (name,) = (canonicalize_name(Requirement(line).name) for line in project.requirements)
+    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources, environment) as (folder, urls):
+        passed = {**environment, **_locations(sources, folder)}
+        (folder / "given.toml").write_text(f"[[dependency-metadata]]\nname = {json.dumps(name)}\nrequires-dist = []\n", encoding="utf-8")
+        if project.preferences:
+            (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
+        _called(["lock", "--config-file", "given.toml", "--python", str(interpreter.path), "--quiet", *_dates(project)], passed, folder, project, sources)
+        _called([*_EXPORT, "--config-file", "given.toml"], passed, folder, project, sources)
+        row = next(row for row in tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8"))["packages"] if row["name"] == name)
+        source = row.get("sdist")
+        found = SourceFile(_file_name(source), _address(source, folder), source["hashes"].get("sha256", "")) if source else None
+        return Release(name, row["version"], tuple(_file_name(wheel) for wheel in row.get("wheels", ())), found)
+
+
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
-    """Make the environment hold exactly the pins: `uv pip sync` with a hash for every file, no builds."""
-    bindings = tuple(Binding(pin.name, pin.index) for pin in effect.pins if pin.index)
-    project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in effect.pins), effect.indexes, bindings)
-    hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in effect.pins)
+    """Make the environment hold exactly the pins: `uv pip sync` with a hash for every wheel, then what has to be built with these."""
+    _install(effect, tuple(pin for pin in effect.pins if not pin.built), ["sync", "--no-build"], sources, environment)
+    build(effect, sources, environment)
+
+
+def build(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> None:
+    """Build and install the pins that are source, with a hash for each, by what the environment holds: torch and build tools are the locked ones.
+
+    uv keeps what it has built by its source alone. So it is told for which wheels it builds: with another torch it builds again.
+    """
+    pins = tuple(pin for pin in effect.pins if pin.built)
+    if not pins:
+        return
+    held = hashlib.sha256(json.dumps([effect.minor, *(sorted(pin.hashes) for pin in effect.pins)]).encode()).hexdigest()
+    keys = "".join(f"{json.dumps(pin.name)} = {{ PROVISION_BUILT_FOR = {json.dumps(held)} }}\n" for pin in pins)
+    only = [word for pin in pins for word in ("--no-binary", pin.name)]
+    argv = ["install", "--no-deps", "--no-build-isolation", *only, "--config-file", "given.toml"]
+    _install(effect, pins, argv, sources, environment, f"[extra-build-variables]\n{keys}")
+
+
+def _install(effect: InstallPackages, pins: tuple[Pin, ...], argv: list[str], sources: Sources, environment: Mapping[str, str], given: str = "") -> None:
+    bindings = tuple(Binding(pin.name, pin.index) for pin in pins if pin.index)
+    project = Project(effect.minor, f"=={effect.minor}.*", tuple(f"{pin.name}=={pin.version}" for pin in pins), effect.indexes, bindings)
+    hashes = "\n".join(f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in pins)
+    files = ["pyproject.toml"] if argv[0] == "sync" else ["--requirements", "pyproject.toml"]
     with _folder(project, sources, environment) as (folder, _):
         (folder / "hashes.txt").write_text(hashes, encoding="utf-8")
+        (folder / "given.toml").write_text(given, encoding="utf-8")
         passed = {**environment, **_locations(sources, folder)}
-        argv = ["pip", "sync", "--python", str(effect.environment / "bin/python"), "--require-hashes", "--no-build", "--quiet"]
-        _called([*argv, "pyproject.toml", "--constraints", "hashes.txt"], passed, folder, project, sources)
+        own = ["--python", str(effect.environment / "bin/python"), "--require-hashes", "--quiet"]
+        _called(["pip", *argv, *own, *files, "--constraints", "hashes.txt"], passed, folder, project, sources)
 
 
 def create_venv(effect: CreateVenv, interpreter: Path, environment: Mapping[str, str]) -> None:
@@ -212,7 +271,7 @@ def _stand_in(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:
     index, so another address would have a torch wheel hashed and unpacked again, and kept once more in uv's cache, at every call.
     """
     seen = [[str(wheel.resolve()), (found := wheel.stat()).st_ino, found.st_size, found.st_mtime_ns] for wheel in wheels]
-    folder = _cache(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+    folder = stand_ins(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as name:
@@ -234,7 +293,16 @@ def _lay_out(folder: Path, wheels: tuple[Path, ...]) -> None:
             (folder / name / file.name).symlink_to(file.resolve())
 
 
-def _cache(environment: Mapping[str, str]) -> Path:
+def _file_name(file: Mapping[str, Any]) -> str:
+    return str(file["name"]) if "name" in file else unquote(urlsplit(file.get("url", file.get("path", ""))).path).rsplit("/", 1)[-1]
+
+
+def _address(file: Mapping[str, Any], folder: Path) -> str:
+    return str(file["url"]) if "url" in file else (folder / file["path"]).resolve().as_uri()
+
+
+def stand_ins(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the user's cache that holds the indexes that we lay out."""
     root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
     return Path(root) / "provision" / "stand-ins"
 
@@ -285,12 +353,21 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
     if _UNREACHABLE.search(said) and "No solution found" not in said:  # a derivation names packages, and those may be called anything
         return NetworkError("a package index could not be reached", why=said, hint=_way_to_index(sources))
     if verb == "lock" and code == 1 and project is not None:
-        return Unsatisfiable("no set of versions satisfies the spec", why=said, hint="loosen one of the requirements named above" + _stood_in(sources))
+        hint = "loosen one of the requirements named above" + _as_source(said) + _stood_in(sources)
+        return Unsatisfiable("no set of versions satisfies the spec", why=said, hint=hint)
+    if built := _UNBUILT.search(said):
+        hint = "what the build lacks is named above: a Python package goes to `packages`, a compiler is for the machine to have"
+        return WorldError(f"{built[1]} could not be built from source", why=said, hint=hint)
     return WorldError(f"uv {verb} failed (exit code {code})", why=said)
 
 
+def _as_source(said: str) -> str:
+    names = list(dict.fromkeys(name.split("==")[0] for name in _NOT_BUILT.findall(said)))
+    return "".join(f"\n{name} has no wheel that fits: `{{name: {name}, build: true}}` under `packages` lets it be built from source" for name in names)
+
+
 def _way_in(sources: Sources | None) -> str:
-    names = [source.name.upper().replace("-", "_") for source in sources.named] if sources else []
+    names = [source.name.upper().replace("-", "_") for source in sources.named if not source.of_this_machine] if sources else []
     named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
     return f"check user name and password in pip's index-url or ~/.netrc{named}"
 
@@ -301,7 +378,7 @@ def _stood_in(sources: Sources | None) -> str:
 
 
 def _way_to_index(sources: Sources | None) -> str:
-    names = [source.name for source in sources.named] if sources else []
+    names = [source.name for source in sources.named if not source.url.startswith("file:")] if sources else []
     variables = ", ".join(override_variable(name) for name in names)
     mirrors = f"; a mirror is named by pip's index-url{f' (default index) or the variable {variables}' if variables else ''}"
     return f"check network, proxy and certificates{mirrors}"
