@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from provision.lock import Lock, differences, dumps, loads, resolve
 from provision.spec import Spec
 from provision.world import Machine
 from provision.world.fetching import fetch
+from remaking.index import PipIndex
 from tests.pytorch_rig import PyTorch
 from tests.rig import BACKEND, MINOR, TAG, Bench, make_index, make_source, make_wheel, served, small_spec
-from tests.world.serving import behind_password, proxying
+from tests.support import require
+from tests.world.serving import behind_password, proxying, redirecting
 
 KERN = {"name": "kern", "build": True}
 
@@ -100,7 +103,7 @@ def test_a_source_that_is_not_the_locked_one_is_not_built(bench: Bench, marker: 
 
 
 def test_a_build_that_fails_is_said_and_the_environment_is_not_used(bench: Bench) -> None:
-    put(bench, sdist(bench, more={"build.py": "import nowhere"}))
+    put(bench, sdist(bench, more={"build.py": "print('Permission denied, timed out')\nimport nowhere"}))
     bench.spec(small_spec("{name: kern, build: true}"))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 2
@@ -125,6 +128,37 @@ def test_a_wheel_for_another_platform_is_none(bench: Bench) -> None:
     put(bench, sdist(bench), make_wheel(bench.folder / "made", "kern", "1.0", tag=f"{TAG}-{TAG}-macosx_11_0_arm64"))
     kern = locked(bench, spec(KERN)).packages[0]
     assert [file.name for file in kern.files] == ["kern-1.0.tar.gz"]
+
+
+def test_what_one_platform_has_no_wheel_for_is_built_on_all(bench: Bench) -> None:
+    put(bench, sdist(bench), make_wheel(bench.folder / "made", "kern", "1.0", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"))
+    both = locked(bench, spec(KERN, platforms=["linux-x86_64", "macos-arm64"]))
+    assert [file.name for file in both.packages[0].files] == ["kern-1.0.tar.gz"]
+    assert {environment.glibc for environment in both.environments} == {None}
+    marked = {**KERN, "marker": "sys_platform == 'linux'"}
+    one = locked(bench, spec(marked, "alpha", platforms=["linux-x86_64", "macos-arm64"]))
+    assert [file.name for package in one.packages for file in package.files if package.name == "kern"] == [
+        "kern-1.0-" + f"{TAG}-{TAG}-manylinux_2_28_x86_64.whl"
+    ]
+
+
+def test_an_index_without_hashes_is_taken_at_its_file(bench: Bench, marker: Path) -> None:
+    made = sdist(bench, marker=marker)
+    put(bench, made)
+    page = bench.folder.parent / "index/kern/index.html"
+    page.write_text(page.read_text().split("#")[0] + '">kern-1.0.tar.gz</a>')
+    assert [file.sha256 for file in locked(bench, spec(KERN)).packages[0].files] == [sha256(made)]
+    assert not marker.exists()
+
+
+def test_an_index_with_hashes_of_another_kind_cannot_vouch_for_a_source(bench: Bench) -> None:
+    made = sdist(bench)
+    put(bench, made)
+    page = bench.folder.parent / "index/kern/index.html"
+    page.write_text(page.read_text().split("#")[0] + f'#sha512={hashlib.sha512(made.read_bytes()).hexdigest()}">kern-1.0.tar.gz</a>')
+    with pytest.raises(LockError) as caught:
+        locked(bench, spec(KERN))
+    assert caught.value.what == "the index tells no sha256 of kern-1.0.tar.gz"
 
 
 def test_where_another_package_asks_for_it_the_line_in_the_spec_counts(bench: Bench) -> None:
@@ -279,6 +313,32 @@ def content(bench: Bench) -> Path:
     return folder
 
 
+@pytest.mark.network
+@pytest.mark.parametrize(("said", "version"), [({}, None), ({"exclude_newer": "2026-08-20"}, "0.19.5")])
+def test_the_profile_with_deepspeed_is_locked_from_the_public_index(bench: Bench, pytorch: PyTorch, said: dict[str, str], version: str | None) -> None:
+    bench.spec(f"""
+apiVersion: provision/v1
+extends: builtin:deepspeed
+gpu: L4:2
+cuda: "12.6"
+python: "3.12"
+training: {{strategy: deepspeed-zero2, arguments: {{deepspeed: zero.json}}}}
+{json.dumps(said).strip("{}")}
+""")
+    done = bench.run("lint", "spec.yaml")
+    assert done.returncode == 0, done.stdout
+    done = bench.run("lock", "spec.yaml", timeout=600, **{**pytorch.variables(), "PROVISION_INDEX_PYPI": PipIndex().url})
+    require("index", "could not be reached" not in done.stderr, done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
+    held = {package.name: package for package in lock.packages}
+    assert [file.name for file in held["deepspeed"].files] == [f"deepspeed-{held['deepspeed'].version}.tar.gz"]
+    assert not held["deepspeed"].unconfirmed
+    assert version in (None, held["deepspeed"].version)
+    assert {"setuptools", "ninja", "torch", "py-cpuinfo"} <= set(held["deepspeed"].requires)
+    assert held["torch"].version.endswith("+cu126")
+
+
 def fetched(bench: Bench, file: SourceFile, index: IndexSource, **variables: str) -> bytes:
     path = bench.folder / "fetched"
     fetch(file, index, {"HOME": str(bench.folder / "home"), **variables}, path)
@@ -295,6 +355,14 @@ def test_what_opens_the_index_opens_its_files_and_goes_nowhere_else(bench: Bench
         assert fetched(bench, file, IndexSource("ours", f"http://{place}"), UV_INDEX_OURS_USERNAME="ann", UV_INDEX_OURS_PASSWORD="secret") == b"a"
         (bench.folder / "home/.netrc").write_text("machine 127.0.0.1 login ann password secret\n")
         assert fetched(bench, file, IndexSource("pypi", other)) == b"a"
+
+
+def test_what_opens_an_index_is_not_passed_on_by_a_redirection(bench: Bench, content: Path) -> None:
+    with behind_password(content, "ann", "secret") as place, redirecting(f"http://{place}/a.tar.gz") as first:
+        file = SourceFile("a.tar.gz", f"http://{first}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
+        with pytest.raises(NetworkError) as caught:
+            fetched(bench, file, IndexSource("pypi", f"http://ann:secret@{first}/simple"))
+    assert "401" in caught.value.why
 
 
 def test_a_secret_in_an_address_is_not_shown(bench: Bench) -> None:

@@ -72,7 +72,7 @@ def _has_wheel(release: Release, python: str, platform: str) -> bool:
 
 
 def _project(package: Package, platforms: tuple[str, ...], spec: Spec, preferences: Sequence[Preference]) -> Project:
-    indexes = (Index(package.index, spec.indexes[package.index].url),) if package.index else ()
+    indexes = (Index(package.index, spec.indexes[package.index].url),) if package.index in spec.indexes else ()
     return Project(
         spec.python,
         f"=={spec.python}.*",

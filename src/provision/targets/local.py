@@ -130,7 +130,9 @@ def _environment(place: Place, have: Have) -> Action:
     path = _path(place)
     held = place.lock.held_by(place.environment)
     torch = next((f", torch {package.version}" for package in held if package.name == "torch"), "")
-    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch})"
+    built = [package.name for package in held if package.built]
+    source = f", {' and '.join(built)} built from source" if built else ""
+    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch}{source})"
     old = have.recorded.get("paths", [""])[0] if have.recorded else ""
     moved = bool(old) and old != f"envs/{path.name}"
     record = {

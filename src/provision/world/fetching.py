@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import http.client
 import netrc
 import re
 import ssl
@@ -15,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from provision.effects import IndexSource, SourceFile
-from provision.errors import LockError, NetworkError
+from provision.errors import LockError, NetworkError, WorldError
 from provision.safe import redact
 from provision.world.pip_configuration import home_of
 
@@ -45,7 +47,9 @@ def fetch(file: SourceFile, index: IndexSource, environment: Mapping[str, str], 
     except urllib.error.HTTPError as error:
         hint = "check user name and password in pip's index-url or ~/.netrc" if error.code in (401, 403, 407) else "try again later"
         raise NetworkError(f"{file.name} could not be fetched", why=f"{redact(file.url)}: {error.code} {error.reason}", hint=hint) from None
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise WorldError("the disk is full", why=f"{error}", hint="free some space and run the command again") from None
         raise NetworkError(f"{file.name} could not be fetched", why=f"{redact(file.url)}: {error}", hint="check network, proxy and certificates") from None
     if found.hexdigest() != file.sha256:
         why = f"sha256 {found.hexdigest()}, where the index says {file.sha256}"
@@ -77,11 +81,12 @@ def _proxies(host: str, environment: Mapping[str, str]) -> dict[str, str]:
 def _login(url: str, index: IndexSource, environment: Mapping[str, str]) -> tuple[str, str] | None:
     """Return user name and password for an address: its own, those of the index where it has the index's host, then those of ~/.netrc."""
     parts, of_index = urlsplit(url), urlsplit(index.url)
-    for one in (parts, *([of_index] if of_index.netloc.rpartition("@")[2] == parts.netloc.rpartition("@")[2] else [])):
+    same = of_index.netloc.rpartition("@")[2] == parts.netloc.rpartition("@")[2]
+    for one in (parts, *([of_index] if same else [])):
         if one.username or one.password:
             return unquote(one.username or ""), unquote(one.password or "")
     name = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", index.name.upper())
-    if of_index.hostname == parts.hostname and f"{name}_PASSWORD" in environment:
+    if same and f"{name}_PASSWORD" in environment:
         return environment.get(f"{name}_USERNAME", ""), environment[f"{name}_PASSWORD"]
     return _of_netrc(parts.hostname or "", environment)
 

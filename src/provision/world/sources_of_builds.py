@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from provision.effects import IndexSource, Release, SourceFile
@@ -27,7 +29,7 @@ _LAYOUT = "1"
 """Part of the name of what is kept: another way to read or write it takes another."""
 _UNPACKED_LIMIT = 8 * 2**30
 _TEXT_LIMIT = 4 * 2**20
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, NotImplementedError, RuntimeError)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, tomllib.TOMLDecodeError, NotImplementedError, RuntimeError)
 
 
 class _Read(NamedTuple):
@@ -70,7 +72,7 @@ def _lay_out(folder: Path, release: Release, metadata: str) -> None:
         for name, text in texts.items():
             archive.writestr(zipfile.ZipInfo(f"{info}/{name}"), text)
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    page = f'<!DOCTYPE html>\n<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>\n'
+    page = f'<!DOCTYPE html>\n<a href="{quote(wheel.name)}#sha256={digest}">{wheel.name}</a>\n'
     (folder / release.package / "index.html").write_text(page, encoding="utf-8")
 
 
@@ -86,11 +88,11 @@ def _metadata(release: Release, file: SourceFile, read: _Read) -> str:
         extras = sorted({match[1] for line in required for match in re.finditer(r"extra == '([^']+)'", line)} | set(extras))
     try:
         lines = [str(Requirement(line)) for line in required] + list(_for_build(release, read.pyproject))
-    except (InvalidRequirement, *_BROKEN) as error:
+        python = [f"Requires-Python: {SpecifierSet(said)}"] if (said := found.get("requires_python")) else []
+    except (InvalidRequirement, InvalidSpecifier, *_BROKEN) as error:
         raise _unreadable(file, str(error)) from None
     head = ["Metadata-Version: 2.1", f"Name: {release.package}", f"Version: {release.version}"]
-    python = [f"Requires-Python: {found['requires_python']}"] if found.get("requires_python") else []
-    return "\n".join([*head, *python, *(f"Provides-Extra: {extra}" for extra in extras), *(f"Requires-Dist: {line}" for line in lines), ""])
+    return "\n".join([*head, *python, *(f"Provides-Extra: {canonicalize_name(extra)}" for extra in extras), *(f"Requires-Dist: {line}" for line in lines), ""])
 
 
 def _for_build(release: Release, pyproject: str) -> Iterator[str]:
@@ -134,7 +136,7 @@ def _of_tar(path: Path) -> Iterator[tuple[str, str]]:
             if unpacked > _UNPACKED_LIMIT:
                 raise tarfile.TarError(f"it unpacks to more than {_UNPACKED_LIMIT >> 30} GiB")
             if (name := _wanted(member.name)) and member.isfile() and (content := archive.extractfile(member)) is not None:
-                yield name, _text(content.read(_TEXT_LIMIT))
+                yield name, content.read(_TEXT_LIMIT).decode("utf-8", "replace")
 
 
 def _of_zip(path: Path) -> Iterator[tuple[str, str]]:
@@ -142,7 +144,7 @@ def _of_zip(path: Path) -> Iterator[tuple[str, str]]:
         for member in archive.namelist():
             if name := _wanted(member):
                 with archive.open(member) as content:
-                    yield name, _text(content.read(_TEXT_LIMIT))
+                    yield name, content.read(_TEXT_LIMIT).decode("utf-8", "replace")
 
 
 def _wanted(member: str) -> str:
@@ -150,10 +152,6 @@ def _wanted(member: str) -> str:
     parts = member.removeprefix("./").split("/")
     top = len(parts) == 2 and parts[1] in ("PKG-INFO", "pyproject.toml")
     return parts[-1] if top or (len(parts) <= 4 and parts[-2:-1] and parts[-2].endswith(".egg-info") and parts[-1] == "requires.txt") else ""
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8")
 
 
 def _unreadable(file: SourceFile, why: str) -> LockError:

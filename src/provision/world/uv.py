@@ -50,7 +50,7 @@ _OFFLINE = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)")
 _DENIED = re.compile(r"Permission denied|Read-only file system|os error (13|30)")
 _NOT_BUILT = re.compile(r"Wheels are required for `([^`\s]+)` because building from source is disabled")
-_UNBUILT = re.compile(r"Failed to (?:download and )?build `([^`]+)`")
+_UNBUILT = re.compile(r"Failed to (?:download and )?build `([^`]+)`\s+cause: The build backend")
 _SHOWN_LINES = 40
 _EXPORT = ("export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml")
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)", re.DOTALL)
@@ -108,7 +108,7 @@ def newest(project: Project, sources: Sources, interpreter: Interpreter, environ
         _called([*_EXPORT, "--config-file", "given.toml"], passed, folder, project, sources)
         row = next(row for row in tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8"))["packages"] if row["name"] == name)
         source = row.get("sdist")
-        found = SourceFile(_file_name(source), _address(source, folder), source["hashes"].get("sha256", "")) if source else None
+        found = SourceFile(_file_name(source), _address(source, folder), source.get("hashes", {}).get("sha256", "")) if source else None
         return Release(name, row["version"], tuple(_file_name(wheel) for wheel in row.get("wheels", ())), found)
 
 
@@ -338,6 +338,9 @@ def _shortened(said: str) -> str:
 
 
 def _explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:
+    if built := _UNBUILT.search(said):  # first, since what a build writes may read like anything
+        hint = "what the build lacks is named above: a Python package goes to `packages`, a compiler is for the machine to have"
+        return WorldError(f"{built[1]} could not be built from source", why=said, hint=hint)
     if _NO_SPACE.search(said):
         return WorldError("the disk is full", why=said, hint="free some space (the environment and uv's cache need a few GB) and run the command again")
     if _DENIED.search(said):
@@ -355,9 +358,6 @@ def _explained(verb: str, said: str, code: int, project: Project | None, sources
     if verb == "lock" and code == 1 and project is not None:
         hint = "loosen one of the requirements named above" + _as_source(said) + _stood_in(sources)
         return Unsatisfiable("no set of versions satisfies the spec", why=said, hint=hint)
-    if built := _UNBUILT.search(said):
-        hint = "what the build lacks is named above: a Python package goes to `packages`, a compiler is for the machine to have"
-        return WorldError(f"{built[1]} could not be built from source", why=said, hint=hint)
     return WorldError(f"uv {verb} failed (exit code {code})", why=said)
 
 
@@ -367,7 +367,7 @@ def _as_source(said: str) -> str:
 
 
 def _way_in(sources: Sources | None) -> str:
-    names = [source.name.upper().replace("-", "_") for source in sources.named if not source.of_this_machine] if sources else []
+    names = [source.name.upper().replace("-", "_") for source in sources.named if not source.url.startswith("file:")] if sources else []
     named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
     return f"check user name and password in pip's index-url or ~/.netrc{named}"
 
