@@ -230,6 +230,9 @@ def test_a_python_that_a_source_does_not_take_is_said(bench: Bench) -> None:
         ({"more": {"PKG-INFO": "Metadata-Version: 2.4\nName: other\nVersion: 1.0\n"}}, "its PKG-INFO is that of other"),
         ({"requires": ("alpha ===== 1",)}, "alpha"),
         ({"build": "requires = [ ]]"}, "line"),
+        ({"build": "requires = 5"}, "int"),
+        ({"build": "requires = [5]"}, "string"),
+        ({"headers": ("Requires-Python: none",)}, "none"),
     ],
 )
 def test_a_source_that_does_not_say_what_it_needs_is_refused(bench: Bench, said: dict[str, object], why: str) -> None:

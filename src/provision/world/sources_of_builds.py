@@ -89,7 +89,7 @@ def _metadata(release: Release, file: SourceFile, read: _Read) -> str:
     try:
         lines = [str(Requirement(line)) for line in required] + list(_for_build(release, read.pyproject))
         python = [f"Requires-Python: {SpecifierSet(said)}"] if (said := found.get("requires_python")) else []
-    except (InvalidRequirement, InvalidSpecifier, *_BROKEN) as error:
+    except (InvalidRequirement, InvalidSpecifier, TypeError, *_BROKEN) as error:
         raise _unreadable(file, str(error)) from None
     head = ["Metadata-Version: 2.1", f"Name: {release.package}", f"Version: {release.version}"]
     return "\n".join([*head, *python, *(f"Provides-Extra: {canonicalize_name(extra)}" for extra in extras), *(f"Requires-Dist: {line}" for line in lines), ""])
