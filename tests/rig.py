@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import functools
+import gzip
 import hashlib
 import http.server
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -54,8 +57,60 @@ def make_wheel(
     return path
 
 
+BACKEND = """
+import zipfile
+from pathlib import Path
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    code = compile(Path("build.py").read_text(), "build.py", "exec")
+    told = {}
+    exec(code, told)
+    stem = f"{told['NAME']}-{told['VERSION']}"
+    with zipfile.ZipFile(Path(folder) / f"{stem}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{told['NAME']}.py", f"BUILT_WITH = {told['SEEN']!r}")
+        archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\\nName: {told['NAME']}\\nVersion: {told['VERSION']}\\n")
+        archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: rig\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr(f"{stem}.dist-info/RECORD", "")
+    return f"{stem}-py3-none-any.whl"
+"""
+"""A build backend without requirements of its own: the module `rigbackend`, in a wheel `rigbackend`."""
+
+
+def make_source(
+    folder: Path,
+    name: str,
+    version: str,
+    *,
+    requires: tuple[str, ...] = (),
+    build: str = 'requires = ["rigbackend"]',
+    marker: Path | None = None,
+    headers: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+    more: Mapping[str, str] | None = None,
+) -> Path:
+    """Write a source distribution that is built by `rigbackend`; each build adds a line to `marker`, and imports alpha where it is there."""
+    module, metadata = name.replace("-", "_"), ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *headers]
+    code = f"NAME, VERSION = {module!r}, {version!r}\ntry:\n    from alpha import __version__ as SEEN\nexcept ImportError:\n    SEEN = None\n"
+    code += f"open({str(marker)!r}, 'a').write(f'{{SEEN}}\\n')\n" if marker else ""
+    files = {
+        "PKG-INFO": "\n".join([*metadata, *(f"Requires-Dist: {line}" for line in requires), ""]),
+        "pyproject.toml": f'[build-system]\n{build}\nbuild-backend = "rigbackend"\n',
+        "build.py": code,
+        **(more or {}),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{module}-{version}.tar.gz"
+    with gzip.GzipFile(path, "wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+        for inner, text in files.items():
+            if inner not in without:
+                member = tarfile.TarInfo(f"{module}-{version}/{inner}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    return path
+
+
 def make_index(folder: Path, wheels: tuple[Path, ...]) -> str:
-    """Lay out a PEP 503 index of the wheels and return its file:// address."""
+    """Lay out a PEP 503 index of the wheels (and sources) and return its file:// address."""
     by_name: dict[str, list[Path]] = {}
     for wheel in wheels:
         by_name.setdefault(wheel.name.split("-")[0].replace("_", "-").lower(), []).append(wheel)

@@ -122,7 +122,8 @@ class Pin:
     version: str
     index: str | None
     hashes: tuple[str, ...]
-    build: bool = False
+    built: bool = False
+    """Whether its files are source, so that it is built as it is installed."""
 
 
 class Resolution(NamedTuple):
@@ -131,6 +132,23 @@ class Resolution(NamedTuple):
     graph: str
     pylocks: Mapping[str, str]
     sources: Sources
+
+
+class SourceFile(NamedTuple):
+    """A source distribution on an index: file name, address, sha256 (hexadecimal)."""
+
+    name: str
+    url: str
+    sha256: str
+
+
+class Release(NamedTuple):
+    """One release of a package as an index lists it: the names of its wheels, and its source distribution if it has one."""
+
+    package: str
+    version: str
+    wheels: tuple[str, ...]
+    source: SourceFile | None
 
 
 # The effects. Each names everything it needs; performing one twice is safe.
@@ -150,7 +168,10 @@ class CreateVenv(NamedTuple):
 
 
 class InstallPackages(NamedTuple):
-    """Install exactly these pins, every file checked against its hash; how each came there is kept in the environment's installed.json."""
+    """Install exactly these pins, every file checked against its hash: wheels, then what is built from source with them.
+
+    How each came there is kept in the environment's installed.json.
+    """
 
     environment: Path
     minor: str
@@ -243,6 +264,18 @@ class World(Reader, Protocol):
         """Resolve a project to one set of versions.
 
         Raises LockError with uv's derivation when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def newest(self, project: Project) -> Release:
+        """Return the newest release that a project's only requirement admits, wheels or not: nothing of it is fetched or run.
+
+        Raises LockError when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def stand_in(self, release: Release, index: Index | None) -> str:
+        """Return the address of an index with a wheel that holds the metadata of a release's source distribution, and no code; none of it is run.
+
+        `index` is where the release comes from, None for the default index. Raises LockError when the metadata cannot be read, NetworkError.
         """
 
     def perform(self, effect: Effect, tell: Tell) -> None:

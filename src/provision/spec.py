@@ -91,7 +91,7 @@ class Package(Short):
     index: str | None = None
     """Key under `indexes` of the one index that this package comes from."""
     build: bool = False
-    """Whether a source distribution may be built when there is no wheel."""
+    """Whether a source distribution may be built when the newest release has no wheel that fits."""
     source: Literal["pypi", "conda"] = "pypi"
     """`conda` lets a conda target take this package from its channels."""
 

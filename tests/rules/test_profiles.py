@@ -48,9 +48,8 @@ def test_every_profile_can_be_planned_without_a_card(profile: str, ask: Ask) -> 
     """`plan` refuses what cannot be checked: nothing is left of it where the card's requirements are taken out."""
     spec = ask(_extended(profile, "none", more=NO_CARD)).case.spec
     assert list(_unavailable(spec.at("here"), "here", "linux-x86_64")) == []
-    built = [number for number, package in enumerate(spec.packages) if package.build]
-    assert [route for route, _ in unavailable(spec.at("here"))] == [("packages", number) for number in built]
-    assert bool(built) == (profile == "deepspeed")
+    assert list(unavailable(spec.at("here"))) == []
+    assert any(package.build for package in spec.packages) == (profile == "deepspeed")
 
 
 @pytest.mark.parametrize("profile", builtin_names())

@@ -1,4 +1,4 @@
-"""Servers on loopback: an index behind a password or a certificate, one that gives nonsense, and a proxy that notes what it was asked."""
+"""Servers on loopback: an index behind a password or a certificate, one that gives nonsense, a proxy that notes what it was asked, one that sends elsewhere."""
 
 from __future__ import annotations
 
@@ -72,6 +72,21 @@ def proxying(folder: Path, seen: list[str]) -> Iterator[str]:
             super().do_GET()
 
     with _at_work(functools.partial(Handler, directory=str(folder))) as place:
+        yield place
+
+
+@contextmanager
+def redirecting(address: str) -> Iterator[str]:
+    """Send everyone who asks to another address. Gives host:port."""
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", address)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with _at_work(functools.partial(Handler, directory=".")) as place:
         yield place
 
 

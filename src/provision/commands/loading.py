@@ -95,7 +95,7 @@ def resolved_parts(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, Resolved]]:
     for environment in lock.environments:
         targets = {name: target for name, target in spec.targets.items() if lock.environment(name, environment.platform) == environment}
         if targets:
-            yield spec.model_copy(update={"targets": targets}), Resolved(lock.versions(environment), lock.python, environment.flavour)
+            yield spec.model_copy(update={"targets": targets}), Resolved(lock.versions(environment), lock.python, environment.flavour, lock.built(environment))
 
 
 def _judged(document: Source, facts: Facts) -> Judged:

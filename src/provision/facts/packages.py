@@ -90,13 +90,18 @@ class CudaOnly(NamedTuple):
 
 
 class SourceOnly(NamedTuple):
-    """A package that comes as source alone, up to the release `last`, and what its build needs."""
+    """A package that comes as source alone, up to the release `last`, and what its build needs: packages, and nvcc."""
 
     package: str
     last: str
     needs: tuple[str, ...]
     evidence: Evidence
     note: str = ""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What its build needs of Python packages."""
+        return tuple(name for name in self.needs if name != "nvcc")
 
 
 class NumpyFloor(NamedTuple):

@@ -45,14 +45,14 @@ class InstallError(Exception):
 class Pin:
     """One package: canonical name, exact version, the index it is bound to (None: the default one), the sha256 of every file that may be taken.
 
-    `build`: one of these files is a source distribution, and may be built.
+    `built`: its files are source, so that it is built as it is installed, by what is there already.
     """
 
     name: str
     version: str
     index: str | None
     hashes: tuple[str, ...]
-    build: bool = False
+    built: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +13,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from .document import Audit, InstallError, Mode, Wanted
+from .document import Audit, InstallError, Mode, Pin, Wanted
 from .interpreter import Interpreter, Run, ask
 from .inventory import Audited, Found, audit, installed, same_version
-from .layout import HASHES, PROJECT, lay_out, located
+from .layout import GIVEN, HASHES, PROJECT, lay_out, located
 
 SCHEMA = "provision.installed/1"
 REFUSED_FILE = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
@@ -76,7 +78,6 @@ def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, f
     kept = {pin.name: before[pin.name] for pin in wanted.pins if pin.name in before and same_version(before[pin.name].version, pin.version)}
     audited = audit(kept, wanted.audit)
     damaged = _flawed(audited)
-    lay_out(wanted, folder)
     site = _Site(wanted, python, folder, uv, environment, run)
     if damaged or len(kept) < len(wanted.pins) or wanted.mode is Mode.OWN:
         with _aside(os.path.join(kept[name].metadata, "RECORD") for name in damaged if audited[name].garbled):
@@ -140,11 +141,28 @@ def _told(audited: Mapping[str, Audited], names: Iterable[str]) -> str:
 
 
 def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
-    words = [site.uv, "pip", *_MODES[site.wanted.mode], "--python", site.python.python, "--require-hashes", "--quiet", *more]
-    words += [*_without_builds(site.wanted), *(part for name in again for part in ("--reinstall-package", name))]
+    """Have uv install the wheels, and then build and install what is source, by what is there by then: torch and build tools are the locked ones.
+
+    uv keeps what it has built by its source alone. So it is told for which files it builds: beside another torch it builds again.
+    """
+    wheels = [pin for pin in site.wanted.pins if not pin.built]
+    built = [pin for pin in site.wanted.pins if pin.built]
+    _called(site, wheels, [*_MODES[site.wanted.mode], "--only-binary", ":all:"], again, more)
+    if built:
+        held = hashlib.sha256(json.dumps([site.wanted.minor, *(sorted(pin.hashes) for pin in site.wanted.pins)]).encode()).hexdigest()
+        keys = [f"{json.dumps(pin.name)} = {{ PROVISION_BUILT_FOR = {json.dumps(held)} }}" for pin in built]
+        (site.folder / GIVEN).write_text("\n".join(["[extra-build-variables]", *keys]) + "\n", encoding="utf-8")
+        only = [word for pin in built for word in ("--no-binary", pin.name)]
+        _called(site, built, ["install", "--no-deps", "--no-build-isolation", *only, "--config-file", GIVEN], again, more)
+
+
+def _called(site: _Site, pins: Sequence[Pin], verb: Sequence[str], again: Sequence[str], more: Sequence[str]) -> None:
+    lay_out(site.wanted, pins, site.folder)
+    words = [site.uv, "pip", *verb, "--python", site.python.python, "--require-hashes", "--quiet", *more]
+    words += [part for name in again if name in {pin.name for pin in pins} for part in ("--reinstall-package", name)]
     if site.python.managed and site.wanted.mode is Mode.SHARED:
         words.append("--break-system-packages")
-    requirements = [PROJECT] if site.wanted.mode is Mode.OWN else ["--requirements", PROJECT]
+    requirements = [PROJECT] if verb[0] == "sync" else ["--requirements", PROJECT]
     try:
         answer = site.run([*words, *requirements, "--constraints", HASHES], {**site.environment, **located(site.wanted)}, site.folder)
     except OSError as error:
@@ -154,13 +172,6 @@ def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
 
 
 _MODES = {Mode.OWN: ("sync",), Mode.SHARED: ("install", "--no-deps")}
-
-
-def _without_builds(wanted: Wanted) -> list[str]:
-    """Return the words that keep uv from building anything but what is locked as a source file."""
-    if not any(pin.build for pin in wanted.pins):
-        return ["--only-binary", ":all:"]
-    return [part for pin in wanted.pins if not pin.build for part in ("--only-binary", pin.name)]
 
 
 def _wanted_now(site: _Site) -> dict[str, Found]:

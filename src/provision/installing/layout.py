@@ -8,20 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from .document import DEFAULT_INDEX, Wanted
+from .document import DEFAULT_INDEX, Pin, Wanted
 
-PROJECT, HASHES = "pyproject.toml", "hashes.txt"
+PROJECT, HASHES, GIVEN = "pyproject.toml", "hashes.txt", "given.toml"
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)", re.DOTALL)
 
 
-def lay_out(wanted: Wanted, folder: Path) -> None:
-    """Write the project and the hashes of what is wanted into a folder."""
+def lay_out(wanted: Wanted, pins: Sequence[Pin], folder: Path) -> None:
+    """Write the project and the hashes of some of what is wanted into a folder."""
     named = [(name, bare(address)) for name, address in wanted.indexes.items() if name != DEFAULT_INDEX]
-    sources = ["[tool.uv.sources]", *(f"{json.dumps(pin.name)} = {{ index = {json.dumps(pin.index)} }}" for pin in wanted.pins if pin.index)]
-    exact = [f"{pin.name}=={pin.version}" for pin in wanted.pins]
+    sources = ["[tool.uv.sources]", *(f"{json.dumps(pin.name)} = {{ index = {json.dumps(pin.index)} }}" for pin in pins if pin.index)]
+    exact = [f"{pin.name}=={pin.version}" for pin in pins]
     lines = [*project_lines(f"=={wanted.minor}.*", exact), *index_lines(named), *sources]
     (folder / PROJECT).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    hashes = [f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in wanted.pins]
+    hashes = [f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in pins]
     (folder / HASHES).write_text("\n".join(hashes) + "\n", encoding="utf-8")
 
 

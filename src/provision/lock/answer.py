@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from provision.effects import Project, Resolution, Sources
 from provision.errors import LockError
 from provision.facts import Facts
+from provision.lock.from_source import FromSource
 from provision.lock.model import File, Package
 from provision.lock.question import Question
 from provision.lock.wheels import applies, runs_on
@@ -65,6 +66,8 @@ def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
 
 def _package(row: Mapping[str, Any], question: Question, project: Project, keys: Mapping[str, str], resolution: Resolution, variant: str) -> Package:
     platforms = tuple(platform for platform in keys if applies(row.get("marker", ""), platform, question.spec.python))
+    if source := question.from_source.get(row["name"]):
+        return _of_source(source, row, tuple(keys[p] for p in platforms), question, resolution)
     files = {_file_name(wheel): wheel["hashes"]["sha256"] for wheel in row.get("wheels", ())}
     kept = tuple(File(name, value) for name, value in sorted(files.items()) if any(runs_on(name, question.spec.python, p) for p in platforms))
     index = _index_of(row["name"], platforms, question.spec.python, project, variant)
@@ -74,6 +77,13 @@ def _package(row: Mapping[str, Any], question: Question, project: Project, keys:
     requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
     unconfirmed = _is_unconfirmed(index, kept, question.facts, resolution.sources)
     return Package(row["name"], row["version"], index, tuple(keys[p] for p in platforms), requires, kept, unconfirmed)
+
+
+def _of_source(source: FromSource, row: Mapping[str, Any], environments: tuple[str, ...], question: Question, resolution: Resolution) -> Package:
+    """Return a package that is built where it is installed: its source in the place of the wheel that stood in for it."""
+    requires = _requires(resolution.graph).get((row["name"], row["version"]), ())
+    unconfirmed = _is_unconfirmed(source.index, (source.file,), question.facts, resolution.sources)
+    return Package(row["name"], row["version"], source.index, environments, requires, (source.file,), unconfirmed)
 
 
 def _is_unconfirmed(index: str, files: tuple[File, ...], facts: Facts, sources: Sources) -> bool:

@@ -35,7 +35,7 @@ def unavailable(spec: Spec) -> tuple[tuple[tuple[str | int, ...], str], ...]:
 
 def _written(package: Package) -> str:
     index = f" from {package.index}" if package.index else ""
-    return package.requirement + index
+    return package.requirement + index + (" or its source" if package.build else "")
 
 
 def _place(spec: Spec, name: str) -> str:
@@ -73,8 +73,6 @@ def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
 
 def _unavailable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for number, package in enumerate(spec.packages):
-        if package.build:
-            yield ("packages", number), "building from source is not available in this version: only wheels are installed"
         if package.source == "conda":
             yield ("packages", number), "packages from conda channels are not available in this version"
     if "pypi" in spec.indexes:

@@ -35,6 +35,11 @@ class Package:
     unconfirmed: bool = False
     """True when no index and no independent source has confirmed the hash: it is that of a file on the locking machine."""
 
+    @property
+    def built(self) -> bool:
+        """Whether it is locked as source, to be built as it is installed."""
+        return any(not file.name.endswith(".whl") for file in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -91,6 +96,10 @@ class Lock:
     def versions(self, environment: Environment) -> dict[str, str]:
         """Return canonical name to version of all that an environment holds."""
         return {package.name: package.version for package in self.held_by(environment)}
+
+    def built(self, environment: Environment) -> frozenset[str]:
+        """Return the names of what an environment holds as source."""
+        return frozenset(package.name for package in self.held_by(environment) if package.built)
 
 
 def digest_of(value: Any) -> str:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from provision.effects import Binding, Index, Preference, Project
 from provision.facts import Facts
 from provision.lock.flavours import Proposal, flavour_on
+from provision.lock.from_source import FromSource
 from provision.lock.wheels import LINUX, any_of, marker_of
 from provision.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is being locked: the spec, the torch flavours with the platforms that each is for, and what is held fast or preferred."""
+    """What is being locked: the spec, the torch flavours with the platforms that each is for, what is held fast or preferred, what is taken as source."""
 
     spec: Spec
     facts: Facts
@@ -22,6 +23,7 @@ class Question:
     preferences: tuple[Preference, ...] = ()
     constraints: Mapping[str, str] = field(default_factory=dict)
     direct: frozenset[str] = frozenset()
+    from_source: Mapping[str, FromSource] = field(default_factory=dict)
 
     @property
     def flavours(self) -> dict[str, tuple[str, ...]]:
@@ -46,7 +48,8 @@ def project_of(question: Question) -> Project:
     wanted = tuple(asked.get(member, member) for member in family)
     torch = {flavour: index for flavour, platforms in flavours.items() if (index := _torch_index(question, flavour, platforms, wanted)) is not None}
     own = tuple(Index(name, index.url) for name, index in sorted(spec.indexes.items()) if name not in {index.name for index in torch.values()})
-    listed = {package.key: package.index for package in spec.packages}
+    stand_ins = {name: Index(source.stand_in, source.address) for name, source in sorted(question.from_source.items())}
+    listed = {package.key: stand_ins[package.key].name if package.key in stand_ins else package.index for package in spec.packages}
     several = len(flavours) > 1
     bindings = [Binding(name, index) for name, index in listed.items() if index]
     for flavour, index in torch.items():
@@ -59,14 +62,14 @@ def project_of(question: Question) -> Project:
         spec.python,
         f"=={spec.python}.*",
         () if several else requirements,
-        (*own, *torch.values()),
+        (*own, *torch.values(), *stand_ins.values()),
         tuple(bindings),
         environments,
         spec.exclude_newer,
         question.preferences,
         tuple(f"{name}{version}" for name, version in sorted(question.constraints.items())),
         tuple((flavour, tuple(_only(r, any_of(platforms)) for r in requirements)) for flavour, platforms in flavours.items()) if several else (),
-        tuple(sorted({binding.package for binding in bindings if binding.marker})),
+        tuple(sorted({binding.package for binding in bindings if binding.marker} | stand_ins.keys())),
     )
 
 

@@ -16,6 +16,7 @@ from provision.facts.versions import parsed
 from provision.lock.answer import Found, found_in
 from provision.lock.asked import asked_of
 from provision.lock.flavours import admitted, flavour_on, proposals
+from provision.lock.from_source import from_source, with_sources
 from provision.lock.model import Chosen, Environment, Lock, Package, environment_digest, sealed
 from provision.lock.question import Question, platforms_of, project_of
 from provision.lock.wheels import LINUX, marker_of, oldest_glibc, runs_on
@@ -40,7 +41,9 @@ def resolve(spec: Spec, facts: Facts, world: World, tell: Tell, *, keep: Lock | 
     torch = next((Version(preference.version).public for preference in kept if preference.name == "torch"), None)
     preferences = (*kept, *_of_runtimes(spec, facts, {preference.name for preference in kept}))
     proposed = list(proposals(spec, facts, torch))
-    questions = [Question(spec, facts, proposal, preferences, _held(proposal.release), frozenset(p.key for p in spec.packages)) for proposal in proposed]
+    direct = frozenset(package.key for package in spec.packages)
+    sources = from_source(spec, facts, preferences, world, tell)
+    questions = [Question(spec, facts, proposal, preferences, _held(proposal.release), direct, sources) for proposal in proposed]
     if proposed[0].release is None:
         return _agreed(_until(questions[0]), world, tell)
     try:
@@ -130,7 +133,10 @@ def _answer(question: Question, world: World, tell: Tell) -> Found:
     """Ask uv. It binds direct requirements only, so what of torch's family comes in unasked is asked for by name, and resolved again."""
     while True:
         project = project_of(question)
-        resolution = world.resolve(project, tell)
+        try:
+            resolution = world.resolve(project, tell)
+        except Unsatisfiable as error:
+            raise with_sources(error, question.from_source) from error
         found = {variant: tomllib.loads(text)["packages"] for variant, text in resolution.pylocks.items()}
         hidden = ({row["name"] for rows in found.values() for row in rows} & question.facts.flavoured) - question.direct
         if not hidden:
@@ -187,8 +193,8 @@ def _environment(key: str, platform: str, flavour: str | None, question: Questio
 
 
 def _on(package: Package, python: str, platform: str) -> Package:
-    """Return the package with the files of one platform only, so that another platform's do not change the digest."""
-    return replace(package, files=tuple(file for file in package.files if runs_on(file.name, python, platform)))
+    """Return the package with the files of one platform only, so that another platform's do not change the digest; source is for all."""
+    return replace(package, files=tuple(file for file in package.files if package.built or runs_on(file.name, python, platform)))
 
 
 def _refuse_other_builds(environment: Environment, packages: tuple[Package, ...], question: Question) -> None:

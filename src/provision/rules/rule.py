@@ -28,11 +28,12 @@ class Text(Protocol):
 
 
 class Resolved(NamedTuple):
-    """One resolved set: canonical package name to exact version, Python as "3.11" and torch flavour as "cu128" (None: no torch)."""
+    """One resolved set: canonical package name to exact version, Python as "3.11", torch flavour as "cu128" (None: no torch), what of it is source."""
 
     versions: Mapping[str, str]
     python: str
     flavour: str | None = None
+    built: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

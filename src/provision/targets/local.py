@@ -130,7 +130,9 @@ def _environment(place: Place, have: Have) -> Action:
     path = _path(place)
     held = place.lock.held_by(place.environment)
     torch = next((f", torch {package.version}" for package in held if package.name == "torch"), "")
-    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch})"
+    built = [package.name for package in held if package.built]
+    source = f", {' and '.join(built)} built from source" if built else ""
+    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch}{source})"
     old = have.recorded.get("paths", [""])[0] if have.recorded else ""
     moved = bool(old) and old != f"envs/{path.name}"
     record = {
@@ -177,8 +179,7 @@ def _making(place: Place, held: tuple[Package, ...], *, clear: bool) -> Iterator
 
 def _pin(package: Package) -> Pin:
     index = None if package.index == "pypi" else package.index
-    build = any(not file.name.endswith(".whl") for file in package.files)
-    return Pin(package.name, package.version, index, tuple(file.sha256 for file in package.files), build)
+    return Pin(package.name, package.version, index, tuple(file.sha256 for file in package.files), package.built)
 
 
 def _indexes(place: Place, held: tuple[Package, ...]) -> tuple[Index, ...]:

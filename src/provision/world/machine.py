@@ -19,7 +19,7 @@ from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
-    from provision.effects import Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
+    from provision.effects import Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Release, Resolution, RunProbe, Sources, Tell
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -108,6 +108,19 @@ class Machine:
                 self._told.add(note)
                 tell(note)
         return uv.resolve(project, sources, self._interpreter(project.python) or _own(), self._uv())
+
+    def newest(self, project: Project) -> Release:
+        """Return the newest release that a project's only requirement admits; raises LockError, NetworkError, WorldError."""
+        from provision.world import uv
+
+        return uv.newest(project, self.sources(project.indexes, project.python), self._interpreter(project.python) or _own(), self._uv())
+
+    def stand_in(self, release: Release, index: Index | None) -> str:
+        """Return the address of an index with a wheel of a source distribution's metadata; raises LockError, NetworkError, WorldError."""
+        from provision.world import sources_of_builds
+
+        known = self.sources((index,) if index is not None else (), "")
+        return sources_of_builds.stand_in(release, known.named[0] if known.named else known.default, self._uv())
 
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError."""

@@ -5,16 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from provision import installing
-from provision.effects import Binding, CreateVenv, IndexSource, InstallPackages, InstallPython, Interpreter, Project, Resolution, Sources
+from provision.effects import (
+    Binding,
+    CreateVenv,
+    IndexSource,
+    InstallPackages,
+    InstallPython,
+    Interpreter,
+    Project,
+    Release,
+    Resolution,
+    SourceFile,
+    Sources,
+)
 from provision.errors import LockError, ProvisionError, WorldError
 from provision.installing import (
     DEFAULT_INDEX,
@@ -35,6 +49,8 @@ from provision.world.pip_configuration import PipConfiguration
 from provision.world.process import Finished, capture
 from provision.world.uv_answers import explained
 
+_EXPORT = ("export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml")
+
 
 def scrubbed(environment: Mapping[str, str], pip: PipConfiguration) -> dict[str, str]:
     """Return an environment for uv in which nothing foreign decides the result: no configuration, no downloads of Python, pip's proxy and certificates."""
@@ -52,17 +68,35 @@ def resolve(project: Project, sources: Sources, interpreter: Interpreter, enviro
         if project.preferences:
             (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
         _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *_dates(project)], passed, folder, project, sources)
-        export = ["export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml"]
         pylocks = {}
         for variant in [name for name, _ in project.variants] or [""]:
-            _called([*export, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
+            _called([*_EXPORT, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
             pylocks[variant] = (folder / "pylock.toml").read_text(encoding="utf-8")
         return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), pylocks, sources)
 
 
+def newest(project: Project, sources: Sources, interpreter: Interpreter, environment: Mapping[str, str]) -> Release:
+    """Return the newest release that the only requirement of a project admits, wheels or source.
+
+    uv is told what the package needs (nothing), so that it neither fetches nor builds it. Raises as `resolve` does.
+    """
+    (name,) = (canonicalize_name(Requirement(line).name) for line in project.requirements)
+    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources, environment) as (folder, urls):
+        passed = {**environment, **_locations(sources, folder)}
+        (folder / "given.toml").write_text(f"[[dependency-metadata]]\nname = {json.dumps(name)}\nrequires-dist = []\n", encoding="utf-8")
+        if project.preferences:
+            (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
+        _called(["lock", "--config-file", "given.toml", "--python", str(interpreter.path), "--quiet", *_dates(project)], passed, folder, project, sources)
+        _called([*_EXPORT, "--config-file", "given.toml"], passed, folder, project, sources)
+        row = next(row for row in tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8"))["packages"] if row["name"] == name)
+        source = row.get("sdist")
+        found = SourceFile(_file_name(source), _file_address(source, folder), source.get("hashes", {}).get("sha256", "")) if source else None
+        return Release(name, row["version"], tuple(_file_name(wheel) for wheel in row.get("wheels", ())), found)
+
+
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
     """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
-    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.build) for pin in effect.pins)
+    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.built) for pin in effect.pins)
     indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: _address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         wanted = Wanted(Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder)))
@@ -191,7 +225,7 @@ def _stand_in(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:
     index, so another address would have a torch wheel hashed and unpacked again, and kept once more in uv's cache, at every call.
     """
     seen = [[str(wheel.resolve()), (found := wheel.stat()).st_ino, found.st_size, found.st_mtime_ns] for wheel in wheels]
-    folder = _cache(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+    folder = stand_ins(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as name:
@@ -213,7 +247,16 @@ def _lay_out(folder: Path, wheels: tuple[Path, ...]) -> None:
             (folder / name / file.name).symlink_to(file.resolve())
 
 
-def _cache(environment: Mapping[str, str]) -> Path:
+def _file_name(file: Mapping[str, Any]) -> str:
+    return str(file["name"]) if "name" in file else unquote(urlsplit(file.get("url", file.get("path", ""))).path).rsplit("/", 1)[-1]
+
+
+def _file_address(file: Mapping[str, Any], folder: Path) -> str:
+    return str(file["url"]) if "url" in file else (folder / file["path"]).resolve().as_uri()
+
+
+def stand_ins(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the user's cache that holds the indexes that we lay out."""
     root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
     return Path(root) / "provision" / "stand-ins"
 

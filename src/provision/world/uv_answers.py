@@ -25,6 +25,7 @@ _NO_SOLUTION = "No solution found"
 _ABSENT = re.compile(r"[Bb]ecause ([\w.-]+) was not found in the package registry|there are no versions of ([\w.-]+)(?= and| ,|,)")
 _OTHER_PYTHON = re.compile(r"requires Python|requested Python version|matching Python (version|ABI) tag")
 _OTHER_PLATFORM = re.compile(r"-compatible wheels|matching platform tag")
+_UNBUILT = re.compile(r"Failed to (?:download and )?build `([^`]+)` cause: The build backend")
 _SOURCE_ONLY = re.compile(r"Wheels are required for `([\w.-]+)`")
 _SCRATCH = re.compile(r"provision-scratch(?:\[([\w-]+)\])?")
 _MARKED = re.compile(r"(?<=[\w\]])\{[^{}]*\}")
@@ -41,6 +42,9 @@ def explained(verb: str, said: str, code: int, project: Project | None, sources:
 
 
 def _environment(verb: str, said: str) -> ProvisionError | None:
+    if built := _UNBUILT.search(said):  # first, since what a build writes may read like anything
+        hint = "what the build lacks is named above: a Python package goes to `packages`, a compiler is for the machine to have"
+        return WorldError(f"{built[1]} could not be built from source", hint=hint)
     if _NO_SPACE.search(said):
         return WorldError("the disk is full", hint="free some space (the environment and uv's cache need a few GB) and run the command again")
     if _DENIED.search(said):
@@ -117,7 +121,7 @@ def _in_our_words(said: str) -> str:
 
 
 def _way_in(sources: Sources | None) -> str:
-    names = [source.name.upper().replace("-", "_") for source in sources.named] if sources else []
+    names = [source.name.upper().replace("-", "_") for source in sources.named if not source.url.startswith("file:")] if sources else []
     named = f"; for an index of the spec set {', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}" if names else ""
     return f"check user name and password in pip's index-url or ~/.netrc{named}"
 
@@ -132,6 +136,6 @@ def _way_to_index(sources: Sources | None) -> str:
 
 
 def _mirrors(sources: Sources | None) -> str:
-    names = [source.name for source in sources.named] if sources else []
+    names = [source.name for source in sources.named if not source.url.startswith("file:")] if sources else []
     variables = ", ".join(override_variable(name) for name in names)
     return f"; a mirror is named by pip's index-url{f' (default index) or the variable {variables}' if variables else ''}" if sources else ""
