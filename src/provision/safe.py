@@ -10,7 +10,9 @@ _SHAPES = re.compile(
     r"hf_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_\-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|(?<![A-Za-z0-9])sk-[A-Za-z0-9_\-]{20,}|AKIA[A-Z0-9]{16}"
     r"|ya29\.[A-Za-z0-9_\-]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-_USERINFO = re.compile(r"(?<=://)[^/\s]+@")  # up to the last @, as uv and urllib read it: a password may hold one
+# Up to the last @, as uv and urllib read it: a password may hold one, and, where it was not escaped, a slash.
+_USERINFO = re.compile(r"(?<=://)(?:[^/\s:@]*:[^\s\"'<>]*@|[^/\s]+@)")
+_QUERY = re.compile(r"([?&][\w.-]*(?:token|key|secret|sig|signature|password|credential|auth)[\w.-]*=)[^&#\s\"'<>`)]+", re.IGNORECASE)
 _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 REDACTED = "***"
 
@@ -39,7 +41,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for value in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
         text = text.replace(value, REDACTED)
     text = _SHAPES.sub(REDACTED, text)
-    return _USERINFO.sub(REDACTED + "@", text) if "://" in text else text
+    return _QUERY.sub(rf"\g<1>{REDACTED}", _USERINFO.sub(REDACTED + "@", text)) if "://" in text else text
 
 
 def looks_secret(value: str) -> bool:

@@ -32,3 +32,18 @@ def test_no_character_that_does_harm_counts_as_printable() -> None:
     assert "\x1b" in harmful
     assert not any(character.isprintable() for character in harmful)
     assert all(safe_line(character) != character for character in harmful)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://user:pa/ss@host/simple", "http://***@host/simple"),
+        ("http://user:p@ss/w0rd@host/simple", "http://***@host/simple"),
+        ("https://host/simple?token=TOPSECRET&page=2", "https://host/simple?token=***&page=2"),
+        ("https://host/f.whl?X-Goog-Signature=abc123#sha256=00", "https://host/f.whl?X-Goog-Signature=***#sha256=00"),
+        ("https://host:8080/simple/torch?page=2", "https://host:8080/simple/torch?page=2"),
+        ("https://host/a@1.0", "https://host/a@1.0"),
+    ],
+)
+def test_no_address_shows_what_opens_it(text: str, shown: str) -> None:
+    assert redact(text) == shown

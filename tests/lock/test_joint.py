@@ -11,8 +11,10 @@ from provision.diagnostics import Severity
 from provision.errors import LockError
 from provision.facts import load
 from provision.lock import Lock, dumps, loads
+from provision.lock.asked import differences
 from provision.lock.flavours import Proposal, admitted, proposals
 from provision.lock.resolve import resolve
+from provision.lock.wheels import applies
 from provision.rules import Case, Resolved, judge
 from provision.rules.suggest import Unwritten
 from provision.spec import Spec
@@ -225,3 +227,90 @@ def test_every_choice_of_the_facts_runs_where_it_is_chosen_for() -> None:
 def beside(rig: PyTorch, folder: Path, *wheels: Path) -> dict[str, str]:
     """The variable that adds wheels to those of the rig's default index."""
     return {"PROVISION_INDEX_PYPI": make_index(folder / "more", (*(rig.folder / "default").glob("*/*.whl"), *wheels))}
+
+
+def test_one_version_serves_every_release_of_a_python(bench: Bench, tmp_path: Path) -> None:
+    """uv would give early and late releases of the same Python different versions; what only the early ones need comes along."""
+    wheels = tmp_path / "wheels"
+    forked = ("sieve>=2; python_full_version >= '3.12.5'", "sieve<2; python_full_version < '3.12.5'")
+    made = (make_wheel(wheels, "early", "1.0", requires=("timeout; python_full_version < '3.12.3'",)), make_wheel(wheels, "timeout", "1.0"))
+    index = {"PROVISION_INDEX_PYPI": make_index(tmp_path / "own", (*made, make_wheel(wheels, "sieve", "1.0"), make_wheel(wheels, "sieve", "2.0")))}
+    lock = resolve(spec("early", targets={"here": LAPTOP}), load(), Machine(bench.environment(**index)), lambda _: None)
+    assert held(lock, "here") == {"early": "1.0", "timeout": "1.0"}
+    make_index(tmp_path / "own", (make_wheel(wheels, "torn", "1.0", requires=forked),))
+    with pytest.raises(LockError) as caught:
+        resolve(spec("torn", targets={"here": LAPTOP}), load(), Machine(bench.environment(**index)), lambda _: None)
+    assert "no one version of sieve" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("marker", "platform", "holds"),
+    [
+        ("", "linux-x86_64", True),
+        ("python_full_version >= '3.12.5'", "linux-x86_64", True),
+        ("python_full_version < '3.12.5'", "linux-x86_64", True),
+        ("python_full_version < '3.12.0'", "linux-x86_64", False),
+        ("python_full_version >= '3.13'", "linux-x86_64", False),
+        ("platform_release >= '20.0'", "macos-arm64", True),
+        ("sys_platform == 'darwin'", "linux-x86_64", False),
+    ],
+)
+def test_markers_hold_for_the_platform_that_is_locked_and_not_for_this_machine(marker: str, platform: str, holds: bool) -> None:
+    assert applies(marker, platform, "3.12") is holds
+
+
+def test_a_wheel_that_the_runtimes_c_library_is_too_old_for_is_not_locked(bench: Bench, tmp_path: Path) -> None:
+    """Colab 2026.07 has glibc 2.35, by the facts."""
+    wheels = tmp_path / "wheels"
+    new, old = "cp312-cp312-manylinux_2_39_x86_64", "cp312-cp312-manylinux_2_17_x86_64"
+    index = {"PROVISION_INDEX_PYPI": make_index(tmp_path / "own", (make_wheel(wheels, "foo", "2.0", tag=new), make_wheel(wheels, "foo", "1.0", tag=old)))}
+    machine = Machine(bench.environment(**index))
+    assert held(resolve(spec("foo", targets={"colab": {**COLAB, "gpu": "none"}}), load(), machine, lambda _: None), "colab") == {"foo": "1.0"}
+    with pytest.raises(LockError) as caught:
+        resolve(spec("foo==2.0", targets={"colab": {**COLAB, "gpu": "none"}}), load(), machine, lambda _: None)
+    assert "whose wheels need glibc 2.39; Colab runtime 2026.07 has 2.35" in caught.value.why
+
+
+def test_a_companion_of_another_build_is_refused(bench: Bench, pytorch: PyTorch, tmp_path: Path) -> None:
+    mixed = make_index(
+        tmp_path / "mixed", (*(pytorch.folder / "cu128/torch").glob("*cp312*linux*"), *(pytorch.folder / "cpu/torchvision").glob("*cp312*linux*"))
+    )
+    wanted = spec("torch==2.11.*", "torchvision", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}})
+    with pytest.raises(LockError) as caught:
+        locked(bench, pytorch, wanted, PROVISION_INDEX_PYTORCH_CU128=mixed)
+    assert caught.value.what == "index pytorch-cu128 gave torchvision 0.26.0+cpu, and cu128 was asked for"
+
+
+def test_another_build_is_tried_where_the_first_has_no_release_that_fits(bench: Bench, pytorch: PyTorch) -> None:
+    """torchvision 0.27.0 is that of torch 2.12.0, which has no cu128; the runtime's own torch 2.11.0 is asked about first."""
+    lock = locked(bench, pytorch, spec("torch<2.13", "torchvision==0.27.0", targets={"colab": COLAB}))
+    assert held(lock, "colab")["torch"] == "2.12.0+cu130"
+
+
+def test_torchaudio_is_that_of_the_torch(bench: Bench, pytorch: PyTorch) -> None:
+    """Its last release names no torch; the facts know which one it was made for."""
+    lock = locked(bench, pytorch, spec("torch==2.10.*", "torchaudio", targets={"here": LAPTOP}))
+    assert held(lock, "here")["torchaudio"] == "2.10.0+cpu"
+
+
+@pytest.mark.parametrize(("required", "build"), [("<580", "cu126"), ("<=570", "cu126"), (">=580", "cu130"), (">=525,<570", "cu126")])
+def test_a_driver_that_is_only_bounded_decides_too(required: str, build: str) -> None:
+    found = next(proposals(spec("torch==2.12.0", targets={"here": {"kind": "local", "gpu": "L4", "requires": {"driver": required}}}), load()))
+    assert found.choices["here"].flavour == build
+
+
+def test_nccl_that_another_package_brings_to_a_cpu_is_let_be(bench: Bench, pytorch: PyTorch, tmp_path: Path) -> None:
+    boost = make_wheel(tmp_path / "w", "xgboost", "3.0", requires=("nvidia-nccl-cu12 ; platform_system == 'Linux'",))
+    lock = locked(bench, pytorch, spec("torch==2.11.*", "xgboost", targets={"here": LAPTOP}), **beside(pytorch, tmp_path, boost))
+    assert "nvidia-nccl-cu12" in held(lock, "here")
+
+
+def test_an_extra_that_is_not_there_is_told(bench: Bench, pytorch: PyTorch) -> None:
+    told: list[str] = []
+    resolve(spec("numpy[nosuch]", targets={"here": LAPTOP}), load(), Machine(bench.environment(**pytorch.offline())), told.append)
+    assert "warning: numpy[nosuch] brings nothing: there is no such extra, or it has nothing for these platforms" in told
+
+
+def test_an_index_that_nothing_comes_from_does_not_make_a_lock_stale(bench: Bench, pytorch: PyTorch) -> None:
+    lock = locked(bench, pytorch, spec("numpy", targets={"here": LAPTOP}))
+    assert differences(spec("numpy", targets={"here": LAPTOP}, indexes={"mine": {"url": "https://packages.example.com/simple"}}), lock) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -44,3 +45,28 @@ def test_a_long_derivation_is_shown_by_its_end_and_kept_whole_in_a_file(bench: B
     assert len(whole.splitlines()) == int(said[1]) + 40
     assert whole.splitlines()[-1].strip() in done.stderr
     assert [path.name for path in (tmp_path / "scratch").iterdir()] == [Path(said[2]).name], "nothing else is left behind"
+
+
+def test_exclude_newer_is_named_where_it_hides_everything(bench: Bench) -> None:
+    """The rig's index tells no day of upload, and uv then hides all that it has."""
+    bench.spec(small_spec("alpha", extra="exclude_newer: 2026-01-01\n"))
+    done = bench.run("lock", "spec.yaml")
+    assert done.returncode == 1
+    assert "exclude_newer: 2026-01-01 hides what came later, and all of an index that tells no day of upload" in done.stderr
+    assert "check the spelling" not in done.stderr
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, zone: str) -> None:
+    """The second release came in the last minute of the day, by UTC; the third in the first one of the next."""
+    days = {"1.0": "2025-10-01T12:00:00Z", "2.0": "2025-10-12T23:59:00Z", "3.0": "2025-10-13T00:01:00Z"}
+    wheels = [make_wheel(tmp_path / "dated" / "dated", "dated", version) for version in days]
+    links = [
+        f'<a href="{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}" data-upload-time="{day}">{wheel.name}</a>'
+        for wheel, day in zip(wheels, days.values(), strict=True)
+    ]
+    (tmp_path / "dated/dated/index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links))
+    bench.spec(small_spec("dated", extra="exclude_newer: 2025-10-12\n"))
+    done = bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI=(tmp_path / "dated").as_uri(), TZ=zone)
+    assert done.returncode == 0, done.stderr
+    assert '"version": "2.0"' in (bench.folder / "spec.lock").read_text()

@@ -36,6 +36,7 @@ def check_lock(loaded: Loaded, reader: Reader) -> tuple[str, ...]:
     lock = read_lock(loaded, reader)
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path}", hint=f"make it with `provision lock {loaded.path}`")
+    _refuse_unavailable(loaded)
     return differences(loaded.spec, lock)
 
 

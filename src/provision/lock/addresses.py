@@ -96,6 +96,8 @@ def _public(package: Package, file: File, url: str, portion: Portion, sources: S
     flavour = package.version.partition("+")[2]
     if urlsplit(index).hostname in facts.torch_hosts and flavour and index.rstrip("/").endswith(f"/{flavour}"):
         return f"{index.rstrip('/')}/{quote(file.name)}"  # PyTorch serves each build below the index of its flavour, from more than one host
+    if address.query:
+        return None  # signed for this machine, for a while
     given = address._replace(path=address.path.replace("+", "%2B")).geturl()  # some hosts read a bare + as a space
     if package.index == "pypi":
         stored = _STORED.search(urlsplit(given).path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NoReturn
@@ -16,6 +16,7 @@ from provision.lock.from_source import FromSource
 from provision.lock.model import File, Package
 from provision.lock.question import Question
 from provision.lock.wheels import applies, runs_on
+from provision.spec import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Found:
     packages: tuple[Package, ...]
     keys: Mapping[tuple[str, str], str]
     with_torch: bool
+    idle: tuple[str, ...] = ()
+    """Extras of the spec that bring nothing, as in "idna[nosuch]"."""
 
 
 def found_in(question: Question, project: Project, resolution: Resolution, rows: Mapping[str, list[dict[str, Any]]]) -> Found:
@@ -44,7 +47,14 @@ def found_in(question: Question, project: Project, resolution: Resolution, rows:
                 same = merged.setdefault((package.name, package.version, package.index), package)
                 merged[package.name, package.version, package.index] = _both(same, package, tuple(keys.values()))
     packages = tuple(sorted(merged.values(), key=lambda p: (p.name, p.version, p.index)))
-    return Found(project, packages, keys, with_torch)
+    return Found(project, packages, keys, with_torch, tuple(_idle(question, resolution.graph)))
+
+
+def _idle(question: Question, graph: str) -> Iterator[str]:
+    known = {row["name"]: row.get("optional-dependencies", {}) for row in tomllib.loads(graph)["package"]}
+    for package in question.spec.packages:
+        if package.key in known and package.key not in question.from_source:
+            yield from (f"{package.key}[{extra}]" for extra in package.extras if canonical(extra) not in known[package.key])
 
 
 def _both(one: Package, other: Package, order: tuple[str, ...]) -> Package:

@@ -16,7 +16,7 @@ def asked_of(spec: Spec) -> dict[str, Any]:
         "gpu": str(spec.gpu),
         "cuda": spec.cuda,
         "packages": sorted(_written(package) for package in spec.packages),
-        "indexes": {name: index.url for name, index in sorted(spec.indexes.items())},
+        "indexes": {name: index.url for name, index in sorted(spec.indexes.items()) if _is_asked(name, spec)},
         "exclude_newer": spec.exclude_newer,
         "platforms": sorted(spec.platforms),
         "targets": {name: _place(spec, name) for name in sorted(spec.targets)},
@@ -36,6 +36,10 @@ def unavailable(spec: Spec) -> tuple[tuple[tuple[str | int, ...], str], ...]:
 def _written(package: Package) -> str:
     index = f" from {package.index}" if package.index else ""
     return package.requirement + index + (" or its source" if package.build else "")
+
+
+def _is_asked(index: str, spec: Spec) -> bool:
+    return index.startswith("pytorch-") or any(package.index == index for package in spec.packages)
 
 
 def _place(spec: Spec, name: str) -> str:

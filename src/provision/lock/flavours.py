@@ -41,7 +41,8 @@ def proposals(spec: Spec, facts: Facts, kept: str | None = None) -> Iterator[Pro
     """
     sites = sites_of(spec, facts)
     pinned = {site.name: choice for site in sites if (choice := _pinned(site)) is not None}
-    if len(pinned) == len(sites) and len({choice.flavour for choice in pinned.values()}) == 1:
+    named_by_facts = spec.package("torchaudio") is not None  # its last release names no torch, so uv cannot tell which one it was made for
+    if len(pinned) == len(sites) and len({choice.flavour for choice in pinned.values()}) == 1 and not named_by_facts:
         yield Proposal(None, pinned)
         return
     releases = admitted(spec, facts)
@@ -153,12 +154,17 @@ def _candidates(spec: Spec, facts: Facts, site: Site, release: TorchRelease) -> 
 
 
 def _driver(spec: Spec, site: Site) -> str | None:
-    """Return the driver that a site has, or else the oldest that the spec requires of it."""
+    """Return the driver that a site has, or else the oldest that the spec requires of it, or the newest that it admits."""
     if site.driver is not None:
         return site.driver.value
-    required = spec.at(site.name).requires.driver
-    bounds = [clause.version.removesuffix(".*") for clause in SpecifierSet(required or "") if clause.operator in (">=", "==", "~=", ">")]
-    return max(bounds, key=ordered, default=None)
+    required = SpecifierSet(spec.at(site.name).requires.driver or "")
+    least = [clause.version.removesuffix(".*") for clause in required if clause.operator in (">=", "==", "~=", ">")]
+    most = [clause.version for clause in required if clause.operator == "<="] + [_below(clause.version) for clause in required if clause.operator == "<"]
+    return max(least, key=ordered, default=None) or min(most, key=ordered, default=None)
+
+
+def _below(driver: str) -> str:
+    return f"{ordered(driver).major - 1}.999"
 
 
 def _said(facts: Facts, site: Site, build: Build, why: str) -> Choice:

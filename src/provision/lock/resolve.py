@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
@@ -43,7 +43,7 @@ def resolve(spec: Spec, facts: Facts, world: World, tell: Tell, *, keep: Lock | 
     proposed = list(proposals(spec, facts, torch))
     direct = frozenset(package.key for package in spec.packages)
     sources = from_source(spec, facts, preferences, world, tell)
-    questions = [Question(spec, facts, proposal, preferences, _held(proposal.release), direct, sources) for proposal in proposed]
+    questions = [Question(spec, facts, proposal, preferences, _held(proposal.release, facts), direct, sources) for proposal in proposed]
     if proposed[0].release is None:
         return _agreed(_until(questions[0]), world, tell)
     try:
@@ -52,8 +52,13 @@ def resolve(spec: Spec, facts: Facts, world: World, tell: Tell, *, keep: Lock | 
         return _with_another_torch(questions, error, world, tell)
 
 
-def _held(release: str | None) -> dict[str, str]:
-    return {"torch": f"=={release}"} if release is not None else {}
+def _held(release: str | None, facts: Facts) -> dict[str, str]:
+    """Return what holds torch to a release, and those of its companions to it whose own metadata may not name it."""
+    row = facts.torch_release(release) if release is not None else None
+    if release is None or row is None:
+        return {}
+    companions = {name: of for name, of in (("torchvision", row.torchvision), ("torchaudio", row.torchaudio)) if of}
+    return {"torch": f"=={release}", **{name: f">={min(of, key=Version)},<={max(of, key=Version)}" for name, of in companions.items()}}
 
 
 def _until(question: Question) -> Question:
@@ -64,50 +69,90 @@ def _until(question: Question) -> Question:
 
 
 def _with_another_torch(questions: list[Question], error: LockError, world: World, tell: Tell) -> Lock:
-    """Let uv say which torch goes with the rest, and try the newest release that is no newer; raises `error` when that fails too."""
-    free = replace(questions[0], constraints={})
-    found = _answer(free, world, tell)  # what does not resolve with any torch is said here, in uv's own words
-    oldest = min((Version(package.version) for package in found.packages if package.name == "torch"), default=None)
-    for question in questions[1:]:
-        if oldest is not None and Version(question.proposal.release or "0") <= Version(oldest.public):
-            return _agreed(question, world, tell)
-    raise error
+    """Let uv say which torch goes with the rest in each set of builds, and try the newest release that is no newer; raises LockError when none will do."""
+    by_builds: dict[tuple[str, ...], Question] = {}
+    for question in questions:
+        by_builds.setdefault(tuple(choice.flavour for choice in question.proposal.choices.values()), question)
+    said: LockError | None = None
+    for first in list(by_builds.values())[:_ROUNDS]:
+        try:
+            found = _answer(replace(first, constraints={}), world, tell)
+        except LockError as free:
+            said = said or free  # what does not resolve with any torch, in uv's own words
+            continue
+        oldest = min((Version(package.version) for package in found.packages if package.name == "torch"), default=None)
+        for question in questions[1:]:
+            if oldest is not None and Version(question.proposal.release or "0") <= Version(oldest.public):
+                return _agreed(question, world, tell)
+    raise said or error
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrowing:
+    """What has to be asked for besides, and why, in words: what no set of versions did, and what each package by itself would be."""
+
+    constraints: Mapping[str, str]
+    what: str
+    lines: tuple[str, ...]
+
+    def failed(self, said: str) -> Unsatisfiable:
+        """Return the error for a narrowing that uv cannot follow; `said` are its words."""
+        hint = "loosen the bounds of these packages, or put the targets into specs of their own"
+        return Unsatisfiable(self.what, why="\n".join(["each by itself gets:", *self.lines, *([said] if said else [])]), hint=hint)
 
 
 def _agreed(question: Question, world: World, tell: Tell) -> Lock:
-    """Resolve until every package has one version: where targets get different ones, the oldest of them is asked for everywhere."""
-    apart: dict[str, dict[str, list[str]]] = {}
+    """Resolve until every package has one version that runs at every target: where some do not, older ones are asked for."""
+    narrowing: _Narrowing | None = None
     for _ in range(_ROUNDS):
         try:
             found = _answer(question, world, tell)
         except LockError as error:
-            if apart:
-                raise _disagreement(apart, error.why) from error
+            if narrowing is not None:
+                raise narrowing.failed(error.why) from error
             raise
-        apart = _apart(found)
-        if not apart:
+        narrowing = _apart(found) or _beyond(found, question)
+        if narrowing is None:
+            for extra in found.idle:
+                tell(f"warning: {extra} brings nothing: there is no such extra, or it has nothing for these platforms")
             return _lock(question, found)
-        oldest = {name: min(versions, key=Version) for name, versions in apart.items()}
-        question = replace(question, constraints={**question.constraints, **{name: f"=={version}" for name, version in oldest.items()}})
-    raise _disagreement(apart, "")
+        question = replace(question, constraints={**question.constraints, **narrowing.constraints})
+    raise narrowing.failed("") if narrowing is not None else AssertionError
 
 
-def _apart(found: Found) -> dict[str, dict[str, list[str]]]:
-    """Return the packages that have several versions, each with the environments that hold it; what belongs to a CUDA build may."""
+def _apart(found: Found) -> _Narrowing | None:
+    """Return what brings packages of several versions together: the oldest of each. What belongs to a CUDA build may differ."""
     versions: dict[str, dict[str, list[str]]] = {}
     for package in found.packages:
         if not _CUDA_ONLY.match(package.name):
             versions.setdefault(package.name, {}).setdefault(Version(package.version).public, []).extend(package.environments)
-    return {name: held for name, held in versions.items() if len(held) > 1}
+    several = {name: held for name, held in sorted(versions.items()) if len(held) > 1}
+    if not several:
+        return None
+    lines = [f"{name}: " + ", ".join(f"{version} in {' and '.join(keys)}" for version, keys in held.items()) for name, held in several.items()]
+    oldest = {name: f"=={min(held, key=Version)}" for name, held in several.items()}
+    return _Narrowing(oldest, f"no one version of {', '.join(several)} serves every target and platform", tuple(lines))
 
 
-def _disagreement(apart: Mapping[str, Mapping[str, list[str]]], said: str) -> Unsatisfiable:
-    lines = [f"{name}: " + ", ".join(f"{version} in {' and '.join(keys)}" for version, keys in held.items()) for name, held in sorted(apart.items())]
-    return Unsatisfiable(
-        f"no one version of {', '.join(sorted(apart))} serves every target and platform",
-        why="\n".join(["each by itself gets:", *lines, *([said] if said else [])]),
-        hint="loosen the bounds of these packages, or put the targets into specs of their own",
-    )
+def _beyond(found: Found, question: Question) -> _Narrowing | None:
+    """Return what keeps packages to wheels that run on the C library of a Colab runtime or an image, as far as the facts know it."""
+    older, lines = {}, []
+    for site in sites_of(question.spec, question.facts):
+        choice = question.proposal.choices[site.name]
+        for platform in platforms_of(question.spec, site.name) if site.glibc is not None else ():
+            key = found.keys[flavour_on(choice.flavour, platform), platform]
+            for package in (package for package in found.packages if key in package.environments and site.glibc is not None):
+                floor = oldest_glibc(package, question.spec.python, platform)
+                if floor is not None and site.glibc is not None and floor > _pair(site.glibc.value):
+                    older[package.name] = f"<{Version(package.version).public}"
+                    needs = ".".join(str(part) for part in floor)
+                    lines.append(f"{package.name}: {package.version}, whose wheels need glibc {needs}; {site.glibc.by} has {site.glibc.value}")
+    return _Narrowing(older, f"no version of {', '.join(older)} has a wheel that runs at every target", tuple(dict.fromkeys(lines))) if older else None
+
+
+def _pair(version: str) -> tuple[int, int]:
+    major, _, minor = version.partition(".")
+    return int(major), int(minor or 0)
 
 
 def _preferences(lock: Lock) -> tuple[Preference, ...]:
@@ -201,17 +246,20 @@ def _refuse_other_builds(environment: Environment, packages: tuple[Package, ...]
     """Raise LockError when an environment on Linux holds a torch of another flavour than its own, or CUDA packages in a CPU one."""
     if environment.platform not in LINUX:
         return
+    direct = {p.key for p in question.spec.packages}
     for package in (package for package in packages if environment.key in package.environments):
-        if environment.flavour == "cpu" and (_CUDA_ONLY.match(package.name) or (package.name == "torch" and not package.version.endswith("+cpu"))):
-            path = " <- ".join(_brought_by(package.name, packages, {p.key for p in question.spec.packages}))
+        path = tuple(_brought_by(package.name, packages, direct)) if _CUDA_ONLY.match(package.name) else (package.name,)
+        for_cuda = _CUDA_ONLY.match(package.name) and not (package.name.startswith("nvidia-nccl") and "torch" not in path)  # xgboost brings it on a CPU too
+        if environment.flavour == "cpu" and (for_cuda or (package.name == "torch" and not package.version.endswith("+cpu"))):
             raise LockError(
                 f"a CPU spec would install {package.name} {package.version}, which is for CUDA",
-                why=f"brought in by {path}",
+                why=f"brought in by {' <- '.join(path)}",
                 hint="drop the package that needs it, or set `gpu:` and `cuda:` to what the work needs",
             )
-        if package.name == "torch" and environment.flavour not in _flavours_of(package, environment.platform, question.facts):
+        labelled = package.name in question.facts.flavoured and Version(package.version).local is not None
+        if (package.name == "torch" or labelled) and environment.flavour not in _flavours_of(package, environment.platform, question.facts):
             raise LockError(
-                f"index {package.index} gave torch {package.version}, and {environment.flavour} was asked for",
+                f"index {package.index} gave {package.name} {package.version}, and {environment.flavour} was asked for",
                 why="the local label of a version (+cu128) names the CUDA that it was built for",
                 hint=f"let the index {package.index} serve builds of {environment.flavour}",
             )

@@ -35,11 +35,23 @@ def any_of(platforms: tuple[str, ...]) -> str:
 
 @cache
 def applies(marker: str, platform: str, python: str) -> bool:
-    """Tell whether a marker ("": always) holds on a platform with a CPython such as "3.11"."""
+    """Tell whether a marker ("": always) holds on a platform with some release of a CPython such as "3.11".
+
+    A lock is for all of them: what one release needs, all get. Of the system's own release the newest is meant.
+    """
+    if not marker:
+        return True
     system, machine, name, kind = _MARKERS[platform]
     environment = {"sys_platform": system, "platform_machine": machine, "platform_system": name, "os_name": kind, "python_version": python, "extra": ""}
-    environment |= {"python_full_version": f"{python}.99", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
-    return not marker or Marker(marker).evaluate(environment)
+    environment |= {"implementation_name": "cpython", "platform_python_implementation": "CPython", "platform_release": "99", "platform_version": "99"}
+    parsed = Marker(marker)
+    return any(parsed.evaluate({**environment, "python_full_version": full, "implementation_version": full}) for full in _releases(marker, python))
+
+
+def _releases(marker: str, python: str) -> list[str]:
+    """Return releases of a Python on both sides of every one that a marker names; the last one stands for all that come after."""
+    named = {int(patch) for patch in re.findall(rf"{re.escape(python)}\.(\d+)", marker)}
+    return [f"{python}.{patch}" for patch in sorted({near for patch in named for near in (patch - 1, patch, patch + 1) if near >= 0} | {99})]
 
 
 @cache

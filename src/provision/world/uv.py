@@ -8,6 +8,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -151,7 +152,10 @@ def _folder(project: Project, sources: Sources, environment: Mapping[str, str]) 
 def _dates(project: Project) -> list[str]:
     if not project.exclude_newer:
         return []
-    return ["--exclude-newer", project.exclude_newer, *(word for name in project.undated for word in ("--exclude-newer-package", f"{name}=false"))]
+    day = project.exclude_newer
+    if len(day) == 10:  # uv would take a bare day for one of this machine's time zone
+        day = f"{date.fromisoformat(day) + timedelta(days=1)}T00:00:00Z"
+    return ["--exclude-newer", day, *(word for name in project.undated for word in ("--exclude-newer-package", f"{name}=false"))]
 
 
 def _kept(project: Project, urls: Mapping[str, str]) -> str:

@@ -93,6 +93,10 @@ _WAY_TO_ANOTHER = "it was withdrawn, or this mirror lacks it: lock again with `p
 
 def _ways(said: str, project: Project, sources: Sources | None) -> Iterator[str]:
     """Give the way out of each cause that a derivation names, other than requirements that exclude each other."""
+    if project.exclude_newer and "exclude-newer" in said:
+        hidden = "what came later, and all of an index that tells no day of upload"
+        yield f"exclude_newer: {project.exclude_newer} hides {hidden}: take a later day, or leave it out"
+        return
     for name in dict.fromkeys(one or other for one, other in _ABSENT.findall(said)):
         yield f"there is no {name} on {_place(name, project, sources)}: check the spelling; what lies elsewhere needs an index of its own (`indexes`, `index`)"
     if _OTHER_PYTHON.search(said):
