@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,10 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     assert reading == {"key": "packages.provenance", "value": {"hash-checked": 2}, "class": "context"}
     told = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)
     assert told["results"][0]["packages"] == {"hash-checked": 2}
+    assert (told["results"][0]["fresh"], told["results"][0]["packages_fresh"]) == (False, False)
+    for words in ((), ("--verify",)):
+        assert "packages     2 hash-checked (when the environment was made)\n" in bench.run("apply", "spec.yaml", "--yes", *words).stdout
+    report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]
     (bench.own / "reports/spec.here/report.json").write_text(json.dumps(report))
     older = bench.run("apply", "spec.yaml", "--yes")
@@ -51,6 +56,45 @@ def test_what_was_changed_by_hand_is_told_from_what_stayed(bench: Bench) -> None
     assert done.returncode == 0, done.stderr
     assert "packages     1 hash-checked, 1 reinstalled\n" in done.stdout
     assert (packages / "alpha/__init__.py").exists(), "the damage that no version tells is found by its RECORD"
+
+
+def test_an_edit_of_an_installed_file_is_found_by_verify_and_put_right_by_making_it_anew(bench: Bench) -> None:
+    bench.spec(small_spec("beta"))
+    made = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)["results"][0]
+    assert (made["verdict"], made["fresh"], made["packages_fresh"]) == ("verified", True, True)
+    packages = bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages"
+    with (packages / "alpha/__init__.py").open("a") as file:
+        file.write("print('edited')\n")
+    (packages / "evil.pth").write_text("import sys\n")
+    plan = bench.run("plan", "spec.yaml").stdout
+    assert "its packages have the locked names and versions" in plan
+    assert "No changes. The packages have the locked names and versions; `provision verify` looks at their files." in plan
+    found = bench.run("verify", "spec.yaml")
+    assert found.returncode == 1
+    said = " ".join(found.stdout.split())
+    assert "FAIL P07 files of packages: 1 file is not as installed: alpha: alpha/__init__.py has 36 bytes, not 20; no package lists evil.pth" in said
+    assert "fix make the environment again: `provision destroy`, then `provision apply`" in said
+    assert bench.run("verify", "spec.yaml", "--only", "P07").returncode == 1
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 1
+    assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    assert not (packages / "evil.pth").exists()
+    assert "edited" not in (packages / "alpha/__init__.py").read_text()
+
+
+def test_a_wheel_whose_own_record_is_wrong_is_verified_with_a_warning(bench: Bench, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "wrong", "zeta", "1.0")
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files["zeta-1.0.dist-info/RECORD"] = files["zeta-1.0.dist-info/RECORD"].replace(b",20\n", b",21\n")
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    make_index(tmp_path / "index", (wheel,))
+    bench.spec(small_spec("zeta"))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout
+    assert "warn P07 files of packages: files do not fit their RECORD, and did not when they were installed" in " ".join(done.stdout.split())
 
 
 def test_a_tampered_wheel_among_several_leaves_the_environment_before_in_use(bench: Bench, tmp_path: Path) -> None:

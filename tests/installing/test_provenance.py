@@ -193,6 +193,7 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     assert device.provenance() == {"alpha": "hash-checked"}
     note = "alpha: its RECORD does not fit the files of its own wheel: alpha/__init__.py has 20 bytes, not 21"
     assert device.result()["notes"] == [note]
+    assert device.result()["packages"]["alpha"]["record_fits"] is False
     assert f"note: {note}" in done.stdout
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.probe.bench import Environment
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "provision" / "probe"
 _MAIN = "import sys\nfrom provision_probe.cli import main\nsys.exit(main())\n"
@@ -82,3 +86,10 @@ def write_expectations(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def environment(tmp_path: Path, probe: Path) -> Environment:
+    root = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    return Environment(root, probe, document, {})

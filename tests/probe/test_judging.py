@@ -27,6 +27,18 @@ GOOD_PRODUCTS = {"numerics.device": "cpu", "numerics.fp32_error": 3e-7, "numeric
 TF32_PRODUCTS = {**GOOD_PRODUCTS, "numerics.device": "cuda", "numerics.fp32_error": 2.9e-4, "numerics.fp32_outside": 9}
 SYSTEM = {"os.id": "debian", "os.version": "12"}
 CLEAN = {"packages.shadowed": [], "packages.elsewhere": [], "packages.duplicates": [], "packages.unlocked": []}
+FILES: dict[str, Any] = {
+    "packages.files": 9,
+    "packages.altered": [],
+    "packages.without_record": [],
+    "packages.never_fitted": [],
+    "packages.stray_pth": [],
+    "packages.stray": [],
+    "_packages.altered_count": 0,
+    "_packages.hashed": False,
+    "_packages.own": True,
+}
+ALTERED = {"packages.altered": [f"a: a/{n}.py is missing" for n in range(20)], "_packages.altered_count": 8000}
 OURS = {"python.minor": "3.11", "python.version": "3.11.7", "python.prefix_matches": True, "_python.prefix": "/env", "_python.executable": "/env/bin/python"}
 LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40}
 RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40}
@@ -100,6 +112,17 @@ ROWS = [
     Row("P04", "unknown", {"packages.unmet": [], "packages.unread": ["a: not a requirement"]}),
     Row("P06", "pass", {"_imported.torch": ["torch"]}, {"direct": ["torch"]}),
     Row("P06", "skip", {"_imported.torch": []}, {"direct": ["torch"]}),
+    Row("P07", "pass", FILES, says="9 files of the locked packages have the size that"),
+    Row("P07", "pass", {**FILES, "_packages.hashed": True}, says="have the size and sha256 that"),
+    Row("P07", "fail", {**FILES, "packages.altered": ["a: gone"], "_packages.altered_count": 1}, says="1 file is not as installed: a: gone"),
+    Row("P07", "fail", {**FILES, **ALTERED}, says="8000 files are not as installed: a: a/0.py is missing; "),
+    Row("P07", "fail", {**FILES, **ALTERED}, says="a/4.py is missing; and 7995 more"),
+    Row("P07", "fail", {**FILES, "packages.stray_pth": ["evil.pth"]}, says="no package lists evil.pth, which Python reads at each start"),
+    Row("P07", "fail", {**FILES, **ALTERED, "packages.stray_pth": ["evil.pth"], "packages.without_record": ["b: no"]}, says="; no package lists evil.pth"),
+    Row("P07", "warn", {**FILES, "packages.stray_pth": ["image.pth"], "_packages.own": False}, says="no package lists image.pth"),
+    Row("P07", "warn", {**FILES, "packages.stray": ["stray.py"]}, says="no package lists stray.py"),
+    Row("P07", "warn", {**FILES, "packages.never_fitted": ["a: a.py is missing"]}, says="did not when they were installed: a: a.py is missing"),
+    Row("P07", "unknown", {**FILES, "packages.without_record": ["a: its RECORD cannot be read: gone"], "packages.stray": ["x"]}, says="cannot be told: a: its"),
     Row("T01", "pass", {"torch.version": "2.13.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}),
     Row("T01", "pass", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {**FROM_PYPI, "flavour": "cu130"}),
     Row("T01", "fail", {"torch.version": "2.12.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}, "lock says 2.13.0+cpu"),

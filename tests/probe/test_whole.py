@@ -3,86 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provision.probe.canonical import canonical, digest
+from tests.probe.bench import Environment, checks, clean_environ, write_package
 
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.{name})\n"
 SECRET = "s3cr3t-v4lue/with+signs"
-
-
-@dataclass
-class Environment:
-    """A virtual environment with made-up packages, and the expectations that describe it."""
-
-    root: Path
-    probe: Path
-    document: Callable[..., dict[str, Any]]
-    packages: dict[str, str]
-
-    @property
-    def python(self) -> str:
-        return str(self.root / "bin" / "python")
-
-    def add(self, name: str, code: str = "", version: str = "1.0", requires: str = "") -> Environment:
-        site = next(self.root.glob("lib/python*/site-packages"))
-        write_package(site, name, code, version, requires)
-        self.packages[name] = version
-        return self
-
-    def verify(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> tuple[int, dict[str, Any], str]:
-        process = self.start(*arguments, environ=environ, **changes)
-        said, _ = process.communicate(timeout=120)
-        report = self.root / "report.json"
-        return process.returncode, json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}, said
-
-    def start(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> subprocess.Popen[str]:
-        expectations = self.root / "expectations.json"
-        promised = {
-            "python": {"version": f"{sys.version_info.major}.{sys.version_info.minor}", "prefix": str(self.root)},
-            "packages": [{"name": name, "version": version} for name, version in self.packages.items()],
-            "direct": list(self.packages),
-            **changes,
-        }
-        expectations.write_text(json.dumps(self.document(**promised)), encoding="utf-8")
-        command = [self.python, str(self.probe), "verify", "--expectations", str(expectations), "--out", str(self.root / "report.json"), *arguments]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**clean_environ(), **(environ or {})})
-
-
-def clean_environ() -> dict[str, str]:
-    return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def write_package(site: Path, name: str, code: str, version: str, requires: str = "") -> None:
-    (site / name).mkdir(parents=True)
-    (site / name / "__init__.py").write_text(code, encoding="utf-8")
-    info = site / f"{name}-{version}.dist-info"
-    info.mkdir()
-    needs = f"Requires-Dist: {requires}\n" if requires else ""
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}\nRequires-Dist: not-a-header\n", encoding="utf-8")
-    (info / "RECORD").write_text(f"{name}/__init__.py,,\n{info.name}/METADATA,,\n", encoding="utf-8")
-
-
-@pytest.fixture
-def environment(tmp_path: Path, probe: Path, document: Callable[..., dict[str, Any]]) -> Environment:
-    root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
-    return Environment(root, probe, document, {})
-
-
-def checks(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {check["id"]: check for check in report["checks"]}
 
 
 def test_a_good_environment_is_verified_and_says_what_was_not_proved(environment: Environment) -> None:
@@ -178,7 +114,7 @@ def test_one_stage_by_itself_writes_its_fragment(environment: Environment, tmp_p
     done = subprocess.run([*command, "--out", str(fragment), "--scratch", str(tmp_path)], env=clean_environ(), check=False)
     assert done.returncode == 0
     found = json.loads(fragment.read_text(encoding="utf-8"))
-    assert found["done"] == ["P01", "P02", "P03", "P04"]
+    assert found["done"] == ["P01", "P02", "P03", "P04", "P07"]
     assert found["seen"]["package.alpha"] == "1.0"
 
 

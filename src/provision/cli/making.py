@@ -12,7 +12,7 @@ from typing import Any
 from provision.cli import terminal
 from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
-from provision.commands.apply import Applied, Wishes
+from provision.commands.apply import Applied, Result, Wishes
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
 from provision.commands.init import init as begin
@@ -80,8 +80,7 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     if as_text:
         _show_applied(path, applied, verbose=options["verbose"])
     else:
-        documents = [{**summary(r.report, r.json_path), "target": r.place.target, "changed": r.changed, "fresh": r.fresh} for r in applied.results]
-        terminal.show(json.dumps({"version": 1, "results": documents}, indent=1))
+        terminal.show(json.dumps({"version": 1, "results": [_told(result) for result in applied.results]}, indent=1))
     return applied.exit_code
 
 
@@ -119,6 +118,11 @@ def _save(out: Path, proposed: Plan, world: Machine) -> None:
     world.perform(WriteFile(out, json.dumps(proposed.seal(), indent=1) + "\n", 0o600), terminal.note)
 
 
+def _told(result: Result) -> dict[str, Any]:
+    done = {"target": result.place.target, "changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
+    return {**summary(result.report, result.json_path), **done}
+
+
 def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
     for result in applied.results:
         show_report(report_document(result.report), result.json_path, verbose=verbose)
@@ -128,7 +132,8 @@ def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
         stable = os.path.relpath(result.seat.stable)
         terminal.say(f"\nenvironment  {stable}")
         if provenance := result.report.provenance:
-            terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
+            when = "" if result.installed else " (when the environment was made)"
+            terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
         terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
         option = f" --target {result.place.target}" if len(applied.results) > 1 else ""
         terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- python train.py")

@@ -36,7 +36,10 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one target: its place and seat, the report with its files, whether it is fresh, whether anything was changed, the kernel."""
+    """What became of one target: its place and seat, the report with its files, whether it is fresh, what was changed, the kernel.
+
+    `changed` says whether this run changed anything, `installed` whether it installed the packages: else what is told of how they came there is older.
+    """
 
     place: Place
     seat: Seat
@@ -45,6 +48,7 @@ class Result:
     html_path: Path
     fresh: bool
     changed: bool
+    installed: bool
     kernel: str | None
 
 
@@ -131,16 +135,19 @@ def _touched(effects: tuple[Effect, ...], folder: Path) -> tuple[str, ...]:
 def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell) -> tuple[Result, State]:
     place = proposal.places[name]
     seat = TARGETS[place.spec.targets[name].kind].seat(place)
-    changed = any(action.address == place.address for action in proposal.plan.changes)
+    ours = [action for action in proposal.plan.changes if action.address == place.address]
+    changed, installed = bool(ours), any(isinstance(effect, InstallPackages) for action in ours for effect in action.effects)
     kernel = (state.resource(place.address, "kernel") or {}).get("name")
     if not proposal.plan.verifications[name].needed:
         record = state.resource(place.address, "verification") or {}
         path = place.folder / str(record.get("report"))
         report = _stored(path, world)
         if report is not None:
-            return Result(place, seat, report, path, place.folder / str(record.get("html")), fresh=False, changed=changed, kernel=kernel), state
+            page = place.folder / str(record.get("html"))
+            return Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel), state
     done: Verified = verify_place(place, state, store, world, tell)
-    return Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, kernel=kernel), done.state
+    told = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
+    return told, done.state
 
 
 def _stored(path: Path, world: World) -> Report | None:

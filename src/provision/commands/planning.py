@@ -105,7 +105,7 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
         return Verification(True, tier, "it was not verified yet")
     if stored["expectations"] != promised_digest(place):
         return Verification(True, tier, "what is promised of it changed since it was verified")
-    return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and nothing changed since")
+    return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since")
 
 
 def promised_digest(place: Place) -> str:

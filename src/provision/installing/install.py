@@ -190,7 +190,12 @@ def _instead(found: Found | None) -> str:
 
 def _result(wanted: Wanted, before: Mapping[str, Found], after: Mapping[str, Found], audited: Mapping[str, Audited], notes: list[str]) -> dict[str, Any]:
     packages = {
-        name: {"version": found.version, "provenance": _provenance(before.get(name), found).value, "files_checked": audited[name].files}
+        name: {
+            "version": found.version,
+            "provenance": _provenance(before.get(name), found).value,
+            "files_checked": audited[name].files,
+            **({"record_fits": False} if audited[name].flaws else {}),
+        }
         for name, found in sorted(after.items())
     }
     counts = {kind.value: sum(one["provenance"] == kind.value for one in packages.values()) for kind in Provenance}

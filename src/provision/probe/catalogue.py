@@ -81,6 +81,7 @@ CHECKS: tuple[Check, ...] = (
     Check("P03", "packages", "nothing else in the way", "packages", ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"), Tier.INVENTORY),
     Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
     Check("P06", "packages", "import", "imports", ("package.*", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH"), each_direct=True),
+    Check("P07", "packages", "files of packages", "packages", ("packages.altered", "packages.stray_pth", "packages.without_record"), Tier.INVENTORY),
     Check("T01", "torch", "torch build", "torch", ("torch.version", "torch.cuda", "package.torch"), needs=_TORCH),
     Check(
         "T02",

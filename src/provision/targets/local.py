@@ -150,7 +150,7 @@ def _environment(place: Place, have: Have) -> Action:
     link = PointLink(_stable(place), path.name)
     if have.whole and not have.drift:
         if have.recorded and not moved and have.linked:
-            return act(Verb.KEEP, "it is as locked")
+            return act(Verb.KEEP, "its packages have the locked names and versions")
         removal = (RemoveTree(_inside(place.folder, old)),) if moved else ()
         return act(
             Verb.CHANGE, "a whole environment of this lock is there already" if not have.recorded or moved else "its stable path is missing", (link, *removal)

@@ -46,7 +46,7 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     else:
-        yield "No changes. The environment is as the lock says."
+        yield "No changes. The packages have the locked names and versions; `provision verify` looks at their files."
 
 
 def _action(action: Action, pen: Pen) -> str:

@@ -1,4 +1,4 @@
-"""Judges the interpreter and the installed packages against the lock."""
+"""Judges the interpreter, the installed packages and their files against the lock."""
 
 from __future__ import annotations
 
@@ -100,6 +100,42 @@ def _requirements(case: Case) -> Judgement:
     return ok("every installed package has what it requires", [], [])
 
 
+def _files(case: Case) -> Judgement:
+    altered, without = case.seen["packages.altered"], case.seen["packages.without_record"]
+    started = case.seen["packages.stray_pth"] if case.seen["_packages.own"] else []
+    if altered or started:
+        count = case.seen["_packages.altered_count"]
+        told = [f"{count} {'file is' if count == 1 else 'files are'} not as installed: {_first(altered, count)}"] if altered else []
+        told += [f"no package lists {listed(started)}, which Python reads at each start"] if started else []
+        cause = "after the installation, files of the environment were edited, replaced, removed or added"
+        fix = "make the environment again: `provision destroy`, then `provision apply`" if case.seen["_packages.own"] else "install the locked packages again"
+        return bad("; ".join(told), [], [*altered, *started], cause, fix)
+    if without:
+        return unknown(f"whether files were changed cannot be told: {listed(without)}", [])
+    return _remarks(case) or ok(_as_listed(case), [], [])
+
+
+def _first(altered: list[str], count: int) -> str:
+    """As `listed`, where only the first of `count` are known."""
+    return "; ".join(altered[:5]) + (f"; and {count - 5} more" if count > 5 else "")
+
+
+def _as_listed(case: Case) -> str:
+    files, how = case.seen["packages.files"], "size and sha256" if case.seen["_packages.hashed"] else "size"
+    return f"{files} files of the locked packages have the {how} that their RECORDs list"
+
+
+def _remarks(case: Case) -> Judgement | None:
+    seen = case.seen
+    if unfit := seen["packages.never_fitted"]:
+        cause = "the wheel itself lists other files than it holds, so a later change cannot be told from that"
+        return warned(f"files do not fit their RECORD, and did not when they were installed: {listed(unfit)}", [], unfit, cause, "tell the package's makers")
+    if stray := [*seen["packages.stray_pth"], *seen["packages.stray"]]:
+        cause = "put there by hand or by a program" if seen["_packages.own"] else "put there by hand, by a program, or brought by the image"
+        return warned(f"{_as_listed(case)}; no package lists {listed(stray)}", [], stray, cause, "remove what you do not know from site-packages")
+    return None
+
+
 def _import(case: Case) -> Judgement:
     modules = case.seen[f"_imported.{case.subject}"]
     if not modules:
@@ -107,4 +143,11 @@ def _import(case: Case) -> Judgement:
     return ok(f"import {', '.join(modules)}", "no exception", "no exception")
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"P01": _interpreter, "P02": _locked_set, "P03": _in_the_way, "P04": _requirements, "P06": _import}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    "P01": _interpreter,
+    "P02": _locked_set,
+    "P03": _in_the_way,
+    "P04": _requirements,
+    "P06": _import,
+    "P07": _files,
+}

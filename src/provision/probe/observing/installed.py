@@ -1,4 +1,4 @@
-"""Looks at the interpreter and at what is installed for it: versions, shadowing, and whether packages get what they require."""
+"""Looks at the interpreter and at what is installed for it: versions, shadowing, what packages require, and their files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import platform
 import site
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import PathFinder
 from typing import Any
 
 from ..canonical import digest
 from ..inventory import Installed, first_found, installed, module_names
+from ..recorded import Record, audit, fitting_another, read_record, unlisted
 from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
+from ..values import Tier
 from ..versions import Unreadable, allows
 from . import Bench, Observer
 
@@ -48,15 +50,21 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
 
 
 def _provenance(prefix: str) -> dict[str, int] | None:
-    """How many packages came there in which way, as the installer noted it in the environment; None where it left no note that can be read."""
-    try:
-        with open(os.path.join(prefix, "installed.json"), encoding="utf-8") as file:
-            counts = json.loads(file.read(_LONGEST_NOTE)).get("counts")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return None
+    """How many packages came there in which way; None where the installer left no note that can be read."""
+    counts = _note(prefix).get("counts")
     if not isinstance(counts, dict) or not all(isinstance(count, int) for count in counts.values()):
         return None
     return {str(kind): count for kind, count in counts.items() if count}
+
+
+def _note(prefix: str) -> dict[str, Any]:
+    """What the installer noted in the environment; {} where there is nothing that can be read."""
+    try:
+        with open(os.path.join(prefix, "installed.json"), encoding="utf-8") as file:
+            note = json.loads(file.read(_LONGEST_NOTE))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def _in_the_way(bench: Bench) -> dict[str, Any]:
@@ -146,6 +154,58 @@ def _active_requirements(winners: dict[str, Installed], environment: dict[str, s
     return active
 
 
+def _files(bench: Bench) -> dict[str, Any]:
+    """The files of the locked packages against their RECORDs: by size, in the deep tiers by sha256 too; and what no RECORD lists."""
+    dists, hashed = _inventory(bench), bench.expected.tier in (Tier.DEEP, Tier.BURN)
+    records = {dist.metadata: read_record(dist) for dist in dists}
+    winners, unfit = first_found(dists), _unfit_when_installed(bench.expected.python_prefix)
+    locked = sorted(winners.keys() & bench.expected.packages.keys())
+    audited = {name: audit(winners[name], records[winners[name].metadata], hashed=hashed) for name in locked}
+    flawed = {file for _, flaws in audited.values() for file in flaws}
+    fine = fitting_another(flawed, ((dist, records[dist.metadata]) for dist in dists), hashed=hashed) if flawed else frozenset()
+    found: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
+    for name, (_, flaws) in audited.items():
+        record = records[winners[name].metadata]
+        kind = "never_fitted" if name in unfit else "without_record" if record.flaw and not record.garbled else "altered"
+        told = [record.flaw] if record.flaw else [flaw for file, flaw in flaws.items() if file not in fine]
+        found[kind] += [f"{name}: {one}" for one in told]
+    stray_pth, stray = _stray(dists, records)
+    return {
+        "packages.files": sum(count for count, _ in audited.values()),
+        **{f"packages.{kind}": flaws[:_MOST_NAMED] for kind, flaws in found.items()},
+        "packages.stray_pth": stray_pth[:_MOST_NAMED],
+        "packages.stray": stray[:_MOST_NAMED],
+        "_packages.altered_count": len(found["altered"]),
+        "_packages.hashed": hashed,
+        "_packages.own": _is_own(),
+    }
+
+
+def _unfit_when_installed(prefix: str) -> frozenset[str]:
+    """Packages whose RECORD did not fit the files of their own wheel, as the installer noted."""
+    packages = _note(prefix).get("packages")
+    told = packages.items() if isinstance(packages, dict) else ()
+    return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
+
+
+def _stray(dists: Sequence[Installed], records: Mapping[str, Record]) -> tuple[list[str], list[str]]:
+    """What no RECORD lists: of an interpreter that is not ours only .pth files, because a system's own packages come without RECORDs."""
+    prefix = os.path.realpath(sys.prefix)
+    pth: list[str] = []
+    others: list[str] = []
+    for folder in dict.fromkeys(os.path.realpath(one) for one in site.getsitepackages()):
+        if _is_below(folder, prefix) or not _is_own():
+            here = [(dist, records[dist.metadata]) for dist in dists if os.path.realpath(dist.entry) == folder]
+            more_pth, more = unlisted(folder, here)
+            pth += more_pth
+            others += more if _is_own() else []
+    return pth, others
+
+
+def _is_own() -> bool:
+    return sys.prefix != sys.base_prefix
+
+
 def _inventory(bench: Bench) -> tuple[Installed, ...]:
     dists: tuple[Installed, ...] | None = bench.memo.get("inventory")
     if dists is None:
@@ -157,4 +217,4 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-OBSERVERS: dict[str, Observer] = {"P01": _interpreter, "P02": _locked_set, "P03": _in_the_way, "P04": _requirements_met}
+OBSERVERS: dict[str, Observer] = {"P01": _interpreter, "P02": _locked_set, "P03": _in_the_way, "P04": _requirements_met, "P07": _files}

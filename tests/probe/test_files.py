@@ -1,0 +1,190 @@
+"""The files of installed packages are compared with their RECORDs: in real environments, with real edits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.probe.inventory import Installed
+from provision.probe.readings import class_of
+from provision.probe.recorded import Record, audit, read_record, unlisted
+from provision.probe.values import ReadingClass
+from tests.probe.bench import Environment, checks, hashed
+
+CODE = "VALUE = 1\n"
+
+
+@pytest.fixture
+def environment(environment: Environment) -> Environment:
+    return environment.add("alpha", CODE).add("beta", CODE)
+
+
+def site_of(environment: Environment) -> Path:
+    return next(environment.root.glob("lib/python*/site-packages"))
+
+
+def verdict(environment: Environment, **changes: Any) -> tuple[int, str, str]:
+    """The exit code, and status and message of P07; the tier is the cheapest."""
+    code, report, _ = environment.verify(**{"tier": "inventory", **changes})
+    found = checks(report)["P07"]
+    return code, found["status"], found["message"]
+
+
+def garble(site: Path) -> None:
+    (site / "alpha-1.0.dist-info/RECORD").write_bytes(b"\x00\xff not a table")
+
+
+def cut(site: Path) -> None:
+    record = site / "alpha-1.0.dist-info/RECORD"
+    record.write_text(record.read_text()[:20])
+
+
+EDITS: list[tuple[Callable[[Path], Any], str]] = [
+    (lambda site: (site / "alpha/__init__.py").write_text(CODE + "print('pwned')\n"), "alpha: alpha/__init__.py has 25 bytes, not 10"),
+    (lambda site: (site / "alpha/__init__.py").write_text(""), "alpha: alpha/__init__.py has 0 bytes, not 10"),
+    (lambda site: (site / "alpha/__init__.py").unlink(), "alpha: alpha/__init__.py is missing"),
+    (lambda site: ((site / "alpha/__init__.py").unlink(), (site / "alpha/__init__.py").mkdir()), "alpha: alpha/__init__.py is no file"),
+    (garble, "alpha: its RECORD is garbled"),
+    (cut, "alpha: its RECORD is garbled"),
+    (lambda site: (site / "evil.pth").write_text("import os\n"), "no package lists evil.pth, which Python reads at each start"),
+    (lambda site: (site / ".hidden.pth").write_text("import os\n"), "no package lists .hidden.pth"),
+    (lambda site: (site / "_virtualenv.pth").write_text("import os\n"), "no package lists _virtualenv.pth"),
+]
+
+
+@pytest.mark.parametrize(("edit", "says"), EDITS)
+def test_an_environment_that_was_edited_fails(environment: Environment, edit: Callable[[Path], Any], says: str) -> None:
+    assert verdict(environment) == (0, "pass", "4 files of the locked packages have the size that their RECORDs list")
+    edit(site_of(environment))
+    code, status, message = verdict(environment)
+    assert (code, status) == (1, "fail")
+    assert says in message
+
+
+def test_an_edit_that_keeps_the_size_is_seen_by_the_deep_tier_alone(environment: Environment) -> None:
+    assert verdict(environment, tier="deep") == (0, "pass", "4 files of the locked packages have the size and sha256 that their RECORDs list")
+    (site_of(environment) / "alpha/__init__.py").write_text(CODE.replace("1", "2"))
+    assert verdict(environment, tier="quick")[:2] == (0, "pass")
+    code, status, message = verdict(environment, tier="deep")
+    assert (code, status) == (1, "fail")
+    assert "1 file is not as installed: alpha: alpha/__init__.py was changed" in message
+
+
+@pytest.mark.parametrize("text", [None, "", "alpha/__init__.py,,\n"])
+def test_without_a_list_of_files_it_is_unverified_and_never_green(environment: Environment, text: str | None) -> None:
+    record = site_of(environment) / "alpha-1.0.dist-info/RECORD"
+    record.unlink()
+    if text is not None:
+        record.write_text(text)
+    code, status, message = verdict(environment)
+    assert (code, status) == (3, "unknown")
+    assert "alpha: its RECORD " in message
+
+
+def test_other_strays_are_a_warning_and_bytecode_is_nothing(environment: Environment) -> None:
+    site = site_of(environment)
+    subprocess.run([environment.python, "-m", "compileall", "-q", str(site)], check=True)
+    (site / "__pycache__").mkdir(exist_ok=True)
+    (site / "__pycache__/alpha.cpython-311.pyc").write_bytes(b"")
+    (site / "_virtualenv.pth").write_text("import _virtualenv")
+    (site / "_virtualenv.py").write_text("")
+    assert verdict(environment)[:2] == (0, "pass")
+    (site / "stray.py").write_text("")
+    (site / os.fsdecode(b"not-\xff-text")).write_text("")
+    code, status, message = verdict(environment)
+    assert (code, status) == (0, "warn")
+    assert "no package lists not-\\udcff-text; stray.py" in message
+
+
+def test_a_pth_file_that_a_package_lists_is_its_own(environment: Environment) -> None:
+    site = site_of(environment)
+    (site / "alpha.pth").write_text("import sys\n")
+    with (site / "alpha-1.0.dist-info/RECORD").open("a") as record:
+        record.write(f"alpha.pth,{hashed(site / 'alpha.pth')},{(site / 'alpha.pth').stat().st_size}\n")
+    assert verdict(environment)[:2] == (0, "pass")
+    (site / "alpha.pth").write_text("import sys, os\n")
+    assert "alpha: alpha.pth has 15 bytes, not 11" in verdict(environment)[2]
+
+
+def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment) -> None:
+    (site_of(environment) / "alpha/__init__.py").write_text(CODE + "# longer\n")
+    note = {"packages": {"alpha": {"record_fits": False}, "beta": {"version": "1.0"}, "gamma": []}}
+    (environment.root / "installed.json").write_text(json.dumps(note))
+    code, status, message = verdict(environment)
+    assert (code, status) == (0, "warn")
+    assert "did not when they were installed: alpha: alpha/__init__.py has 19 bytes, not 10" in message
+
+
+def test_a_file_that_two_packages_bring_is_the_one_of_either(environment: Environment) -> None:
+    site = site_of(environment)
+    (site / "README.md").write_text("of beta\n")
+    for name, size in (("alpha", 900), ("beta", 8)):
+        with (site / f"{name}-1.0.dist-info/RECORD").open("a") as record:
+            record.write(f"README.md,{hashed(site / 'README.md') if name == 'beta' else 'sha256=x'},{size}\n")
+    assert verdict(environment, tier="deep")[:2] == (0, "pass")
+    (site / "README.md").write_text("of nobody\n")
+    code, status, message = verdict(environment)
+    assert (code, status) == (1, "fail")
+    assert "alpha: README.md has 10 bytes, not 900; beta: README.md has 10 bytes, not 8" in message
+
+
+def test_a_package_that_is_not_locked_is_not_compared(environment: Environment) -> None:
+    (site_of(environment) / "beta/__init__.py").unlink()
+    assert verdict(environment, packages=[{"name": "alpha", "version": "1.0"}], direct=["alpha"])[:2] == (0, "pass")
+
+
+def test_the_identity_of_an_environment_does_not_move_with_its_files(environment: Environment) -> None:
+    _, before, _ = environment.verify()
+    (site_of(environment) / "alpha/__init__.py").write_text("")
+    (site_of(environment) / "evil.pth").write_text("")
+    _, after, _ = environment.verify()
+    assert before["digests"]["identity"] == after["digests"]["identity"]
+    for name in ("files", "altered", "without_record", "never_fitted", "stray_pth", "stray"):
+        assert class_of(f"packages.{name}") is ReadingClass.CONTEXT
+
+
+def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(environment: Environment, document: Callable[..., dict[str, Any]]) -> None:
+    """The base interpreter, looked at as a device's own: what a system brings is no failure."""
+    code = (
+        "import json, sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[1])\n"
+        "from provision_probe.expectations import parse_expectations\nfrom provision_probe.observing import Bench, observers_of\n"
+        "seen = observers_of('packages')['P07'](Bench(parse_expectations(json.loads(sys.argv[2])), Path('.')))\n"
+        "print(json.dumps([seen['_packages.own'], seen['packages.stray']]))\n"
+    )
+    argv = [f"{sys.base_prefix}/bin/python3", "-I", "-c", code, str(environment.probe), json.dumps(document())]
+    assert json.loads(subprocess.run(argv, capture_output=True, check=True).stdout) == [False, []]
+
+
+@pytest.mark.parametrize(
+    ("row", "hashing", "flaw"),
+    [
+        ("a.py,sha256=x,9", False, "a.py has 1 bytes, not 9"),
+        ("a.py,sha256=x,", False, None),
+        ("a.py,sha256=x,", True, "a.py was changed"),
+        ("a.py,nonsense=x,1", True, "a.py cannot be checked: unsupported hash type nonsense"),
+        ("a.py,shake_128=x,1", True, "a.py cannot be checked: "),
+        ("a\0.py,sha256=x,1", False, "a\0.py is missing"),
+        ("/dev/zero,sha256=x,0", True, "/dev/zero is no file"),
+        (f"{'a' * 5000},sha256=x,1", False, "a" * 200),
+    ],
+)
+def test_every_kind_of_row(tmp_path: Path, row: str, hashing: bool, flaw: str | None) -> None:
+    (tmp_path / "a.py").write_text("1")
+    (tmp_path / "a-1.dist-info").mkdir()
+    dist = Installed("a", "1", str(tmp_path), str(tmp_path / "a-1.dist-info"), (), editable=False)
+    files, flaws = audit(dist, Record((tuple(row.split(",")),)), hashed=hashing)  # type: ignore[arg-type]
+    assert files == 1
+    assert [flaw is not None and one.startswith(flaw) for one in flaws.values()] == ([True] if flaw else [])
+
+
+def test_a_folder_that_cannot_be_listed_has_no_strays(tmp_path: Path) -> None:
+    assert unlisted(str(tmp_path / "gone"), []) == ([], [])
+    egg = Installed("a", "1", str(tmp_path), str(tmp_path / "a.egg-info"), (), editable=False)
+    assert read_record(egg).flaw == "its RECORD cannot be read: No such file or directory"
