@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import shutil
@@ -195,6 +196,31 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     assert device.result()["notes"] == [note]
     assert device.result()["packages"]["alpha"]["record_fits"] is False
     assert f"note: {note}" in done.stdout
+
+
+def test_a_file_that_two_packages_bring_is_no_damage(device: Device) -> None:
+    """As README.md or tests/__init__.py of some published wheels; the cache is not to blame, and nothing is fetched anew."""
+    for name, content in (("alpha", b"of alpha\n"), ("beta", b"of beta, and longer\n")):
+        wheel = device.wheels[f"{name}==1.0"]
+        with zipfile.ZipFile(wheel) as archive:
+            files = {inner: archive.read(inner) for inner in archive.namelist()}
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        files[f"{name}-1.0.dist-info/RECORD"] = f"shared.txt,sha256={digest},{len(content)}\n".encode() + files[f"{name}-1.0.dist-info/RECORD"]
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for inner, held in {**files, "shared.txt": content}.items():
+                archive.writestr(inner, held)
+        shutil.rmtree(device.folder / "index" / name)
+    make_index(device.folder / "index", tuple(device.wheels.values()))
+    document = device.document("alpha==1.0", "beta==1.0", mode="own")
+    assert device.install(document).returncode == 0
+    assert device.result()["notes"] == []
+    device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
+    offline = device.install(document, "--offline")
+    assert offline.returncode == 0, offline.stderr
+    assert device.install(document, "--offline").stdout == "2 preinstalled\n"
+    (device.packages / "shared.txt").write_text("of neither")
+    assert device.install(document).returncode == 0
+    assert set(device.provenance().values()) == {"reinstalled"}
 
 
 @pytest.mark.parametrize("mode", ["own", "shared"])

@@ -76,7 +76,7 @@ def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, f
         raise InstallError(f"{wanted.python} is Python {python.minor}", f"the packages were locked for Python {wanted.minor}", "name another interpreter", 1)
     before = installed(python.entries)
     kept = {pin.name: before[pin.name] for pin in wanted.pins if pin.name in before and same_version(before[pin.name].version, pin.version)}
-    audited = audit(kept, wanted.audit)
+    audited = audit(kept, wanted.audit, before.values())
     damaged = _flawed(audited)
     site = _Site(wanted, python, folder, uv, environment, run)
     if damaged or len(kept) < len(wanted.pins) or wanted.mode is Mode.OWN:
@@ -129,7 +129,10 @@ def _aside(records: Iterable[str]) -> Iterator[None]:
 
 
 def _look(site: _Site, there: Mapping[str, Found], damaged: Sequence[str], fresh: Sequence[str]) -> dict[str, Audited]:
-    return {**audit({name: there[name] for name in fresh}, Audit.SIZE), **audit({name: there[name] for name in damaged}, site.wanted.audit)}
+    return {
+        **audit({name: there[name] for name in fresh}, Audit.SIZE, there.values()),
+        **audit({name: there[name] for name in damaged}, site.wanted.audit, there.values()),
+    }
 
 
 def _flawed(audited: Mapping[str, Audited]) -> list[str]:

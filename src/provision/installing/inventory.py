@@ -10,7 +10,8 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from .document import Audit
 
@@ -34,11 +35,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """How many files were compared, and what is wrong: one short text a file. `garbled`: the RECORD is there, and is no table of three columns."""
+    """How many files were compared, and what is wrong: one short text a file, and these files in `altered`.
+
+    `garbled`: the RECORD is there, and is no table of three columns.
+    """
 
     files: int
     flaws: tuple[str, ...]
     garbled: bool = False
+    altered: tuple[str, ...] = ()
 
 
 def installed(entries: Iterable[str]) -> dict[str, Found]:
@@ -52,16 +57,42 @@ def installed(entries: Iterable[str]) -> dict[str, Found]:
     return found
 
 
-def audit(packages: Mapping[str, Found], how: Audit) -> dict[str, Audited]:
+def audit(packages: Mapping[str, Found], how: Audit, among: Iterable[Found] = ()) -> dict[str, Audited]:
     """Compare every file that the packages' RECORDs list: with sha256 and size, or with its size only.
+
+    A file that several packages bring has to fit the RECORD of one of them; `among` are those that lie there besides.
 
     A RECORD is a package's own list. That all is as it says tells that nothing was changed since the installation, not that what was installed is what a
     lock names. Lines without a hash (bytecode, the RECORD itself) are left out; a RECORD that is missing or lists nothing is a flaw.
     """
     if how is Audit.SIZE:
-        return {name: _audited(one, how) for name, one in packages.items()}
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
-        return dict(zip(packages, pool.map(lambda one: _audited(one, how), packages.values()), strict=True))
+        found = {name: _audited(one, how) for name, one in packages.items()}
+    else:
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
+            found = dict(zip(packages, pool.map(lambda one: _audited(one, how), packages.values()), strict=True))
+    altered = {path for one in found.values() for path in one.altered}
+    others = _listed_by_others(altered, (*packages.values(), *among), how) if altered else set()
+    return {name: _without(one, others) for name, one in found.items()}
+
+
+def _listed_by_others(altered: set[str], packages: Iterable[Found], how: Audit) -> set[str]:
+    """Return those of the files that fit a RECORD after all: two packages may bring one file, and the later one won."""
+    fitting = set()
+    for package in packages:
+        root = os.path.dirname(package.metadata)
+        with suppress(OSError, ValueError, csv.Error), open(os.path.join(package.metadata, "RECORD"), newline="", encoding="utf-8") as lines:
+            for path, listed, size in csv.reader(lines):
+                full = os.path.normpath(os.path.join(root, path))
+                if listed and full in altered and not _flaw(full, listed, size, how):
+                    fitting.add(full)
+    return fitting
+
+
+def _without(audited: Audited, fitting: set[str]) -> Audited:
+    if not fitting.intersection(audited.altered):
+        return audited
+    kept = [(flaw, path) for flaw, path in zip(audited.flaws, audited.altered, strict=True) if path not in fitting]
+    return replace(audited, flaws=tuple(flaw for flaw, _ in kept), altered=tuple(path for _, path in kept))
 
 
 def same_version(one: str, other: str) -> bool:
@@ -100,19 +131,21 @@ def _stamp(metadata: str) -> tuple[int, ...]:
 
 def _audited(package: Found, how: Audit) -> Audited:
     root = os.path.dirname(package.metadata)
-    files, flaws = 0, []
+    files, flaws, altered = 0, [], []
     try:
         with open(os.path.join(package.metadata, "RECORD"), newline="", encoding="utf-8") as lines:
             for path, listed, size in csv.reader(lines):
                 if listed:
                     files += 1
-                    flaw = _flaw(os.path.join(root, path), listed, size, how)
-                    flaws += [f"{path} {flaw}"] if flaw else []
+                    full = os.path.normpath(os.path.join(root, path))
+                    if flaw := _flaw(full, listed, size, how):
+                        flaws.append(f"{path} {flaw}")
+                        altered.append(full)
     except OSError as error:
         return Audited(files, (f"its RECORD cannot be read: {error.strerror or error}",))
     except (ValueError, csv.Error):
         return Audited(files, ("its RECORD is garbled",), garbled=True)
-    return Audited(files, tuple(flaws) if files else ("its RECORD lists no file with a hash",))
+    return Audited(files, tuple(flaws), altered=tuple(altered)) if files else Audited(files, ("its RECORD lists no file with a hash",))
 
 
 def _flaw(path: str, listed: str, size: str, how: Audit) -> str:
