@@ -160,6 +160,7 @@ class Bench:
         """The caller's variables: nothing of the machine's pip or uv configuration, the rig's index as the default one."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV"))}
         own = {"HOME": str(self.folder / "home"), "UV_CACHE_DIR": str(self.folder / "uv-cache"), "PIP_CONFIG_FILE": os.devnull, "COLUMNS": "100"}
+        own |= {"XDG_CACHE_HOME": str(self.folder / "home/.cache")}
         own |= {"PROVISION_INDEX_PYPI": self.index, "UV_PYTHON_DOWNLOADS": "never", "UV_HTTP_RETRIES": "0", "NO_COLOR": "1"}
         return {**kept, **own, **self.extra, **changes}
 

@@ -204,7 +204,9 @@ def effect_of(document: dict[str, Any]) -> str:
 def test_no_field_of_the_spec_is_ignored(name: str) -> None:
     assert name in OTHER, "a new field needs a value here that differs from its default"
     change = OTHER[name] if name == "gpu" else {name: OTHER[name]}
-    assert effect_of(change) != effect_of({})
+    bound = {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}  # an index is for what is bound to it
+    before = {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}} if name == "indexes" else {}
+    assert effect_of({**change, **bound}) != effect_of({**before, **bound})
 
 
 @pytest.mark.parametrize("name", sorted(TRAINING))
