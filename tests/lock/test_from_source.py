@@ -268,9 +268,9 @@ def test_offline_what_was_read_before_is_locked_and_else_it_is_said(bench: Bench
         first = locked(bench, spec(KERN), PROVISION_INDEX_PYPI=address)
         again = locked(bench, spec(KERN), offline=True, PROVISION_INDEX_PYPI=address)
         assert dumps(again) == dumps(first)
-        other = str(bench.folder / "other-home")
+        other = str(bench.folder / "other-cache")
         with pytest.raises(NetworkError) as caught:
-            locked(bench, spec(KERN), offline=True, PROVISION_INDEX_PYPI=address, HOME=other)
+            locked(bench, spec(KERN), offline=True, PROVISION_INDEX_PYPI=address, XDG_CACHE_HOME=other)
     assert "kern-1.0.tar.gz was not read on this machine before" in caught.value.why
 
 
