@@ -12,14 +12,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, assert_never
+from typing import TYPE_CHECKING, Any, NoReturn, assert_never
 
 from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
-    from provision.effects import Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
+    from provision.effects import CloudReader, Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -31,14 +32,20 @@ _PLATFORMS = {
 INSTALLED = "installed.json"
 """In an environment: how each of its packages came there (a result of provision.installing)."""
 _PROBE_VERDICTS = (0, 1, 3)
+_EXTRA = "pip install 'provision-ml[workbench]'"
 
 
 class Machine:
-    """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache."""
+    """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache.
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> None:
+    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False, endpoints: Mapping[str, str] | None = None) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
+        self._endpoints = endpoints
+        self._cloud: Any = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
 
@@ -98,6 +105,11 @@ class Machine:
             return None
         return tuple(name for name in names if not self._installed(name))
 
+    def cloud(self) -> CloudReader:
+        """Return what Google Cloud is asked through; raises WorldError when the extra `workbench` is missing."""
+        reader: CloudReader = self._google()
+        return reader
+
     def resolve(self, project: Project, tell: Tell) -> Resolution:
         """Resolve a project; raises LockError, NetworkError, WorldError."""
         from provision.world import uv
@@ -131,6 +143,17 @@ class Machine:
                 files.remove_tree(effect.path)
             case effects.RunProbe():
                 self._probe(effect, tell)
+            case (
+                effects.UploadObjects()
+                | effects.CreateInstance()
+                | effects.UpdateInstance()
+                | effects.StopInstance()
+                | effects.StartInstance()
+                | effects.DeleteInstance()
+                | effects.DeleteObjects()
+                | effects.AwaitReport()
+            ):
+                self._google().perform(effect, tell)
             case _:
                 assert_never(effect)
 
@@ -148,6 +171,15 @@ class Machine:
         except OSError as error:
             hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
+
+    def _google(self) -> Any:
+        if self._cloud is None:
+            try:
+                room = import_module("provision.world.cloud")
+            except ModuleNotFoundError as error:
+                raise WorldError("Google Cloud cannot be reached by this installation", why=f"there is no {error.name}", hint=_EXTRA) from None
+            self._cloud = room.Cloud(self._endpoints)
+        return self._cloud
 
     def _install(self, effect: InstallPackages, tell: Tell) -> None:
         from provision.world import uv
