@@ -50,6 +50,8 @@ class Have:
 class Local:
     """Environments on this machine (see provision.targets.Target)."""
 
+    platform: str | None = None
+
     def look(self, place: Place, ledger: Ledger, reader: Reader) -> Have:
         """Return what this machine has of the place."""
         path = _path(place)

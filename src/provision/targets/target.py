@@ -28,7 +28,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and this machine's platform."""
+    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
+
+    `simulated` says what is not real there, in words; () outside a sandbox.
+    """
 
     spec: Spec
     target: str
@@ -36,6 +39,7 @@ class Place:
     folder: Path
     lock: Lock
     platform: str
+    simulated: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:
@@ -66,6 +70,10 @@ class Seat:
 
 class Target(Protocol):
     """A kind of place. `look` is the only method that asks the world; the others take values and give values."""
+
+    @property
+    def platform(self) -> str | None:
+        """The platform of every place of this kind; None where it is that of the machine at hand."""
 
     def look(self, place: Place, ledger: Ledger, reader: Reader) -> Any:
         """Return what is there now, as a value that `refusals` and `plan` understand."""

@@ -53,6 +53,11 @@ def label(text: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower())[:_MOST]
 
 
+def kernel_name(place: Place) -> str:
+    """Return the name of the Jupyter kernel on the instance."""
+    return re.sub(r"[^a-z0-9._-]+", "-", f"provision-{place.stem}.{place.target}".lower())
+
+
 def labels_of(place: Place) -> dict[str, str]:
     """Return the labels that tell whose an instance is, and which lock it was made from."""
     digest = place.environment.digest.removeprefix("sha256:")[:12]
