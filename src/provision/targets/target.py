@@ -27,10 +27,19 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class StandIn:
+    """What takes the place of the real world in a sandbox: in words, and the addresses of package indexes, by name, and further places of wheels."""
+
+    words: tuple[str, ...]
+    indexes: Mapping[str, str]
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
 
-    `simulated` says what is not real there, in words; () outside a sandbox.
+    `stand_in` is what is not real there; None outside a sandbox.
     """
 
     spec: Spec
@@ -39,7 +48,7 @@ class Place:
     folder: Path
     lock: Lock
     platform: str
-    simulated: tuple[str, ...] = ()
+    stand_in: StandIn | None = None
 
     @property
     def address(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from provision.facts import Card, Facts
@@ -15,6 +16,8 @@ from provision.targets.workbench.naming import Names, labels_of, names_of
 BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
 _ENCRYPTION = {True: "CMEK", False: "GMEK"}
+PROGRAM = "program.sh"
+"""The program that the instance runs at each start, below the instance's folder."""
 
 
 class Choices(NamedTuple):
@@ -28,10 +31,21 @@ class Choices(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run on the device: its nonce, and the digest of its document without the nonce."""
+    """One run on the device: its nonce, the sha256 of its document, and the digest of what the document declares whatever the run."""
 
     nonce: str
-    digest: str
+    sha256: str
+    holds: str
+
+
+def run_on(instance: Mapping[str, Any]) -> Run | None:
+    """Return the run that an instance was last told of; None where it was not told, or not by us."""
+    text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
+    try:
+        told = json.loads(text)
+        return Run(str(told["nonce"]), str(told["digest"]), str(told["holds"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 def body_of(place: Place, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
@@ -49,11 +63,13 @@ def metadata_of(place: Place, run: Run) -> dict[str, str]:
     """Return the metadata that is ours, and the author's own; values that are texts, as the service wants them."""
     target, names = _target(place), names_of(place)
     idle = seconds_of(target.idle_shutdown) if target.idle_shutdown else None
-    document = {"nonce": run.nonce, "digest": run.digest, "document": f"{names.run(run.nonce)}document.json"}
+    document = {"nonce": run.nonce, "digest": run.sha256, "holds": run.holds, "document": f"{names.run(run.nonce)}document.json"}
+    limit = {"provision-max-lifetime-seconds": str(seconds_of(target.max_lifetime))} if target.max_lifetime else {}
     return {
         **target.metadata,
+        **limit,
         "provision-run": json.dumps(document, sort_keys=True, separators=(",", ":")),
-        "post-startup-script": f"{names.folder}program.sh",
+        "post-startup-script": names.folder + PROGRAM,
         "post-startup-script-behavior": BEHAVIOR,
         "enable-guest-attributes": "true",
         # An empty value switches the service's own default (three hours) off.

@@ -1,35 +1,19 @@
-"""The device's document: all that its program is told, as data. Secrets stand in it by reference only; no value of a spec stands anywhere else.
-
-schema          "provision.device/1"
-nonce           of this run
-holds           digest over the rest, without nonce, fetch and tool: the same for the same declared environment
-instance        name, project, spec, target
-uris            run, report, log, status: gs:// addresses
-fetch           by name (device, installer, probe): {uri, sha256} of programs of ours
-prefix, stable  absolute paths on the device: the environment, and the link that follows it
-install         a provision.install/1 document without `python`
-uv              the version of uv that installs
-env, paths      as declared; a path is exported as PROVISION_PATH_<NAME>
-secrets         name to "projects/P/secrets/S/versions/V"
-system_packages names of Debian packages
-gpu             whether a driver is waited for
-kernel          name, display_name
-tier, timeout_s, max_lifetime_s (null: none)
-simulated       what is not real, in words; [] on a real device
-expectations    as the probe reads them, with the nonce
-"""
+"""The device's document: all that its program is told, as data, in the form that provision.device reads. Secrets stand in it by reference only."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from packaging.version import Version
+
+from provision.facts import Facts
 from provision.grammar import seconds_of
-from provision.lock import digest_of
+from provision.lock import Package, digest_of
 from provision.lock.portion import PYPI
 from provision.places import WorkbenchTarget
 from provision.targets.target import Place
@@ -39,6 +23,9 @@ from provision.verification import expectations_of
 SCHEMA = "provision.device/1"
 _HOME = PurePosixPath("/home/jupyter/.provision")
 """On the data disk, which an upgrade of the image leaves alone (Workbench documentation, Manage instances)."""
+STABLE = _HOME / "envs" / "current"
+"""The link on the device that follows the current environment."""
+_UV = re.compile(r"uv-(\d+(?:\.\d+)+)-.*\.whl")
 
 
 class Program(NamedTuple):
@@ -58,30 +45,23 @@ def prefix_of(place: Place) -> PurePosixPath:
     return _HOME / "envs" / place.environment.digest.removeprefix("sha256:")[:12]
 
 
-def stable_of(place: Place) -> PurePosixPath:
-    """Return the link on the device that follows the current environment."""
-    return _HOME / "envs" / "current"
-
-
-def document_of(place: Place, names: Names, nonce: str, programs: Mapping[str, Program]) -> dict[str, Any]:
+def document_of(place: Place, names: Names, nonce: str, programs: Mapping[str, Program], facts: Facts) -> dict[str, Any]:
     """Return the document for one run."""
-    said = _said(place, names)
     run = names.run(nonce)
     return {
-        **said,
+        **_said(place),
         "schema": SCHEMA,
         "nonce": nonce,
-        "holds": digest_of(said),
-        "uris": {"run": run, "report": f"{run}report.json", "log": f"{run}log.txt", "status": f"{run}status.json"},
+        "report": {"report": f"{run}report.json", "log": f"{run}log.txt", "status": f"{run}status.json"},
         "fetch": {name: {"uri": names.folder + program.file, "sha256": program.sha256} for name, program in programs.items()},
-        "uv": _uv(),
+        "uv": _uv(facts),
         "expectations": {**_promised(place), "nonce": nonce},
     }
 
 
-def holds(place: Place, names: Names) -> str:
-    """Return the digest of what a document declares: another one means that the device has something to do."""
-    return digest_of(_said(place, names))
+def holds(place: Place) -> str:
+    """Return the digest of what a document declares, whichever run and version of ours: another one means that the device has something to do."""
+    return digest_of(_said(place))
 
 
 def written(document: Mapping[str, Any]) -> bytes:
@@ -89,39 +69,38 @@ def written(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _said(place: Place, names: Names) -> dict[str, Any]:
+def _said(place: Place) -> dict[str, Any]:
     spec, target = place.spec, place.spec.targets[place.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
-    promised = _promised(place)
     return {
-        "instance": {"name": names.instance, "project": names.project, "spec": place.stem, "target": place.target},
-        "prefix": str(prefix_of(place)),
-        "stable": str(stable_of(place)),
+        "digest": place.environment.digest,
+        "python": place.lock.python,
         "install": _install(place, target),
         "env": dict(spec.env),
         "paths": dict(spec.paths),
         "secrets": {name: reference.secret for name, reference in spec.secrets.items() if reference.secret},
         "system_packages": list(spec.system_packages),
-        "gpu": not spec.gpu.none,
-        "kernel": {"name": kernel_name(place), "display_name": f"{spec.name} ({place.target})"},
-        "tier": spec.verify.tier,
-        "timeout_s": seconds_of(spec.verify.timeout),
+        "gpu": None if spec.gpu.none else {"type": spec.gpu.type, "count": spec.gpu.count},
+        "kernel": {"name": kernel_name(place), "title": f"{spec.name} ({place.target})"},
         "max_lifetime_s": seconds_of(target.max_lifetime) if target.max_lifetime else None,
-        "simulated": list(place.simulated),
-        "expectations": {key: value for key, value in promised.items() if key != "tool"},
+        "simulated": list(place.stand_in.words) if place.stand_in else [],
+        "expectations": {key: value for key, value in _promised(place).items() if key != "tool"},
     }
 
 
 def _install(place: Place, target: WorkbenchTarget) -> dict[str, Any]:
     """Return what the installer is given: every file by hash, and indexes at the addresses that the device reaches."""
-    held = place.lock.held_by(place.environment)
-    packages = [
-        {"name": one.name, "version": one.version, "index": one.index, "files": {file.name: file.sha256 for file in one.files}}
-        for one in sorted(held, key=lambda one: one.name)
-    ]
+    held = sorted(place.lock.held_by(place.environment), key=lambda one: one.name)
+    packages = [{"name": one.name, "version": one.version, "index": one.index, "files": {file.name: file.sha256 for file in one.files}} for one in held]
     known = {"pypi": PYPI, **place.lock.indexes}
-    indexes = {name: _mirrored(name, address, target) for name, address in known.items() if name == "pypi" or any(one.index == name for one in held)}
-    return {"schema": "provision.install/1", "mode": "own", "python_version": place.lock.python, "packages": packages, "indexes": indexes, "audit": "size"}
+    given = place.stand_in.indexes if place.stand_in else {}
+    used = {name: given.get(name) or _mirrored(name, address, target) for name, address in known.items() if name == "pypi" or name in _bound(held)}
+    how = {"schema": "provision.install/1", "mode": "own", "python_version": place.lock.python, "audit": "size"}
+    return {**how, "packages": packages, "indexes": used, "links": list(place.stand_in.links) if place.stand_in else []}
+
+
+def _bound(held: list[Package]) -> set[str]:
+    return {one.index for one in held}
 
 
 def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
@@ -137,8 +116,9 @@ def _promised(place: Place) -> dict[str, Any]:
     return expectations_of(place.spec, place.target, place.lock, place.environment, prefix_of(place))
 
 
-def _uv() -> str:
-    try:
-        return version("uv")
-    except PackageNotFoundError:
-        return ""
+def _uv(facts: Facts) -> dict[str, Any] | None:
+    known = {name: (Version(found[1]), sha256) for name, sha256 in facts.wheels.items() if (found := _UV.fullmatch(name))}
+    if not known:
+        return None
+    newest = max(version for version, _ in known.values())
+    return {"version": str(newest), "files": {name: sha256 for name, (version, sha256) in known.items() if version == newest}}
