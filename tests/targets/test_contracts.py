@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from provision import effects
 from provision.effects import CreateVenv, Index, InstallPackages, Interpreter, Interpreters, MakeFolder, PointLink, RemoveTree, Sources, WriteFile
 from provision.errors import WorldError
 from provision.lock import Chosen, Environment, File, Lock, Package
@@ -20,6 +21,9 @@ from provision.spec import Spec
 from provision.state import Ledger, empty
 from provision.targets import TARGETS, Place
 from provision.verification import expectations_of
+
+from tests.targets.google import SPEC as WORKBENCH
+from tests.targets.google import FakeCloud
 
 FOLDER = Path("/project/.provision")
 PLAIN: dict[str, Any] = {"gpu": "none", "python": "3.11", "packages": ["alpha", "ipykernel", "transformers"]}
@@ -33,6 +37,10 @@ class Dictionary:
     links: dict[Path, str] = field(default_factory=dict)
     python: str | None = "3.11.7"
     calls: list[str] = field(default_factory=list)
+    google: FakeCloud = field(default_factory=FakeCloud)
+
+    def cloud(self) -> FakeCloud:
+        return self.google
 
     def environment(self) -> Mapping[str, str]:
         return {"HOME": "/home/someone", "PATH": "/usr/bin"}
@@ -83,6 +91,8 @@ class Dictionary:
                 self.links.pop(effect.path, None)
             case MakeFolder():
                 pass
+            case _ if isinstance(effect, effects.OnGoogleCloud):
+                self.google.perform(effect)
 
     def _real(self, path: Path) -> Path:
         for link, target in self.links.items():
@@ -94,8 +104,11 @@ class Dictionary:
         return self.files.get(self._real(path))
 
 
+MINIMAL: dict[str, dict[str, Any]] = {"local": {"kind": "local"}, "workbench": WORKBENCH}
+
+
 def place(kind: str = "local", version: str = "1.0", **fields: Any) -> Place:
-    document = {**PLAIN, "targets": {"here": {"kind": kind}}, **fields}
+    document = {**PLAIN, "targets": {"here": MINIMAL[kind]}, **fields}
     spec = Spec.model_validate(document)
     files = {package.key: File(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
     held = tuple(Package(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
@@ -109,13 +122,13 @@ def test_looking_and_planning_change_nothing(kind: str) -> None:
     world = Dictionary()
     target, there = TARGETS[kind], place(kind)
     target.plan(there, target.look(there, Ledger(empty("l")), world))
-    assert (world.files, world.links) == ({}, {})
+    assert (world.files, world.links, world.google.done) == ({}, {}, [])
 
 
 @pytest.mark.parametrize("kind", sorted(TARGETS))
 def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
     world, state = Dictionary(), empty("l")
-    target, there = TARGETS[kind], place(kind, targets={"here": {"kind": kind, "kernel": True}})
+    target, there = TARGETS[kind], place(kind, targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}})
     for action in target.plan(there, target.look(there, Ledger(state), world)):
         assert action.verb is Verb.CREATE
         for effect in action.effects:
@@ -128,6 +141,7 @@ def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
             world.perform(effect)
         state = state.after(action)
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
+    assert (world.google.found, world.google.objects) == ({}, {})
 
 
 @pytest.mark.parametrize("kind", sorted(TARGETS))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from packaging.version import Version
-
-from provision.facts import Facts
 from provision.grammar import seconds_of
 from provision.lock import Package, digest_of
 from provision.lock.portion import PYPI
@@ -25,7 +21,6 @@ _HOME = PurePosixPath("/home/jupyter/.provision")
 """On the data disk, which an upgrade of the image leaves alone (Workbench documentation, Manage instances)."""
 STABLE = _HOME / "envs" / "current"
 """The link on the device that follows the current environment."""
-_UV = re.compile(r"uv-(\d+(?:\.\d+)+)-.*\.whl")
 
 
 class Program(NamedTuple):
@@ -45,8 +40,8 @@ def prefix_of(place: Place) -> PurePosixPath:
     return _HOME / "envs" / place.environment.digest.removeprefix("sha256:")[:12]
 
 
-def document_of(place: Place, names: Names, nonce: str, programs: Mapping[str, Program], facts: Facts) -> dict[str, Any]:
-    """Return the document for one run."""
+def document_of(place: Place, names: Names, nonce: str, programs: Mapping[str, Program], uv: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document for one run; `uv` is the uv that installs: version, and sha256 by file name."""
     run = names.run(nonce)
     return {
         **_said(place),
@@ -54,7 +49,7 @@ def document_of(place: Place, names: Names, nonce: str, programs: Mapping[str, P
         "nonce": nonce,
         "report": {"report": f"{run}report.json", "log": f"{run}log.txt", "status": f"{run}status.json"},
         "fetch": {name: {"uri": names.folder + program.file, "sha256": program.sha256} for name, program in programs.items()},
-        "uv": _uv(facts),
+        "uv": dict(uv),
         "expectations": {**_promised(place), "nonce": nonce},
     }
 
@@ -114,11 +109,3 @@ def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
 
 def _promised(place: Place) -> dict[str, Any]:
     return expectations_of(place.spec, place.target, place.lock, place.environment, prefix_of(place))
-
-
-def _uv(facts: Facts) -> dict[str, Any] | None:
-    known = {name: (Version(found[1]), sha256) for name, sha256 in facts.wheels.items() if (found := _UV.fullmatch(name))}
-    if not known:
-        return None
-    newest = max(version for version, _ in known.values())
-    return {"version": str(newest), "files": {name: sha256 for name, (version, sha256) in known.items() if version == newest}}

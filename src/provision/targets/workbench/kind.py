@@ -217,7 +217,7 @@ def _started(place: Place, have: Have) -> tuple[tuple[Effect, ...], dict[str, An
 
 
 def _fresh(place: Place, have: Have) -> tuple[Run, bytes]:
-    document = written(document_of(place, have.names, have.fresh, programs.fetched(), have.facts))
+    document = written(document_of(place, have.names, have.fresh, programs.fetched(), programs.uv()))
     return Run(have.fresh, hashlib.sha256(document).hexdigest(), holds(place)), document
 
 
