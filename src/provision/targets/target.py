@@ -39,7 +39,7 @@ class StandIn:
 class Place:
     """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
 
-    `stand_in` is what is not real there; None outside a sandbox.
+    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`.
     """
 
     spec: Spec
@@ -49,6 +49,12 @@ class Place:
     lock: Lock
     platform: str
     stand_in: StandIn | None = None
+    substitute: Spec | None = None
+
+    @property
+    def promised(self) -> Spec:
+        """The spec that the device is held to."""
+        return self.substitute or self.spec
 
     @property
     def address(self) -> str:

@@ -20,7 +20,20 @@ from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
-    from provision.effects import CloudReader, Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Resolution, RunProbe, Sources, Tell
+    from provision.effects import (
+        AwaitReport,
+        CloudReader,
+        Effect,
+        Index,
+        InstallPackages,
+        Interpreter,
+        Interpreters,
+        Project,
+        Resolution,
+        RunProbe,
+        Sources,
+        Tell,
+    )
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -151,9 +164,10 @@ class Machine:
                 | effects.StartInstance()
                 | effects.DeleteInstance()
                 | effects.DeleteObjects()
-                | effects.AwaitReport()
             ):
                 self._google().perform(effect, tell)
+            case effects.AwaitReport():
+                self._await_report(effect, tell)
             case _:
                 assert_never(effect)
 
@@ -171,6 +185,13 @@ class Machine:
         except OSError as error:
             hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
+
+    def _await_report(self, effect: AwaitReport, tell: Tell) -> None:
+        from provision.world.awaiting import Clock, await_report
+
+        # A device on this machine is asked more often: nobody counts the questions.
+        report = await_report(effect, self.cloud(), tell, Clock(every_s=0.5) if self._endpoints else Clock())
+        files.write(effect.report, report, 0o600)
 
     def _google(self) -> Any:
         if self._cloud is None:

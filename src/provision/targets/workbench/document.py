@@ -108,4 +108,4 @@ def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
 
 
 def _promised(place: Place) -> dict[str, Any]:
-    return expectations_of(place.spec, place.target, place.lock, place.environment, prefix_of(place))
+    return expectations_of(place.promised, place.target, place.lock, place.environment, prefix_of(place))
