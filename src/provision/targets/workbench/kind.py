@@ -79,6 +79,17 @@ class Have:
         return self.real is not None and self.real.get("labels", {}).get(MARK) == "1"
 
     @property
+    def condition(self) -> str:
+        """How it stands, in words."""
+        if not self.exists:
+            return "gone" if self.recorded else "absent"
+        if self.interrupted or not self.whole:
+            return "half-made"
+        if self.drift:
+            return "outdated"
+        return "current, stopped" if self.state in _RESTING else "current"
+
+    @property
     def state(self) -> str:
         """The instance's state as the service tells it; "" where there is none."""
         return str(self.real.get("state", "")) if self.real else ""
