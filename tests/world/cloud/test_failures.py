@@ -275,6 +275,9 @@ MET: Mapping[str, Met] = {
         "does not take",
         "change what",
     ),
+    "another generation": Met(
+        rest(412, "At least one of the pre-conditions you specified did not hold.", "conditionNotMet"), Width.FATAL, "changed", "somebody else", "again"
+    ),
     "no such project": Met(rest(404, "Project 'nope' not found or deleted."), Width.GLOBAL, "project", "no project my-project", "gcloud projects list"),
     "unheard of": Met(lro(2000, "the moon is in the way"), Width.ZONE, "unknown", "not known here", "issue"),
 }

@@ -138,6 +138,15 @@ CASES: tuple[Case, ...] = (
         ways_out.policy_hint,
         (r"[Cc]onstraint (?:constraints/)?(?P<constraint>[A-Za-z]+\.[A-Za-z.]+) violated", r"constraints/(?P<constraint>[A-Za-z]+\.[A-Za-z]+)"),
     ),
+    Case(
+        "changed",
+        "fatal",
+        "somebody else changed it at the same time",
+        "run the same command again",
+        (r"pre-conditions you specified did not hold",),
+        ("conditionNotMet",),
+        (9,),
+    ),
     # What was asked.
     Case(
         "protected",
