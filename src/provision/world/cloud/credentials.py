@@ -33,16 +33,15 @@ def credentials(endpoints: Endpoints) -> Any:
     return found
 
 
-def refreshed(given: Any) -> bool:
-    """Fetch a new token, as after one that the service refused; False where there is none to fetch."""
+def refresh(given: Any) -> None:
+    """Fetch a new token, as after one that the service refused; on loopback there is none to fetch. Raises CloudError."""
     exceptions = need("google.auth.exceptions")
     try:
         given.refresh(need("google.auth.transport.requests").Request())
     except exceptions.InvalidOperation:
-        return False
-    except exceptions.RefreshError as error:
+        return
+    except exceptions.GoogleAuthError as error:
         raise stale(error) from error
-    return True
 
 
 def stale(error: Exception) -> CloudError:

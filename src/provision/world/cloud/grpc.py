@@ -97,7 +97,7 @@ class OverGrpc:
             raise
 
     def _call(self, call: Callable[[], T], name: str) -> T:
-        return repeated(lambda: _once(call, name), self._pace, lambda: identity.refreshed(self._given))
+        return repeated(lambda: _once(call, name), self._pace, lambda: identity.refresh(self._given))
 
 
 def wire(message: Any) -> Wire:

@@ -35,7 +35,7 @@ class Pace:
     visible_s: float = 60.0
 
 
-def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], bool] = lambda: False) -> T:
+def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], None] = lambda: None) -> T:
     """Return what `call` returns, made again where its CloudError passes by itself, at most for `patience_s`; a refused token is fetched anew once.
 
     Waits grow from `first_s` to `most_s`, each between a half and the whole of that; what the service asks for (Retry-After) is never cut short.
@@ -49,8 +49,8 @@ def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], bool] = la
             failure = error.failure
             if failure.kind == "credentials" and not renewed:
                 renewed = True
-                if refresh():
-                    continue
+                refresh()
+                continue
             if failure.width is not Width.RETRY or failure.repeats is not None:
                 raise
             pause = max(wait * (0.5 + pace.jitter() / 2), failure.retry_after_s or 0)

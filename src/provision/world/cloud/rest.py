@@ -71,7 +71,7 @@ class Rest:
 
     def send(self, method: str, url: str, query: Mapping[str, str] | None = None, body: bytes | None = None, kind: str = "", *, limit: int = _LIMIT) -> Answer:
         """Send a request, again where its failure passes by itself and always with the same words (and so the same requestId). Raises CloudError."""
-        return repeated(lambda: self._once(method, url, query or {}, body, kind, limit), self._pace, lambda: identity.refreshed(self._given))
+        return repeated(lambda: self._once(method, url, query or {}, body, kind, limit), self._pace, lambda: identity.refresh(self._given))
 
     def _once(self, method: str, url: str, query: Mapping[str, str], body: bytes | None, kind: str, limit: int) -> Answer:
         requests, exceptions = need("requests"), need("google.auth.exceptions")
