@@ -35,7 +35,7 @@ class Clock:
         return self.now
 
     def pace(self, **more: Any) -> Pace:
-        return Pace(sleep=self.sleep, clock=self, jitter=lambda: 1.0, **more)
+        return Pace(**{"sleep": self.sleep, "clock": self, "jitter": lambda: 1.0, **more})
 
 
 class Cloud(NamedTuple):
