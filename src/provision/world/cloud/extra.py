@@ -1,0 +1,24 @@
+"""The optional packages that speak to Google: loaded when they are used, and named when they are not there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from provision.errors import WorldError
+
+_EXTRA = ("google", "grpc", "requests", "proto")
+
+
+def need(module: str) -> Any:
+    """Import a module of the extra `workbench`; raises WorldError that says what to install when it is not there."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in _EXTRA:
+            raise
+        raise WorldError(
+            "the packages that speak to Google Cloud are not installed",
+            why=f"there is no module {error.name}",
+            hint="pip install 'provision-ml[workbench]'",
+        ) from error
