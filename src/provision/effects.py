@@ -111,6 +111,13 @@ class Sources(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Addresses(NamedTuple):
+    """Where an installer on this machine finds indexes, by name, and further places of wheels."""
+
+    indexes: Mapping[str, str]
+    links: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
 class Pin:
     """One locked package as an installer needs it: canonical name, exact version, the index it is bound to (None: the default one), sha256 of every file.
@@ -327,6 +334,9 @@ class Reader(Protocol):
 
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
+
+    def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
+        """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
 
     def platform(self) -> str:
         """Return this machine's platform, such as "linux-x86_64"."""

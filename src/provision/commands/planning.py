@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.loading import Loaded
+from provision.commands.substituting import stand_in_at
 from provision.diagnostics import Place as SpecPlace
 from provision.effects import Reader
 from provision.errors import Refused, UsageError, WorldError
@@ -57,7 +58,10 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     spec = (loaded.declared or loaded.spec).at(name)
     kind = TARGETS[spec.targets[name].kind]
     promised = loaded.spec.at(name) if loaded.declared is not None else None
-    return kind, Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised)
+    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised)
+    if loaded.stand_in is None:
+        return kind, place
+    return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
 
 
 def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:

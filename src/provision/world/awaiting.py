@@ -32,7 +32,15 @@ _PHASES = {
 
 
 class NoReport(WorldError):
-    """The device ended without a report, or none came in time: the environment there is not proven."""
+    """No report that can be accepted came: the environment there is unverified."""
+
+    exit_code = 3
+
+
+class DeviceFailed(NoReport):
+    """The device said that it could not make the environment."""
+
+    exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ def await_report(effect: AwaitReport, cloud: CloudReader, tell: Tell, clock: Clo
                 return _accepted(report, effect, result)
         if (status or {}).get("s") == "error":
             raise _failed(effect, cloud, status or {})
+        if attributes == {} and (why := (cloud.guest_attributes(effect.name, "sandbox") or {}).get("unbooted")) is not None:
+            raise NoReport("the startup program was not run: no machine can be isolated here", why=safe(why), hint="the rest of the sandbox works as it is")
         if (state := str((cloud.instance(effect.name) or {"state": "DELETED"}).get("state", ""))) in _ENDED:
             raise _without(effect, cloud, f"the instance is {state}, and it sent no report", "run `provision apply` again: it goes on where it was")
         if clock.now() >= end:
@@ -111,9 +121,10 @@ def _phase(status: Mapping[str, Any]) -> str:
     return _PHASES.get(phase, safe_line(phase)[:80])
 
 
-def _failed(effect: AwaitReport, cloud: CloudReader, status: Mapping[str, Any]) -> NoReport:
+def _failed(effect: AwaitReport, cloud: CloudReader, status: Mapping[str, Any]) -> DeviceFailed:
     reason = safe_line(redact(str(status.get("e") or f"exit code {status.get('exit')}, line {status.get('line')}")))[:600]
-    return _without(effect, cloud, f"in phase {safe_line(str(status.get('p', '')))[:40]}: {reason}", "correct the cause, then run `provision apply` again")
+    found = _without(effect, cloud, f"in phase {safe_line(str(status.get('p', '')))[:40]}: {reason}", "correct the cause, then run `provision apply` again")
+    return DeviceFailed(found.what, why=found.why, hint=found.hint)
 
 
 def _without(effect: AwaitReport, cloud: CloudReader, why: str, hint: str) -> NoReport:

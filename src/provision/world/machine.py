@@ -12,15 +12,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, assert_never
+from typing import TYPE_CHECKING, NoReturn, assert_never
 
 from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
     from provision.effects import (
+        Addresses,
         AwaitReport,
         CloudReader,
         Effect,
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         InstallPackages,
         Interpreter,
         Interpreters,
+        OnGoogleCloud,
         Project,
         Resolution,
         RunProbe,
         Sources,
         Tell,
     )
+    from provision.world.cloud.services import Services
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -45,7 +47,6 @@ _PLATFORMS = {
 INSTALLED = "installed.json"
 """In an environment: how each of its packages came there (a result of provision.installing)."""
 _PROBE_VERDICTS = (0, 1, 3)
-_EXTRA = "pip install 'provision-ml[workbench]'"
 
 
 class Machine:
@@ -58,7 +59,7 @@ class Machine:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
         self._endpoints = endpoints
-        self._cloud: Any = None
+        self._cloud: Services | None = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
 
@@ -120,8 +121,17 @@ class Machine:
 
     def cloud(self) -> CloudReader:
         """Return what Google Cloud is asked through; raises WorldError when the extra `workbench` is missing."""
-        reader: CloudReader = self._google()
-        return reader
+        return self._google().reader
+
+    def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
+        """Return where an installer on this machine finds each index, wheels that stand in for one laid out as an index of files."""
+        from provision.effects import Addresses
+        from provision.world import uv
+
+        found = self.sources(indexes, minor)
+        named = {source.name: uv.address(source, self._environment) for source in found.named}
+        default = {"pypi": found.default.url} if found.default.url else {}
+        return Addresses({**default, **named}, (*dict.fromkeys(str(wheel.parent) for wheel in found.wheels), *found.links))
 
     def resolve(self, project: Project, tell: Tell) -> Resolution:
         """Resolve a project; raises LockError, NetworkError, WorldError."""
@@ -156,18 +166,10 @@ class Machine:
                 files.remove_tree(effect.path)
             case effects.RunProbe():
                 self._probe(effect, tell)
-            case (
-                effects.UploadObjects()
-                | effects.CreateInstance()
-                | effects.UpdateInstance()
-                | effects.StopInstance()
-                | effects.StartInstance()
-                | effects.DeleteInstance()
-                | effects.DeleteObjects()
-            ):
-                self._google().perform(effect, tell)
-            case effects.AwaitReport():
-                self._await_report(effect, tell)
+            case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():
+                self._on_google(effect, tell)
+            case effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
+                self._on_google(effect, tell)
             case _:
                 assert_never(effect)
 
@@ -193,14 +195,37 @@ class Machine:
         report = await_report(effect, self.cloud(), tell, Clock(every_s=0.5) if self._endpoints else Clock())
         files.write(effect.report, report, 0o600)
 
-    def _google(self) -> Any:
+    def _google(self) -> Services:
         if self._cloud is None:
-            try:
-                room = import_module("provision.world.cloud")
-            except ModuleNotFoundError as error:
-                raise WorldError("Google Cloud cannot be reached by this installation", why=f"there is no {error.name}", hint=_EXTRA) from None
-            self._cloud = room.Cloud(self._endpoints)
+            from provision.world.cloud.endpoints import Endpoints
+            from provision.world.cloud.services import Services
+
+            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None)
         return self._cloud
+
+    def _on_google(self, effect: OnGoogleCloud, tell: Tell) -> None:
+        from provision import effects
+
+        google = self._google()
+        match effect:
+            case effects.UploadObjects():
+                google.upload(effect.objects, tell)
+            case effects.CreateInstance():
+                google.create(*effect, tell)
+            case effects.UpdateInstance():
+                google.update(*effect, tell)
+            case effects.StopInstance():
+                google.stop(effect.name, tell)
+            case effects.StartInstance():
+                google.start(effect.name, tell)
+            case effects.DeleteInstance():
+                google.delete(effect.name, tell)
+            case effects.DeleteObjects():
+                google.clear(effect.prefix, tell)
+            case effects.AwaitReport():
+                self._await_report(effect, tell)
+            case _:
+                assert_never(effect)
 
     def _install(self, effect: InstallPackages, tell: Tell) -> None:
         from provision.world import uv
