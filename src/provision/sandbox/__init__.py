@@ -1,0 +1,1 @@
+"""A look-alike of the Google Cloud services that provisioning needs, on loopback."""
