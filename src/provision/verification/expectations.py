@@ -22,7 +22,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "tool": {"name": "provision", "version": provision.__version__},
         "spec": {"name": spec.name, "digest": digest_of(dict(lock.asked))},
         "lock": {"digest": lock.digest, "environment_digest": environment.digest},
-        "target": {"name": target, "kind": place.kind, "manager": getattr(place, "manager", None)},
+        "target": {"name": target, "kind": place.kind, **({"manager": manager} if (manager := getattr(place, "manager", None)) else {})},
         "tier": spec.verify.tier,
         "timeout_s": seconds_of(spec.verify.timeout),
         "python": {"version": lock.python, "prefix": str(prefix)},
