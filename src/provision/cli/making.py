@@ -89,9 +89,7 @@ def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded,
     if as_text:
         _show_applied(path, applied, verbose=options["verbose"])
     else:
-        documents = [
-            {**summary(r.report, r.json_path), "target": r.place.target, "changed": r.changed, "fresh": r.fresh, **_of_instance(r)} for r in applied.results
-        ]
+        documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r)} for r in applied.results]
         waiting = [{"target": one.place.target, "instance": one.instance["instance"], "zone": one.instance["zone"]} for one in applied.waiting]
         whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting}
         terminal.show(json.dumps(whole, indent=1))
