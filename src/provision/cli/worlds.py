@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
             raise UsageError("--fault is for a sandbox", hint="say --sandbox too")
         yield Machine(offline=offline)
         return
+    # gRPC writes notices of its own to the terminal, among them one for every process that is started beside its threads.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from provision.sandbox import serve
 
     ours = path.resolve().parent / ".provision"

@@ -27,11 +27,16 @@ def document(plan: Plan, lock_line: str) -> dict[str, Any]:
     return {
         "version": 1,
         "lock": lock_line or None,
-        "actions": [{"symbol": str(a.verb), "address": a.address, "part": a.part, "title": a.title, "because": a.because} for a in plan.actions],
+        "actions": [_document(action) for action in plan.actions],
         "verification": {name: {"needed": v.needed, "tier": v.tier, "because": v.because} for name, v in plan.verifications.items()},
         "summary": plan.summary(),
         "seal": plan.seal(),
     }
+
+
+def _document(action: Action) -> dict[str, Any]:
+    told = {"symbol": str(action.verb), "address": action.address, "part": action.part, "title": action.title, "because": action.because}
+    return {**told, **({"notes": list(action.notes)} if action.notes else {})}
 
 
 def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
@@ -42,7 +47,8 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
         yield from (_action(action, pen) for action in plan.actions if action.address == address)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
-            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification on this device: {safe_line(check.because)}"
+            where = "the instance" if any(action.part == "instance" and action.address == address for action in plan.actions) else "this device"
+            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification on {where}: {safe_line(check.because)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     else:
@@ -50,4 +56,5 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
 
 
 def _action(action: Action, pen: Pen) -> str:
-    return f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {safe_line(action.title)}: {safe_line(action.because)}"
+    line = f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {safe_line(action.title)}: {safe_line(action.because)}"
+    return "\n".join([line, *(f"       {safe_line(note)}" for note in action.notes)])
