@@ -7,7 +7,6 @@ import hashlib
 import http.server
 import json
 import re
-import shutil
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -80,6 +79,7 @@ class Cloud:
     asked: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     bearers: set[str] = field(default_factory=set)
+    token: str = "test-token-0123456789"
     address: str = ""
     index: str = ""
     wheels: dict[str, Path] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Cloud:
         self.index = self._serving.__enter__()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
         return self
 
@@ -155,7 +155,9 @@ class Cloud:
 
     def everything(self) -> bytes:
         """All that came here by any way: objects, requests, guest attributes, serial output."""
-        return b"".join([*self.objects.values(), *self.bodies, *(part.encode() for part in self.asked), repr(self.store.history).encode(), self.store.serial.encode()])
+        return b"".join(
+            [*self.objects.values(), *self.bodies, *(part.encode() for part in self.asked), repr(self.store.history).encode(), self.store.serial.encode()]
+        )
 
 
 def _hashed(path: Path) -> dict[str, str]:
@@ -208,7 +210,7 @@ def _handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = _answer
+        do_GET = do_POST = do_PUT = _answer  # noqa: N815 - as http.server asks
 
         def log_message(self, *_: object) -> None:
             return
@@ -220,6 +222,8 @@ def _served(cloud: Cloud, method: str, path: str, query: Mapping[str, str], body
     for part, status in cloud.refused.items():
         if part in unquote(path) or part in query.get("name", ""):
             return status, json.dumps({"error": {"message": "refused by the test"}}).encode()
+    if path.startswith("/computeMetadata/"):
+        return _metadata(cloud, method, path, body)
     if found := re.fullmatch(r"/upload/storage/v1/b/([^/]+)/o", path):
         cloud.objects[f"gs://{found[1]}/{query['name']}"] = body
         return 200, b"{}"
@@ -232,6 +236,12 @@ def _served(cloud: Cloud, method: str, path: str, query: Mapping[str, str], body
     return 404, b"{}"
 
 
-def forget(folder: Path) -> None:
-    """Remove what machines left: root's files among them."""
-    shutil.rmtree(folder, ignore_errors=True)
+def _metadata(cloud: Cloud, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    """A metadata server in few words, for tests of what asks it; that of the sandbox has tests of its own."""
+    if path.endswith("/token"):
+        return 200, json.dumps({"access_token": cloud.token, "expires_in": 3599, "token_type": "Bearer"}).encode()
+    if method == "PUT":
+        cloud.store.set_guest_attribute(NAME, *path.split("/")[-2:], body.decode())
+        return 200, b""
+    value = cloud.store.attributes.get(path.rpartition("/")[2])
+    return (404, b"") if value is None else (200, value.encode())

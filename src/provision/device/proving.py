@@ -52,6 +52,7 @@ def prove(document: Document, machine: Machine, secrets: Mapping[str, str], not_
     folder = machine.ours / "reports" / document.nonce
     expectations = _expectations(document, where, not_real)
     machine.put(folder / "expectations.json", json.dumps(expectations))
+    machine.run(["rm", "-f", "--", str(folder / "report.json")], 60)  # one of an earlier try is no answer
     argv = [str(where / "bin/python"), str(machine.work / "probe.pyz"), "verify", "--expectations", str(folder / "expectations.json")]
     path = f"{where / 'bin'}:{machine.environ.get('PATH', '/usr/bin:/bin')}"
     variables = {**document.variables, **secrets, "VIRTUAL_ENV": str(where), "PATH": path}
@@ -63,7 +64,7 @@ def prove(document: Document, machine: Machine, secrets: Mapping[str, str], not_
     try:
         verdict = str(json.loads(report)["verdict"]["result"])
     except (ValueError, KeyError, TypeError):
-        raise PhaseFailed("the verification left no whole report") from None
+        raise PhaseFailed(f"the verification left no whole report\n{answer.output}") from None
     return Proof(verdict, answer.code, report)
 
 

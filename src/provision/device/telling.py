@@ -85,7 +85,7 @@ class Teller:
         state = "error" if why else "done"
         reason = {"e": self.cleaner.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
         told = self._write(state, **reason)
-        status = {**self._status(state), **reason, "phase": self.phase}
+        status = {**self._status(state), **reason}
         try:
             self.cloud.write_object(self.document.status, (json.dumps(status, sort_keys=True) + "\n").encode(), "application/json")
             told = True

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from provision.sandbox.layer import make_layer, owner_of
 from provision.sandbox.metadata import Metadata, Store
@@ -130,10 +130,12 @@ class Booter:
         own = {"provision-simulated": json.dumps(not_real)}
         if self.runner:
             own["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
-        ports = frozenset(_loopback(endpoints, _document(endpoints, attributes)))
+        document = _document(endpoints, attributes)
+        ports = frozenset(_loopback(endpoints, document))
         wires = Wires(ports, Metadata(store, name, own).serve)
         ours, theirs = socket.socketpair()
-        plan = self._plan(place, name, endpoints, sorted({*OUTSIDE, *ports}), theirs.fileno())
+        plan = {**self._plan(place, name, endpoints), "channel": theirs.fileno(), "ports": sorted({*OUTSIDE, *ports})}
+        plan["binds"] += _folders(document)
         argv = [*_unshared(), _python(), "-I", str(_HERE / "inside.py"), json.dumps(plan)]
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(theirs.fileno(),), env=_variables()
@@ -142,7 +144,7 @@ class Booter:
         wires.attach(receive(ours, len(plan["ports"]) + 1))
         return _Machine(store, name, process, ours, wires)
 
-    def _plan(self, place: Path, name: str, endpoints: Mapping[str, str], ports: list[int], channel: int) -> dict[str, Any]:
+    def _plan(self, place: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
         environment = {"PATH": _PATH, "PROVISION_STORAGE": endpoints["storage"], "PROVISION_SECRETS": endpoints["secrets"], "PROVISION_STARTED": _uptime()}
         binds = list(_binds())
         command = ["/bin/bash", _POST_STARTUP]
@@ -150,12 +152,10 @@ class Booter:
             binds.append((self.runner, "/usr/bin/google_metadata_script_runner"))
             command = ["/usr/bin/google_metadata_script_runner", "startup"]
         return {
-            "channel": channel,
             "folder": str(place),
             "boot": "boot" if _root() else "",
             "owner": owner_of() if _root() else None,
             "binds": binds,
-            "ports": ports,
             "hostname": name.rpartition("/")[2],
             "command": command,
             "environment": environment,
@@ -225,13 +225,24 @@ def _document(endpoints: Mapping[str, str], attributes: Mapping[str, str]) -> di
 
 def _loopback(endpoints: Mapping[str, str], document: Mapping[str, Any]) -> Iterator[int]:
     """Give the ports of this machine that a machine of the sandbox may reach: the sandbox's own, and indexes on loopback."""
-    install = document.get("install", {})
-    addresses = [*endpoints.values(), *install.get("indexes", {}).values(), *install.get("links", []), document.get("python_mirror") or ""]
-    for address in addresses:
+    for address in (*endpoints.values(), *_addresses(document)):
         with suppress(ValueError):
-            parts = urlsplit(str(address) if "://" in str(address) else f"//{address}")
+            parts = urlsplit(address if "://" in address else f"//{address}")
             if parts.hostname in ("127.0.0.1", "localhost") and parts.port:
                 yield parts.port
+
+
+def _folders(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the folders of this machine that a document names as indexes, and the files that links in them point at: shown at the same places."""
+    folders = [Path(unquote(urlsplit(address).path)) for address in _addresses(document) if address.startswith(("file://", "/"))]
+    there = [folder for folder in folders if folder.is_dir() and len(folder.parts) > 2]
+    links = [link.resolve() for folder in there for link in folder.rglob("*") if link.is_symlink() and link.is_file()]
+    return [(str(path), str(path)) for path in dict.fromkeys([*there, *links])]
+
+
+def _addresses(document: Mapping[str, Any]) -> list[str]:
+    install = document.get("install", {})
+    return [str(one) for one in (*install.get("indexes", {}).values(), *install.get("links", []), document.get("python_mirror") or "")]
 
 
 def _object(endpoints: Mapping[str, str], address: str) -> bytes:

@@ -92,7 +92,7 @@ def _root(plan: dict[str, Any]) -> Path:
     with suppress(subprocess.CalledProcessError):
         _bind("/sys/fs/cgroup", root / "sys/fs/cgroup")
     _devices(root / "dev")
-    (root / "root").mkdir(mode=0o700)
+    (root / "root").mkdir(mode=0o711)  # what is shown below it is for everyone inside
     home = root / "home/jupyter"
     home.mkdir(parents=True)
     _mount("--bind", "disk", str(home))
@@ -137,6 +137,9 @@ def _layered(name: str, root: Path, boot: str) -> None:
         _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / name))
         for inner in ("log", "lib", "tmp", "cache"):
             (root / name / inner).mkdir()
+        Path("state").mkdir(exist_ok=True)
+        (root / "var/lib/provision").mkdir()
+        _mount("--bind", "state", str(root / "var/lib/provision"))
 
 
 def _devices(folder: Path) -> None:
