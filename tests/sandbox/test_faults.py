@@ -277,3 +277,10 @@ def test_faults_count_down() -> None:
     assert faults.places("stockout") == {"a", "b"}
     assert faults.has("stockout", "a")
     assert not faults.has("stockout", "c")
+
+
+def test_every_fault_is_on_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    for name, kind in KNOWN.items():
+        assert f"| {kind.meaning} |" in page, name
+        assert f"| `{name}" in page

@@ -243,3 +243,31 @@ def test_what_is_not_there(sandbox: Clients, verb: str) -> None:
     with pytest.raises(HttpError, match="was not found") as caught:
         getattr(sandbox.rest.instances(), verb)(name=NAME, **words.get(verb, {})).execute()
     assert caught.value.status_code == 404
+
+
+@pytest.mark.parametrize("query", ["instanceId=one&request=1", "instanceId=one&update_mask=labels", "instance=one"])
+def test_a_parameter_is_unknown(sandbox: Clients, query: str) -> None:
+    status, body, _ = sandbox.http("POST", f"/v2/{ZONE}/instances?{query}", BODY)
+    assert status == 400
+    assert "Cannot bind query parameter" in body["error"]["message"]
+
+
+def test_parameters_are_taken_in_both_spellings(sandbox: Clients) -> None:
+    assert sandbox.http("POST", f"/v2/{ZONE}/instances?instance_id=one&request_id=x&$alt=json", BODY)[0] == 200
+
+
+def test_a_list_is_not_filtered(sandbox: Clients) -> None:
+    with pytest.raises(HttpError, match="neither filters nor orders") as caught:
+        sandbox.rest.instances().list(parent=ZONE, filter="labels.provision=1").execute()
+    assert caught.value.status_code == 501
+    with pytest.raises(GoogleAPICallError, match="neither filters nor orders"):
+        sandbox.grpc.list_instances(request={"parent": ZONE, "order_by": "name"})
+
+
+def test_a_method_that_is_not_offered(sandbox: Clients) -> None:
+    with pytest.raises(HttpError) as caught:
+        sandbox.rest.instances().resizeDisk(notebookInstance=NAME, body={}).execute()
+    assert caught.value.status_code == 404
+    with pytest.raises(GoogleAPICallError) as refused:
+        sandbox.grpc.check_instance_upgradability(request={"notebook_instance": NAME})
+    assert refused.value.code == 501

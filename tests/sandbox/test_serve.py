@@ -166,6 +166,19 @@ def test_a_bug_is_told_as_an_internal_error() -> None:
         connection.close()
 
 
+def test_the_messages_of_grpc_are_loaded_by_the_first_call_alone(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib, http.client\nfrom provision.sandbox import serve\n"
+        "with serve(pathlib.Path(sys.argv[1])) as running:\n"
+        "    asked = http.client.HTTPConnection(running.endpoints['storage'].removeprefix('http://'))\n"
+        "    asked.request('GET', '/v2/projects/p/locations/-/instances')\n"
+        "    assert asked.getresponse().status == 200\n"
+        "print('google.cloud.notebooks_v2' in sys.modules, 'googleapiclient' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False False\n"
+
+
 def started(folder: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     argv = [sys.executable, "-m", "provision", "sandbox", "up", "--output-format", "json", *words]

@@ -230,5 +230,10 @@ class Notebooks:
         return project, zone
 
 
+def unfiltered() -> Failure:
+    """Return what is said of a filter or an order of a list: nobody knows what the service does with these."""
+    return Failure(Code.UNIMPLEMENTED, "The sandbox neither filters nor orders a list; leave filter and orderBy out")
+
+
 def _record(body: Body, listed: float, active: float | None = None) -> Body:
     return {"body": body, "listed": listed, "active": active, "boots": False}
