@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -37,4 +38,7 @@ class Endpoints(NamedTuple):
 
 def _local(address: str) -> bool:
     host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -80,7 +80,7 @@ class Rest:
             with self._session.request(
                 method, url, params=dict(query), data=body, headers=headers, timeout=_TIMEOUT_S, stream=True, allow_redirects=False
             ) as response:
-                content = _bounded(response, url, limit)
+                content = _bounded(response, url, limit if response.status_code < 300 else _LIMIT)
                 answer = Answer(response.status_code, dict(response.headers), content)
         except exceptions.RefreshError as error:
             raise identity.stale(error) from error

@@ -114,7 +114,7 @@ class Storage:
 
 
 def _split(uri: str, *, folder: bool = False) -> tuple[str, str]:
-    found = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/(.*))?", uri, re.DOTALL)
+    found = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
     if found is None or not (found[2] or folder) or len((found[2] or "").encode()) > 1024:
         raise WorldError(f"{uri} is no address of Cloud Storage", why="it is written gs://BUCKET/NAME", hint="look at `bucket:` of the target")
     return found[1], found[2] or ""
