@@ -9,12 +9,14 @@ import click
 
 from provision import __version__
 from provision.cli.knowing import facts
+from provision.cli.sandboxing import sandbox
 
 _SECTIONS = {
     "start": ("init",),
     "check": ("lint", "explain", "suggest", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
     "look": ("status", "verify", "report", "export"),
+    "try": ("sandbox",),
     "shell": ("completion",),
 }
 _DEFAULT = "provision.yaml"
@@ -60,6 +62,7 @@ def app() -> None:
 
 
 app.add_command(facts)
+app.add_command(sandbox)
 
 
 def _examples(*lines: str) -> str:

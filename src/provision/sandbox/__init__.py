@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from typing import NamedTuple
 from provision.errors import WorldError
 from provision.sandbox.device import Booter, Nobody
 from provision.sandbox.faults import Faults
-from provision.sandbox.notebooks import Delays, Notebooks
+from provision.sandbox.lifecycle import Delays, Lifecycle
+from provision.sandbox.notebooks import Notebooks
 from provision.sandbox.store import Store
 
 __all__ = ["Booter", "Delays", "Faults", "Sandbox", "Store", "serve"]
@@ -54,6 +55,7 @@ def serve(
     scripted = Faults(faults)
     _require()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n")
     with ExitStack() as stack:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         stack.callback(os.close, handle)
@@ -76,20 +78,31 @@ def _running(folder: Path, faults: Faults, booter: Booter, delays: Delays, ports
     from provision.sandbox import compute, http, rest, rpc, secretmanager, storage
 
     store, facts = Store(folder), known.load()
-    service = Notebooks(store, facts, faults, booter, delays)
+    life = Lifecycle(store, faults, booter, delays)
+    service = Notebooks(store, facts, faults, life)
     router = http.Router()
     rest.add(router, service)
     compute.add(router, store, facts, faults)
     storage.add(router, store, faults)
     secretmanager.add(router, store)
-    with http.served(router, ports[0]) as port, rpc.served(service, ports[1]) as second:
-        service.endpoints = _endpoints(port, second)
-        (folder / _ENDPOINTS).write_text(json.dumps(service.endpoints))
+    with _listening(http.served(router, ports[0])) as port, _listening(rpc.served(service, ports[1])) as second:
+        life.endpoints = _endpoints(port, second)
+        (folder / _ENDPOINTS).write_text(json.dumps(life.endpoints))
         try:
-            service.resume()
-            yield Sandbox(dict(service.endpoints), store, faults)
+            life.resume()
+            yield Sandbox(dict(life.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)
+
+
+@contextmanager
+def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
+    with ExitStack() as stack:
+        try:
+            port = stack.enter_context(server)
+        except (OSError, RuntimeError) as error:  # grpc raises RuntimeError
+            raise WorldError("the sandbox cannot listen on that port", why=str(error), hint="leave the port out: a free one is taken") from None
+        yield port
 
 
 def _endpoints(port: int, second: int) -> dict[str, str]:

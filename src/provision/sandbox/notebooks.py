@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from provision.facts import Facts
 from provision.sandbox import hardware, instances, operations, rules
 from provision.sandbox.bodies import read
-from provision.sandbox.device import Booter
 from provision.sandbox.failure import Code, Failure, error_info, not_found
 from provision.sandbox.faults import Faults
+from provision.sandbox.lifecycle import Lifecycle, activate
 from provision.sandbox.refusals import at_creation, at_the_door, while_made
 from provision.sandbox.store import Store
 
 Body = dict[str, Any]
-_RUNNING = frozenset(("ACTIVE", "PROVISIONING", "INITIALIZING", "STARTING"))
-
-
-class Delays(NamedTuple):
-    """Seconds that things take: an operation, from its end to ACTIVE, and until a new instance stands in lists."""
-
-    operation: float = 0.0
-    active: float = 0.0
-    listed: float = 0.0
+_ALREADY = {"start": ("ACTIVE", "PROVISIONING"), "stop": ("STOPPED",)}
 
 
 class Notebooks:
     """One service over one store. Names are full resource names. Raises Failure for what it refuses."""
 
-    def __init__(self, store: Store, facts: Facts, faults: Faults, booter: Booter, delays: Delays) -> None:
-        self.endpoints: dict[str, str] = {}
-        self._store, self._facts, self._faults, self._booter, self._delays = store, facts, faults, booter, delays
+    def __init__(self, store: Store, facts: Facts, faults: Faults, life: Lifecycle) -> None:
+        self._store, self._facts, self._faults, self._life = store, facts, faults, life
 
     def create(self, parent: str, instance_id: str, body: Any, request_id: str = "") -> Body:
         """Begin to make an instance; the operation ends before it is ACTIVE."""
@@ -51,8 +42,8 @@ class Notebooks:
             at_creation(self._faults, asked)
             setup = asked.get("gceSetup", {})
             error = while_made(self._faults, project, zone, setup, self._facts) or hardware.refused(setup, zone, self._facts)
-            operation = operations.begin(data, "create", name, self._due(), error=error)
-            data["instances"][name] = _record(instances.made(name, asked, self._facts), time.time() + self._delays.listed)
+            operation = operations.begin(data, "create", name, self._life.due(), error=error)
+            data["instances"][name] = _record(instances.made(name, asked, self._facts), time.time() + self._life.delays.listed)
             return operation
 
         return self._once(request_id, "create", name, make)
@@ -62,13 +53,13 @@ class Notebooks:
         at_the_door(self._faults, name.split("/")[1])
         if self._store.instance(name) is not None and self._faults.take("hidden"):
             raise not_found(name)
-        self.settle()
+        self._life.settle()
         with self._store.changing() as data:
             if (record := data["instances"].get(name)) is None:
                 raise not_found(name)
             body = dict(record["body"])
             if record["active"] is not None and record["active"] <= time.time() and body["state"] == "PROVISIONING":
-                self._activate(record)
+                activate(record["body"])
             return body
 
     def listed(self, parent: str, size: int = 0, token: str = "") -> Body:
@@ -78,7 +69,7 @@ class Notebooks:
         zone = parent.split("/")[3]
         with self._store.looking() as data:
             young = {record["target"] for record in data["operations"].values() if record["verb"] == "create" and not record["done"]}
-        self.settle()
+        self._life.settle()
         with self._store.looking() as data:
             names = sorted(
                 name
@@ -101,7 +92,7 @@ class Notebooks:
             if "labels" in paths:
                 rules.check_labels(asked.get("labels", {}))
             new = instances.updated(record["body"], asked, paths)
-            operation = operations.begin(data, "update", name, self._due(), error=self._unfit(name, record["body"], asked, new))
+            operation = operations.begin(data, "update", name, self._life.due(), error=self._unfit(name, record["body"], asked, new))
             if operation["outcome"] is None:
                 record["next"] = new
             return operation
@@ -133,7 +124,7 @@ class Notebooks:
             raise Failure(Code.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required")
         with self._store.changing() as data:
             self._known(data, name)
-            operation = operations.begin(data, "diagnose", name, self._due())
+            operation = operations.begin(data, "diagnose", name, self._life.due())
         folder = str(asked.get("relativePath", "")).strip("/")
         path = "/".join(part for part in (folder, f"{name.rsplit('/', 1)[-1]}-serial.txt") if part)
         self._store.put_object(bucket, path, self._store.serial(name)[0], "text/plain")
@@ -161,7 +152,7 @@ class Notebooks:
     def operation(self, name: str) -> Body:
         """Return an operation."""
         at_the_door(self._faults, name.split("/")[1])
-        self.settle()
+        self._life.settle()
         with self._store.changing() as data:
             if self._faults.has("lost-operation"):
                 data["operations"].pop(name, None)
@@ -170,7 +161,7 @@ class Notebooks:
     def operations(self, parent: str) -> Body:
         """Return the operations of a zone, or with `locations/-` of all."""
         at_the_door(self._faults, parent.split("/")[1])
-        self.settle()
+        self._life.settle()
         prefix = parent.removesuffix("-") if parent.endswith("/-") else parent + "/"
         with self._store.looking() as data:
             found = [operations.shown(record) for name, record in sorted(data["operations"].items()) if name.startswith(prefix)]
@@ -182,68 +173,6 @@ class Notebooks:
             operations.cancel(data, name)
         return {}
 
-    def settle(self) -> None:
-        """Let everything happen whose time has come, and boot or end the devices it concerns."""
-        calls: list[Callable[[], None]] = []
-        with self._store.looking() as data:
-            due = [record for record in data["operations"].values() if not record["done"] and record["due"] <= time.time()]
-            if not due:
-                return
-            with self._store.changing():
-                for record in due:
-                    calls += self._end(data, record)
-        for call in calls:
-            call()
-
-    def resume(self) -> None:
-        """Boot the devices of instances that run: the sandbox was away."""
-        self.settle()
-        with self._store.looking() as data:
-            names = [name for name, record in data["instances"].items() if record["boots"]]
-        for name in names:
-            self._boot(name)
-
-    def _end(self, data: Body, record: Body) -> list[Callable[[], None]]:
-        name, verb = record["target"], record["verb"]
-        target = data["instances"].get(name)
-        if target is None or record["outcome"] is not None:
-            operations.end(record, None)
-            return []
-        if verb == "delete":
-            operations.end(record, None)
-            self._store.forget(name)
-            return [lambda: self._booter.stop(name)]
-        calls = self._changed(name, verb, target)
-        operations.end(record, dict(target["body"]))
-        return calls
-
-    def _changed(self, name: str, verb: str, target: Body) -> list[Callable[[], None]]:
-        """Do to an instance what an operation that ends well does, and return what is to be done with its device."""
-        if verb == "update":
-            target["body"] = {**target.pop("next", target["body"]), "state": target["body"]["state"]}
-            return []
-        if verb == "stop":
-            target.update(active=None, boots=False)
-            target["body"]["state"] = "STOPPED"
-            return [lambda: self._booter.stop(name)]
-        if verb not in ("create", "start", "reset"):
-            return []
-        if verb == "create" and self._faults.has("stuck-provisioning"):
-            return []
-        target["body"]["state"] = "PROVISIONING"
-        target.update(active=time.time() + self._delays.active, boots=True)
-        again: list[Callable[[], None]] = [lambda: self._booter.stop(name)] if verb == "reset" else []
-        return [*again, lambda: self._boot(name)]
-
-    def _boot(self, name: str) -> None:
-        self._booter.start(self._store, name, self.endpoints, self._faults)
-
-    def _activate(self, record: Body) -> None:
-        body = record["body"]
-        body.update(state="ACTIVE", healthState="HEALTHY")
-        if not body.get("disableProxyAccess"):
-            body["proxyUri"] = f"{body['id'][:16].replace('-', '')}-dot-{body['name'].split('/')[3].rsplit('-', 1)[0]}.notebooks.googleusercontent.com"
-
     def _move(self, verb: str, name: str, through: str, request_id: str = "") -> Body:
         project, zone = name.split("/")[1], name.split("/")[3]
         at_the_door(self._faults, project, changes=name)
@@ -253,10 +182,12 @@ class Notebooks:
             error = None
             if verb == "start" and self._faults.has("stockout", zone):
                 error = hardware.stockout(project, zone, body["gceSetup"], self._facts, self._faults.places("stockout"))
-            if verb == "reset" and body["state"] not in _RUNNING:
+            if verb == "reset" and body["state"] != "ACTIVE":
                 raise Failure(Code.FAILED_PRECONDITION, f"The instance must be ACTIVE to reset it, it is {body['state']}")
-            operation = operations.begin(data, verb, name, self._due(), error=error)
-            if error is None:
+            operation = operations.begin(data, verb, name, self._life.due(), error=error)
+            operation["before"] = body["state"]
+            operation["idle"] = body["state"] in _ALREADY.get(verb, ())
+            if error is None and not operation["idle"]:
                 body["state"] = through
             return operation
 
@@ -290,9 +221,6 @@ class Notebooks:
             raise not_found(name)
         record: Body = data["instances"][name]
         return record
-
-    def _due(self) -> float:
-        return operations.ENDLESS if self._faults.has("hang") else time.time() + self._delays.operation
 
     def _place(self, parent: str) -> tuple[str, str]:
         _, project, _, zone = parent.split("/")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from email.parser import BytesParser
-from email.policy import HTTP
 from typing import Any
 
 from provision.sandbox.failure import Code, Failure, invalid
@@ -18,6 +16,8 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _LIST = "/storage/v1/b/{bucket}/o"
 _OBJECT = _LIST + "/{object*}"
 _NAME_BYTES = 1024
+_BOUNDARY = re.compile(r'boundary="?([^";]+)"?')
+_TYPE = re.compile(rb"(?im)^content-type:[ \t]*([^\r\n]+)")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -138,19 +138,12 @@ def _judge(query: Mapping[str, str], held: Held | None) -> None:
 
 
 def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
-    """Return the metadata, the content and its type of a multipart upload."""
-    message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + request.headers.get("content-type", "").encode() + b"\r\n\r\n" + request.body)
-    parts = list(message.iter_parts()) if message.is_multipart() else []
+    """Return the metadata, the content (as it was sent, byte for byte) and its type of a multipart upload (RFC 2046, two parts)."""
+    boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
+    pieces = (b"\r\n" + request.body).split(b"\r\n--" + boundary[1].encode()) if boundary else []
     try:
-        about, media = json.loads(parts[0].get_payload(decode=True) or b"{}"), parts[1]
-    except (IndexError, ValueError):
+        (_, about), (head, media) = (piece.split(b"\r\n\r\n", 1) for piece in pieces[1:3])
+        kind = _TYPE.search(head)
+        return dict(json.loads(about or b"{}")), media, kind[1].decode("latin-1") if kind else ""
+    except ValueError:
         raise Failure(Code.INVALID_ARGUMENT, "Failed to parse multipart body", reason="parseError") from None
-    return about, _content(request, 1), media.get_content_type()
-
-
-def _content(request: Request, place: int) -> bytes:
-    """Return the bytes of a part exactly as they were sent, which a parser of mail does not promise."""
-    found = re.search(r'boundary="?([^";]+)"?', request.headers.get("content-type", ""))
-    boundary = b"--" + (found[1].strip().encode() if found else b"")
-    pieces = (b"\r\n" + request.body).split(b"\r\n" + boundary)
-    return pieces[place + 1].split(b"\r\n\r\n", 1)[1]
