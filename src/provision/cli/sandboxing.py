@@ -49,11 +49,16 @@ def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: 
 
 
 @sandbox.command("faults")
-def faults_() -> int:
+@click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
+def faults_(form: str) -> int:
     """List what can be made to go wrong."""
     from provision.cli import terminal
     from provision.sandbox.faults import KNOWN
 
+    if form == "json":
+        rows = [{"name": name, "argument": kind.argument, "meaning": kind.meaning} for name, kind in KNOWN.items()]
+        terminal.show(json.dumps({"version": 1, "faults": rows}, indent=1))
+        return 0
     words = {name: f"{name}:{kind.argument}" if kind.argument not in ("", "N") else f"{name}[:N]" if kind.argument else name for name, kind in KNOWN.items()}
     width = max(map(len, words.values()))
     terminal.show("\n".join(f"{words[name]:<{width}}  {kind.meaning}" for name, kind in KNOWN.items()))

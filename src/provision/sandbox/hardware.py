@@ -14,7 +14,7 @@ from provision.sandbox.failure import Code, Failure, error_info, invalid, not_fo
 DEFAULT_MACHINE = "e2-standard-4"
 
 
-def refused(setup: Mapping[str, Any], zone: str, facts: Facts) -> Failure | None:
+def refused(setup: Mapping[str, Any], project: str, zone: str, facts: Facts) -> Failure | None:
     """Return why Compute Engine cannot make a VM of this setup in a zone; None when it can.
 
     The pairs are refused after the operation has begun: the Notebooks API itself does not look at them (discovery document of AcceleratorConfig).
@@ -27,10 +27,9 @@ def refused(setup: Mapping[str, Any], zone: str, facts: Facts) -> Failure | None
     count = int(asked.get("coreCount", 0))
     if card is None:
         return invalid(f"Invalid value for field 'resource.guestAccelerators[0].acceleratorType': {asked.get('type', '')!r}")
-    if card.status in ("retired", "removed") or (have := zones_of(card, region_of(zone))) == ():
-        return not_found(f"projects/p/zones/{zone}/acceleratorTypes/{card.gcp}")
-    if have is not None and zone not in have:
-        return not_found(f"projects/p/zones/{zone}/acceleratorTypes/{card.gcp}")
+    have = zones_of(card, region_of(zone))
+    if card.status in ("retired", "removed") or (have is not None and zone not in have):
+        return not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
     if machine is None or not fits(machine, card, count, facts):
         return invalid(f"Invalid resource usage: '[{count} x {card.gcp}, {machine_of(setup)}] features are not compatible for creating instance.'.")
     return None

@@ -27,14 +27,15 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
     body: bytes = b""
 
-    def json(self) -> Any:
-        """Return the body as JSON; {} for an empty one. Raises Failure (400) when it is none."""
-        if not self.body.strip():
-            return {}
+    def json(self) -> dict[str, Any]:
+        """Return the body as a JSON object; {} for an empty one. Raises Failure (400) when it is none."""
         try:
-            return json.loads(self.body)
-        except ValueError:
+            body = json.loads(self.body) if self.body.strip() else {}
+        except (ValueError, RecursionError):
             raise invalid("Invalid JSON payload received. Parsing error.") from None
+        if not isinstance(body, dict):
+            raise invalid('Invalid JSON payload received. Unknown name "": Root element must be a message.')
+        return body
 
 
 class Response(NamedTuple):

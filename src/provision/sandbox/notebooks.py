@@ -41,7 +41,7 @@ class Notebooks:
                 raise Failure(Code.ALREADY_EXISTS, f"Resource '{name}' already exists", reason="alreadyExists")
             at_creation(self._faults, asked)
             setup = asked.get("gceSetup", {})
-            error = while_made(self._faults, project, zone, setup, self._facts) or hardware.refused(setup, zone, self._facts)
+            error = while_made(self._faults, project, zone, setup, self._facts) or hardware.refused(setup, project, zone, self._facts)
             operation = operations.begin(data, "create", name, self._life.due(), error=error)
             data["instances"][name] = _record(instances.made(name, asked, self._facts), time.time() + self._life.delays.listed)
             return operation
@@ -214,7 +214,7 @@ class Notebooks:
         old, machine = hardware.machine_of(body["gceSetup"]), hardware.machine_of(new["gceSetup"])
         if old.startswith("g2-") != machine.startswith("g2-"):
             return Failure(Code.INVALID_ARGUMENT, f"Changing the machine type from {old} to {machine} is not supported")
-        return hardware.refused(new["gceSetup"], name.split("/")[3], self._facts)
+        return hardware.refused(new["gceSetup"], name.split("/")[1], name.split("/")[3], self._facts)
 
     def _known(self, data: Body, name: str) -> Body:
         if name not in data["instances"]:

@@ -27,7 +27,7 @@ def add(router: Router, store: Store) -> None:
         payload = request.json().get("payload", {})
         try:
             value = base64.b64decode(payload.get("data", ""), validate=True)
-        except (binascii.Error, ValueError, AttributeError):
+        except (binascii.Error, ValueError, AttributeError, TypeError):
             raise invalid("Invalid value at 'payload.data' (TYPE_BYTES), Base64 decoding failed") from None
         return answer({"name": store.set_secret(f"projects/{project}/secrets/{secret}", value), "state": "ENABLED"})
 
