@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from provision.errors import WorldError
 from provision.sandbox import Delays
 from provision.world.cloud.failures import CloudError
 from provision.world.cloud.placing import Unplaced, table
@@ -224,6 +225,30 @@ def test_a_creation_that_was_cut_short_and_fails_leaves_no_shell(begin: Begin) -
     assert cloud.names() == [cloud.name("us-central1-b")]
 
 
+def test_a_shell_whose_creation_failed_while_nobody_looked_is_cleared(begin: Begin) -> None:
+    cloud = begin("stockout:us-central1-a")
+    cloud.services.notebooks.create(f"projects/{PROJECT}/locations/us-central1-a", INSTANCE, instance(), REQUEST)
+    assert cloud.services.reader.instance(cloud.name("us-central1-a")) is not None
+    assert happened(cloud.create().attempts) == [("us-central1-a", "capacity"), ("us-central1-b", "created")]
+    assert cloud.names() == [cloud.name("us-central1-b")]
+
+
+def test_one_that_is_being_made_and_not_yet_shown_is_not_made_twice(begin: Begin) -> None:
+    cloud = begin("hidden:4", sleep=time.sleep, clock=time.monotonic, delays=Delays(operation=0.3))
+    cloud.services.notebooks.create(f"projects/{PROJECT}/locations/us-central1-b", INSTANCE, instance(), REQUEST)
+    assert cloud.create().zone == "us-central1-b"
+    assert cloud.names() == [cloud.name("us-central1-b")]
+
+
+def test_a_stopped_one_takes_the_new_run_before_it_starts(begin: Begin) -> None:
+    cloud = begin()
+    cloud.create()
+    cloud.services.stop(cloud.name("us-central1-a"), lambda line: None)
+    cloud.lines.clear()
+    assert cloud.create(body=instance(metadata={"provision-run": '{"nonce":"3"}'})).instance["state"] == "ACTIVE"
+    assert [line.split(":")[0] for line in cloud.lines][:3] == ["adopt", "update", "start"]
+
+
 def test_a_machine_changes_while_stopped_and_runs_again(begin: Begin) -> None:
     cloud = begin()
     name = cloud.create().name
@@ -280,6 +305,15 @@ def test_stop_start_and_delete_are_safe_to_repeat(begin: Begin) -> None:
     with pytest.raises(CloudError) as raised:
         cloud.services.stop(name, cloud.lines.append)
     assert raised.value.failure.kind == "gone"
+
+
+@pytest.mark.parametrize("project", ["my-project/../../v1/x", "my-project?x=", "my project", "../x", "my-project#"])
+def test_a_name_that_would_lead_elsewhere_is_refused(begin: Begin, project: str) -> None:
+    services = begin().services
+    with pytest.raises(WorldError, match="no name of a resource"):
+        services.notebooks_rest.get(f"projects/{project}/locations/us-central1-a/instances/i")
+    with pytest.raises(WorldError, match="no name of a resource"):
+        services.devices.quotas(project, "us-central1")
 
 
 @pytest.mark.parametrize("which", BODIES)

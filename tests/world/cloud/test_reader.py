@@ -139,16 +139,26 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "nowhere.json" in done.stdout
 
 
-def test_a_missing_extra_names_what_installs_it(tmp_path: Path) -> None:
-    program = """
+def _key(folder: Path) -> Path:
+    path = folder / "key.json"
+    path.write_text(json.dumps({"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}))
+    return path
+
+
+@pytest.mark.parametrize("gone", ["google", "requests"])
+def test_a_missing_extra_names_what_installs_it(tmp_path: Path, gone: str) -> None:
+    program = (
+        f"gone = {gone!r}"
+        """
 import sys
 class Gone:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("google", "grpc", "requests"):
+        if name.split(".")[0] == gone:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Gone())
 """
-    done = run(program + TOLD, tmp_path)
+    )
+    done = run(program + TOLD.replace("Services().credentials", "Services().rest"), tmp_path, GOOGLE_APPLICATION_CREDENTIALS=str(_key(tmp_path)))
     assert "pip install 'provision-ml[workbench]'" in done.stdout, done.stderr
 
 

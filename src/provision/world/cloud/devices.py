@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.rest import Rest
+from provision.world.cloud.rest import Rest, path
 
 _NOT_FOR_US = ("permission", "refused", "policy", "api-disabled", "act-as", "project", "billing")
 """What no call of ours changes: then the answer is "cannot be told"."""
@@ -22,7 +22,7 @@ class Devices:
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
         """Return key and value of the attributes in a namespace: {} when none is written, None when they cannot be read."""
         try:
-            found = self._rest.found(f"{self._base}{machine(name)}/getGuestAttributes", {"queryPath": f"{namespace}/"})
+            found = self._rest.found(f"{self._base}{path(machine(name))}/getGuestAttributes", {"queryPath": f"{namespace}/"})
         except CloudError as error:
             _judge(error)
             return None
@@ -32,7 +32,7 @@ class Devices:
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
         """Return the text of the first serial port from a position on and the position after it; ("", start) where it cannot be read."""
         try:
-            found = self._rest.found(f"{self._base}{machine(name)}/serialPort", {"port": "1", "start": str(start)}) or {}
+            found = self._rest.found(f"{self._base}{path(machine(name))}/serialPort", {"port": "1", "start": str(start)}) or {}
         except CloudError as error:
             _judge(error, "not-found")
             found = {}
@@ -41,7 +41,7 @@ class Devices:
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the accelerators of a zone (name, maximumCardsPerInstance); None when that cannot be read."""
         try:
-            pages = list(self._rest.pages(f"{self._base}projects/{project}/zones/{zone}/acceleratorTypes"))
+            pages = list(self._rest.pages(self._base + path(f"projects/{project}/zones/{zone}/acceleratorTypes")))
         except CloudError as error:
             _judge(error, "not-found")
             return None
@@ -50,7 +50,7 @@ class Devices:
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the quotas of a region (metric, limit, usage); None when they cannot be read."""
         try:
-            found = self._rest.found(f"{self._base}projects/{project}/regions/{region}")
+            found = self._rest.found(self._base + path(f"projects/{project}/regions/{region}"))
         except CloudError as error:
             _judge(error)
             return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from provision.effects import Tell
+from provision.safe import redact, safe_line
 from provision.world.cloud.failures import CloudError, Failure, Width, classify
 from provision.world.cloud.faults import Fault
 from provision.world.cloud.notebooks import Notebooks, Wire, snake
@@ -23,6 +24,8 @@ _WHILE_STOPPED = (
     "gce_setup.reservation_affinity",
 )
 """What changes on a stopped instance only (Terraform's google_workbench_instance stops it for the first four; Compute Engine does for the others)."""
+_CAUSES = ("Proxy Registration", "Required '", "Unable to get Service Account")
+"""What the console says where an instance cannot register (DataBiosphere/terra-workspace-manager#848)."""
 _ENDED = ("DELETED", "ORPHANED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
 
 
@@ -141,16 +144,13 @@ def _ended(name: str, state: str) -> Failure:
 
 def _stuck(name: str, state: str, console: str, pace: Pace) -> Failure:
     """What is said of an instance that does not become ACTIVE: a cause that its console names, else where to look."""
-    cause = classify(Fault(9, console)) if console else None
-    known = cause is not None and cause.kind in ("proxy", "permission")
+    lines = [line.strip()[:300] for line in console.splitlines() if any(word in line for word in _CAUSES)][-3:]
+    cause = classify(Fault(9, "\n".join(lines))) if lines else None
     what = f"{name.rpartition('/')[2]} is still {state or 'not seen'} after {pace.boot_s / 60:.0f} minutes, and it costs money"
-    why = f"{cause.what}\n{_told(console)}" if cause and known else "the operation is done, yet the instance does not become ACTIVE"
-    return Failure(Width.FATAL, "stuck", what, why, f"{cause.hint}\n{_look(name)}" if cause and known else _look(name))
-
-
-def _told(console: str) -> str:
-    lines = [line for line in console.splitlines() if "Proxy Registration" in line or "Required '" in line or "Unable to get Service Account" in line]
-    return "\n".join(f"its console: {line.strip()[:300]}" for line in lines[-3:])
+    if cause is None:
+        return Failure(Width.FATAL, "stuck", what, "the operation is done, yet the instance does not become ACTIVE", _look(name))
+    told = "\n".join(f"its console: {safe_line(redact(line))}" for line in lines)
+    return Failure(Width.FATAL, "stuck", what, f"{cause.what}\n{told}", f"{cause.hint}\n{_look(name)}")
 
 
 def _look(name: str) -> str:

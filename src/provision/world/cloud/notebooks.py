@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.rest import Rest
+from provision.world.cloud.rest import Rest, path
 
 Wire = Mapping[str, Any]
 """An instance or an operation as the REST API has it: camelCase, enums as names, int64 as text."""
@@ -58,26 +58,26 @@ class OverRest:
 
     def get(self, name: str) -> Wire | None:
         """See Notebooks."""
-        return self._rest.found(self._base + name)
+        return self._rest.found(self._base + path(name))
 
     def list(self, parent: str) -> tuple[tuple[Wire, ...], tuple[str, ...]]:
         """See Notebooks."""
-        pages = list(self._rest.pages(f"{self._base}{parent}/instances"))
+        pages = list(self._rest.pages(f"{self._base}{path(parent)}/instances"))
         instances = tuple(one for page in pages for one in page.get("instances", ()))
         return instances, tuple(sorted({zone for page in pages for zone in page.get("unreachable", ())}))
 
     def create(self, parent: str, instance: str, body: Wire, request: str) -> Wire:
         """See Notebooks."""
-        return self._rest.json("POST", f"{self._base}{parent}/instances", {"instanceId": instance, "requestId": request}, body)
+        return self._rest.json("POST", f"{self._base}{path(parent)}/instances", {"instanceId": instance, "requestId": request}, body)
 
     def update(self, name: str, body: Wire, mask: str, request: str) -> Wire:
         """See Notebooks."""
-        return self._rest.json("PATCH", self._base + name, {"updateMask": snake(mask), "requestId": request}, body)
+        return self._rest.json("PATCH", self._base + path(name), {"updateMask": snake(mask), "requestId": request}, body)
 
     def delete(self, name: str, request: str) -> Wire | None:
         """See Notebooks."""
         try:
-            return self._rest.json("DELETE", self._base + name, {"requestId": request})
+            return self._rest.json("DELETE", self._base + path(name), {"requestId": request})
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return None
@@ -85,23 +85,23 @@ class OverRest:
 
     def stop(self, name: str) -> Wire:
         """See Notebooks."""
-        return self._rest.json("POST", f"{self._base}{name}:stop", body={})
+        return self._rest.json("POST", f"{self._base}{path(name)}:stop", body={})
 
     def start(self, name: str) -> Wire:
         """See Notebooks."""
-        return self._rest.json("POST", f"{self._base}{name}:start", body={})
+        return self._rest.json("POST", f"{self._base}{path(name)}:start", body={})
 
     def operation(self, name: str) -> Wire | None:
         """See Notebooks."""
-        return self._rest.found(self._base + name)
+        return self._rest.found(self._base + path(name))
 
     def operations(self, parent: str) -> tuple[Wire, ...]:
         """See Notebooks."""
-        return tuple(one for page in self._rest.pages(f"{self._base}{parent}/operations") for one in page.get("operations", ()))
+        return tuple(one for page in self._rest.pages(f"{self._base}{path(parent)}/operations") for one in page.get("operations", ()))
 
     def config(self, parent: str) -> Wire | None:
         """Return what Workbench offers in a zone (getConfig); the gRPC client does not have this call."""
-        return self._rest.found(f"{self._base}{parent}/instances:getConfig")
+        return self._rest.found(f"{self._base}{path(parent)}/instances:getConfig")
 
 
 class Chosen:

@@ -30,13 +30,20 @@ def finish(notebooks: Notebooks, operation: Wire, pace: Pace) -> Wire | None:
     return None if forgotten else found
 
 
-def at_work(notebooks: Notebooks, name: str) -> Wire | None:
-    """Return the operation that is at work on an instance, as after a run that was cut short; None when there is none, or none can be listed."""
+def last(notebooks: Notebooks, name: str) -> Wire | None:
+    """Return the latest operation on an instance that the service remembers, as of a run that was cut short; None when there is none, or none can be listed."""
     try:
         found = notebooks.operations(name.partition("/instances/")[0])
     except CloudError:
         return None
-    return next((one for one in found if not one.get("done") and one.get("metadata", {}).get("target", "").endswith(name)), None)
+    ours = [one for one in found if one.get("metadata", {}).get("target", "").endswith(name)]
+    return max(ours, key=lambda one: (not one.get("done"), one["metadata"].get("createTime", "")), default=None)
+
+
+def at_work(notebooks: Notebooks, name: str) -> Wire | None:
+    """Return the operation that is at work on an instance; None when there is none, or none can be listed."""
+    found = last(notebooks, name)
+    return None if found is None or found.get("done") else found
 
 
 def _slow(operation: Wire, pace: Pace) -> Failure:

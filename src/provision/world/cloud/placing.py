@@ -13,11 +13,13 @@ from provision.world.cloud import instances
 from provision.world.cloud.failures import CloudError, Failure, Width
 from provision.world.cloud.instances import Serial
 from provision.world.cloud.notebooks import Notebooks, Wire
-from provision.world.cloud.operations import at_work, finish
+from provision.world.cloud.operations import at_work, finish, last
 from provision.world.cloud.pace import Pace, polled
 
 _OURS = ("provision", "provision-spec", "provision-target")
 _RUN = "provision-run"
+_UNSURE = ("slow", "stuck", "ended", "gone", "exists", "foreign", "credentials", "no-credentials", "nonsense", "rate", "queue", "unreachable", "unavailable")
+"""After these an instance may be on its way, or is not ours: nothing is deleted."""
 
 
 class Wanted(NamedTuple):
@@ -98,14 +100,14 @@ class _Placing:
         raise self._unplaced(failure)
 
     def _standing(self) -> str | None:
-        """The zone in which the instance is already; raises Unplaced where one of another owner bears the name."""
+        """The zone in which the instance is, or is being made; raises Unplaced where one of another owner bears the name."""
         for zone in self._wanted.zones:
             found = self._notebooks.get(self._name(zone))
             if found is not None:
                 if not self._ours(found):
                     raise Unplaced(_foreign(self._name(zone)), (), ())
                 return zone
-        return None
+        return next((zone for zone in self._wanted.zones if at_work(self._notebooks, self._name(zone))), None)
 
     def _in(self, zone: str) -> Placed:
         self._kept = False
@@ -149,25 +151,31 @@ class _Placing:
         """Take an instance of ours as it stands: wait for what is at work on it, run what is wanted now, and see it ACTIVE."""
         name = self._name(zone)
         self._tell(f"adopt: {self._wanted.instance} is in {zone} already ({found.get('state', '')})")
-        if pending := at_work(self._notebooks, name):
-            self._kept = pending.get("metadata", {}).get("verb") != "create"
-            finish(self._notebooks, pending, self._pace)
+        if found.get("state") != "ACTIVE" and (latest := last(self._notebooks, name)):
+            # Where its creation fails it never ran: then it is a shell, to be deleted. Everything else may carry somebody's work.
+            self._kept = latest.get("metadata", {}).get("verb") != "create"
+            if not (self._kept and latest.get("done")):
+                finish(self._notebooks, latest, self._pace)
         self._kept = True
-        instances.start(self._notebooks, name, self._pace, self._tell, self._serial)
-        found = self._notebooks.get(name) or found
-        metadata = self._wanted.body.get("gceSetup", {}).get("metadata", {})
-        if metadata.get(_RUN) != found.get("gceSetup", {}).get("metadata", {}).get(_RUN):
-            body = {"labels": self._wanted.body.get("labels", {}), "gceSetup": {"metadata": metadata}}
-            instances.stop(self._notebooks, name, self._pace, self._tell)
-            instances.update(self._notebooks, name, body, "labels,gce_setup.metadata", self._pace, self._tell, self._serial)
-            instances.start(self._notebooks, name, self._pace, self._tell, self._serial)
-            found = self._notebooks.get(name) or found
+        found = self._rerun(name, self._notebooks.get(name) or found)
         self._note(zone, "adopted", "it is ours, from a run before")
         return Placed(name, zone, found, tuple(self._attempts))
 
+    def _rerun(self, name: str, found: Wire) -> Wire:
+        """See the instance ACTIVE with the metadata that is wanted now: its program runs at each start."""
+        metadata = self._wanted.body.get("gceSetup", {}).get("metadata", {})
+        if metadata.get(_RUN) != found.get("gceSetup", {}).get("metadata", {}).get(_RUN):
+            if found.get("state") != "STOPPED":
+                instances.start(self._notebooks, name, self._pace, self._tell, self._serial)
+                instances.stop(self._notebooks, name, self._pace, self._tell)
+            body = {"labels": self._wanted.body.get("labels", {}), "gceSetup": {"metadata": metadata}}
+            instances.update(self._notebooks, name, body, "labels,gce_setup.metadata", self._pace, self._tell, self._serial)
+        instances.start(self._notebooks, name, self._pace, self._tell, self._serial)
+        return self._notebooks.get(name) or found
+
     def _clear(self, zone: str, failure: Failure) -> None:
         """Delete the shell that a failed creation leaves; what may still work on is not touched. Raises Unplaced where something stays."""
-        if self._kept or failure.kind in ("slow", "stuck", "ended", "gone", "exists", "foreign", "unreachable", "unavailable", "credentials", "no-credentials"):
+        if self._kept or failure.kind in _UNSURE:
             raise self._unplaced(failure, may_stay=failure.kind not in ("gone", "foreign", "exists"), zone=zone)
         try:
             self._remove(zone)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from provision.errors import WorldError
 from provision.safe import redact, safe
 from provision.world.cloud import credentials as identity
 from provision.world.cloud.extra import need
@@ -95,6 +96,17 @@ def project_of(address: str) -> str:
     """Return the project that an address or a resource name speaks of."""
     found = re.search(r"projects/([a-z0-9:.-]+)", address)
     return found[1] if found else "PROJECT"
+
+
+def path(name: str) -> str:
+    """Return a resource name as the path of an address; raises WorldError where it is none: it would lead elsewhere."""
+    if not re.fullmatch(r"[A-Za-z0-9._:/-]{1,1000}", name) or any(part in ("", ".", "..") for part in name.split("/")):
+        raise WorldError(
+            f"{safe(name)} is no name of a resource",
+            why="it holds what no name of Google Cloud holds",
+            hint="look at project, zones and the name of the target",
+        )
+    return name
 
 
 def _bounded(response: Any, url: str, limit: int) -> bytes:
