@@ -75,6 +75,11 @@ class Store:
             record = self._data["instances"].get(name)
             return None if record is None else copy.deepcopy(record["body"])
 
+    def metadata(self, name: str) -> dict[str, str] | None:
+        """Return an instance's metadata, with what the service added; None where there is no instance."""
+        found = self.instance(name)
+        return None if found is None else dict(found.get("gceSetup", {}).get("metadata", {}))
+
     def find(self, project: str, zone: str, instance: str) -> str | None:
         """Return the full name of an instance by its parts; None when there is none."""
         name = f"projects/{project}/locations/{zone}/instances/{instance}"
