@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -59,7 +60,8 @@ def make_layer(folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failin
     not_real.append("uv: that of this machine")
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        (folder / f"usr/local/bin/{name}").symlink_to(f"{sys.base_prefix}/bin/{name}")
+        # No link: an environment made from a link looks for its library beside the link.
+        _write(folder / f"usr/local/bin/{name}", f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n', 0o755)
     cards = _cards(body)
     if cards:
         _write(folder / "etc/provision-sandbox/cards", "\n".join([_OTHER] * len(cards) if wrong_gpu else cards) + "\n")
