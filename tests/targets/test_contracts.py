@@ -21,7 +21,6 @@ from provision.spec import Spec
 from provision.state import Ledger, empty
 from provision.targets import TARGETS, Place
 from provision.verification import expectations_of
-
 from tests.targets.google import SPEC as WORKBENCH
 from tests.targets.google import FakeCloud
 

@@ -61,7 +61,7 @@ def _unavailable(place: Place, target: WorkbenchTarget) -> Iterator[Refusal]:
         for name, address in {**place.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
                 yield Refusal(
-                    (*own, "mirrors"), f"the index {name} lies on this machine, which the instance does not reach", "name a mirror with an http address"
+                    (*own, "mirrors"), f"the index {name} lies on this machine, out of the instance's reach", "name a mirror with an http address"
                 )
 
 
