@@ -243,3 +243,64 @@ def test_no_field_of_a_package_is_ignored(name: str) -> None:
 def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
     assert {*LOCAL, "kind"} == set(type(Spec.model_validate(PLAIN).targets["here"]).model_fields)
     assert effect_of({"targets": {"here": {"kind": "local", name: LOCAL[name]}}}) != effect_of({})
+
+
+# A value for every field of a Workbench target that differs from its default, and from what the plain one says.
+ON_WORKBENCH: dict[str, Any] = {
+    "gpu": "T4",
+    "cuda": "12.6",
+    "paths": {"data": "/data"},
+    "requires": {"ram": "40GiB"},
+    "project": "other-project",
+    "zones": ["us-east1-b"],
+    "machine_type": "g2-standard-8",
+    "image": "workbench-instances-2603-20260901-1200-rc0",
+    "gpu_driver": False,
+    "reservation": "mine",
+    "boot_disk": {"size": "300GiB"},
+    "data_disk": {"type": "ssd"},
+    "network": "net",
+    "subnet": "sub",
+    "public_ip": True,
+    "mirrors": {"pypi": "https://mirror.example.com/simple"},
+    "service_account": "a@my-project.iam.gserviceaccount.com",
+    "access": {"mode": "single-user", "owner": "me@example.com"},
+    "managed_euc": True,
+    "shielded": {"vtpm": False},
+    "labels": {"team": "a"},
+    "tags": ["ssh"],
+    "metadata": {"notebook-disable-root": "true"},
+    "bucket": "gs://other/p",
+    "idle_shutdown": "60m",
+    "max_lifetime": "8h",
+    "on_failure": "keep",
+}
+# What the author says of the network beyond Google's reach: the rules ask it, the service has no field for it.
+ASKED_BY_RULES = {"nat"}
+
+
+def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str:
+    """Everything that a Workbench target makes of a spec: what is locked, sent, recorded, or refused."""
+    there = place("workbench", **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}})
+    kind, world = TARGETS["workbench"], Dictionary()
+    have = kind.look(there, Ledger(empty("l")), world)
+    actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
+    seen = [asked_of(there.spec), actions, kind.variables(there, {}, partial=True), kind.refusals(there, have), unavailable(there.spec)]
+    return json.dumps(seen, default=repr, sort_keys=True)
+
+
+@pytest.mark.parametrize("name", sorted(ON_WORKBENCH))
+def test_no_field_of_a_workbench_target_is_ignored(name: str) -> None:
+    assert {*ON_WORKBENCH, "kind", *ASKED_BY_RULES} == set(type(place("workbench").spec.targets["here"]).model_fields)
+    assert effect_on_workbench({}, {name: ON_WORKBENCH[name]}) != effect_on_workbench({}, {})
+
+
+@pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
+def test_no_field_of_the_spec_is_ignored_on_workbench(name: str) -> None:
+    change = {"gpu": {"gpu": "T4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
+    assert effect_on_workbench(change, {}) != effect_on_workbench({}, {})
+
+
+@pytest.mark.parametrize("name", sorted(TRAINING))
+def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
+    assert effect_on_workbench({"training": {name: TRAINING[name]}}, {}) != effect_on_workbench({}, {})
