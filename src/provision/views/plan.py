@@ -12,6 +12,9 @@ from provision.views.ink import Ink, Pen
 _INKS = {Verb.CREATE: Ink.GOOD, Verb.CHANGE: Ink.WARNING, Verb.REPLACE: Ink.WARNING, Verb.DESTROY: Ink.ERROR, Verb.KEEP: Ink.FAINT}
 
 
+_AS_LOCKED = "No changes. The environment is as the lock says."
+
+
 def text(plan: Plan, lock_line: str, color: bool) -> str:
     """Return the plan for a terminal; `lock_line` says what becomes of the lock file, "" when it stays."""
     return "\n".join(_lines(plan, lock_line, Pen(color))) + "\n"
@@ -52,9 +55,12 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     else:
-        yield "No changes. The environment is as the lock says."
+        yield "No changes. Everything is as declared." if any(action.part == "instance" for action in plan.actions) else _AS_LOCKED
 
 
 def _action(action: Action, pen: Pen) -> str:
-    line = f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {safe_line(action.title)}: {safe_line(action.because)}"
+    title, because = safe_line(action.title), safe_line(action.because)
+    # A title with notes is the head of a block; its reason stands below it.
+    joint = ":\n       " if action.notes else ": "
+    line = f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {title}{joint}{because}"
     return "\n".join([line, *(f"       {safe_line(note)}" for note in action.notes)])

@@ -185,8 +185,8 @@ def _creating(place: Place, have: Have, verb: Verb, because: str, before: tuple[
     # One request for one plan: made again it is the same request to the service.
     request = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{have.names.instance} {run.nonce}"))
     create = CreateInstance(have.names.project, have.names.zones, have.names.instance, body, request)
-    title = _title(place, have)
-    return Action(verb, place.address, PART, title, because, (*before, *uploads, create), _record(place, new, run), (*_money(have), *have.outlook.notes))
+    title = _title(have)
+    return Action(verb, place.address, PART, title, because, (*before, *uploads, create), _record(place, new, run), (*_notes(place, have), *have.outlook.notes))
 
 
 def _changing(place: Place, have: Have, found: tuple[Change, ...]) -> Action:
@@ -208,14 +208,14 @@ def _changing(place: Place, have: Have, found: tuple[Change, ...]) -> Action:
         steps = (*update, StartInstance(name))
     record = _record(place, have, run)
     if not steps and have.recorded is not None and not have.interrupted:
-        return Action(Verb.KEEP, place.address, PART, _title(place, have), "it is as declared", (), record, tuple(_money(have)))
+        return Action(Verb.KEEP, place.address, PART, _title(have), "it is as declared", (), record, tuple(_notes(place, have)))
     reasons = [*(["an earlier run was cut short, and the instance is there: it is adopted"] if have.recorded is None else [])]
     reasons += ["the environment or what is promised of it changed"] if again else []
     if rest := tuple(change for change in found if not change.path.endswith(("/provision-run", "/provision-lock"))):
         reasons.append(f"{_named(rest)} changed")
     reasons += ["it is stopped" if resting else "an earlier run was cut short"] if not reasons else []
     because = "; ".join(reasons) + ("; it is stopped and started" if restart and not resting else "; it is started" if resting and found else "")
-    return Action(Verb.CHANGE, place.address, PART, _title(place, have), because, (*uploads, *steps), record, tuple(_money(have)))
+    return Action(Verb.CHANGE, place.address, PART, _title(have), because, (*uploads, *steps), record, tuple(_notes(place, have)))
 
 
 def _started(place: Place, have: Have) -> tuple[tuple[Effect, ...], dict[str, Any], Run]:
@@ -266,7 +266,7 @@ def _body(place: Place, have: Have, run: Run) -> dict[str, Any]:
 def _record(place: Place, have: Have, run: Run) -> dict[str, Any]:
     target, names = workbench(place), have.names
     return {
-        "title": _title(place, have),
+        "title": _title(have),
         "kind": "workbench",
         "project": names.project,
         "zones": list(names.zones),
@@ -283,13 +283,14 @@ def _record(place: Place, have: Have, run: Run) -> dict[str, Any]:
     }
 
 
-def _title(place: Place, have: Have) -> str:
-    where = have.zone or (have.names.zones[0] if len(have.names.zones) == 1 else f"{have.names.zones[0]} or {len(have.names.zones) - 1} more")
-    gpu = "" if place.spec.gpu.none else f", {place.spec.gpu}"
-    return f"instance {have.names.instance} ({have.chosen.machine_type}{gpu}, {where})"
+def _title(have: Have) -> str:
+    return f"instance {have.names.instance}"
 
 
-def _money(have: Have) -> Iterator[str]:
+def _notes(place: Place, have: Have) -> Iterator[str]:
+    gpu = "" if place.spec.gpu.none else f" with {place.spec.gpu}"
+    where = have.zone or ", else ".join(have.names.zones)
+    yield f"machine: {have.chosen.machine_type}{gpu}, in {where}"
     yield f"cost: {have.chosen.price}"
     if have.picked.family:
         yield f"image: {have.picked.name}, the newest of {have.picked.family}" if have.recorded is None else f"image: {have.picked.name}"

@@ -60,9 +60,7 @@ def _unavailable(place: Place, target: WorkbenchTarget) -> Iterator[Refusal]:
     if place.stand_in is None:
         for name, address in {**place.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
-                yield Refusal(
-                    (*own, "mirrors"), f"the index {name} lies on this machine, out of the instance's reach", "name a mirror with an http address"
-                )
+                yield Refusal((*own, "mirrors"), f"the index {name} lies on this machine, out of the instance's reach", "name a mirror with an http address")
 
 
 def _of_cards(place: Place, facts: Facts) -> Iterator[Refusal]:
