@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from provision.assets import asset
-from tests.sandbox.bench import BUCKET, Cloud
+from tests.device.bench import BUCKET, Cloud
 from tests.support import require
 
 pytestmark = pytest.mark.root

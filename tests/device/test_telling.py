@@ -12,8 +12,8 @@ import pytest
 from provision.device.cloud import Cloud as Services
 from provision.device.cloud import CloudError
 from provision.device.telling import HIDDEN, MOST_WRITES, PHASES, Cleaner
+from tests.device.bench import CANARY
 from tests.device.conftest import Bench
-from tests.sandbox.bench import CANARY
 
 
 def test_a_run_of_all_phases_writes_no_more_than_it_may(bench: Bench) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from provision.sandbox.boot import Booter
 from provision.verification import read_report
-from tests.sandbox.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults
+from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults
 from tests.support import require
 
 pytestmark = pytest.mark.root
