@@ -16,7 +16,7 @@ from provision.device.cloud import Cloud as Services
 from provision.device.machine import Machine, Person
 from provision.device.running import run
 from provision.device.telling import Cleaner, Teller
-from tests.sandbox.bench import Cloud
+from tests.device.bench import Cloud
 
 UV = str(Path(sys.executable).with_name("uv"))
 

@@ -10,7 +10,7 @@ import pytest
 
 from provision.device import DocumentError, parse_document
 from provision.device.document import read_document
-from tests.sandbox.bench import Cloud
+from tests.device.bench import Cloud
 
 
 @pytest.fixture(scope="module")

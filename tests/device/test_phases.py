@@ -17,9 +17,9 @@ from provision.device.making import find_python, find_uv, forget_old, is_whole, 
 from provision.device.preparing import await_driver, install_system_packages
 from provision.device.proving import fetch_secrets, prove, simulated
 from provision.verification import device, installer, parcel
+from tests.device.bench import CANARY
 from tests.device.conftest import Bench
 from tests.rig import MINOR, make_index, make_wheel
-from tests.sandbox.bench import CANARY
 from tests.support import require
 
 L4 = {"type": "L4", "count": 1}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from provision.assets import asset
-from tests.sandbox.bench import BUCKET, Cloud
+from tests.device.bench import BUCKET, Cloud
 from tests.support import require
 
 pytestmark = pytest.mark.root
@@ -75,6 +75,12 @@ def test_two_runs_do_not_overlap(announced: Cloud, tmp_path: Path) -> None:
 def test_without_an_announcement_there_is_nothing_to_do(cloud: Cloud, tmp_path: Path) -> None:
     done = start(cloud, tmp_path)
     assert (done.returncode, done.stdout) == (0, "provision: the metadata key provision-run is missing: nothing to do\n")
+
+
+def test_an_image_without_a_python_that_is_new_enough_is_told(announced: Cloud, tmp_path: Path) -> None:
+    hide = "for p in /usr/bin/python3* /usr/local/bin/python3*; do [ ! -x $p ] || mount --bind /bin/false $p; done"
+    done = start(announced, tmp_path, hide)
+    assert (done.returncode, done.stdout) == (1, "provision: no Python 3.10 or newer on this image: choose a newer image\n")
 
 
 def test_a_second_half_that_is_killed_is_told_with_its_phase_and_line(cloud: Cloud, tmp_path: Path) -> None:

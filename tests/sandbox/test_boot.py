@@ -16,7 +16,7 @@ import pytest
 
 from provision.sandbox.boot import Booter
 from provision.verification import read_report
-from tests.sandbox.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults
+from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults
 from tests.support import require
 
 pytestmark = pytest.mark.root
@@ -217,6 +217,38 @@ def test_a_card_is_stood_in_for_and_that_is_said(booter: Booter, cloud: Cloud) -
     report = cloud.report("nonce-0001")
     assert report["verdict"]["result"] == "simulated"
     assert "gpu: nvidia-smi stands in for 1 x NVIDIA L4" in report["subject"]["simulated"]
+
+
+class Nowhere(Booter):
+    """A booter on a machine that isolates nothing."""
+
+    def impossible(self) -> str:
+        return "unshare: unshare failed: Operation not permitted"
+
+
+def test_where_nothing_can_be_isolated_nothing_is_run_and_that_is_said(cloud: Cloud, tmp_path: Path) -> None:
+    cloud.announce(cloud.document("nonce-0001", "alpha"))
+    booter = Nowhere(tmp_path / "sandbox")
+    booter.start(cloud.store, NAME, cloud.endpoints, Faults())
+    assert booter.wait(NAME, 1) is None
+    assert cloud.store.guest == {"sandbox/unbooted": "unshare: unshare failed: Operation not permitted"}
+    assert "the startup script is not run" in cloud.store.serial
+    assert cloud.asked == []
+    booter.stop(NAME)
+
+
+def test_a_machine_that_cannot_be_made_says_why(booter: Booter, cloud: Cloud) -> None:
+    cloud.announce(cloud.document("nonce-0001", "alpha"))
+    booter.runner = "/no/such/runner"
+    booter.start(cloud.store, NAME, cloud.endpoints, Faults())
+    assert booter.wait(NAME, 30) is None
+    assert "mount --bind /no/such/runner" in cloud.store.serial
+    assert cloud.store.guest == {"sandbox/unbooted": "the machine could not be made; the serial output says why"}
+    booter.stop(NAME)
+    disk(booter).rmdir()
+    disk(booter).symlink_to("/no/such/folder")
+    booter.start(cloud.store, NAME, cloud.endpoints, Faults())
+    assert "SANDBOX: the machine cannot be made: [Errno 17] File exists" in cloud.store.serial
 
 
 def test_fault_wrong_gpu(booter: Booter, cloud: Cloud) -> None:

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from provision.sandbox.metadata import Answer, Metadata
-from tests.sandbox.bench import NAME, Store
+from tests.device.bench import NAME, Store
 
 FLAVOR = {"Metadata-Flavor": "Google"}
 ROOT = "/computeMetadata/v1"

@@ -17,8 +17,10 @@ from .document import Document
 PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
 MOST_WRITES = 8
 SPACING_S = 5.0
-"""Seconds between two writes at least; a phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
+"""Seconds between two writes; a short phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
 (Compute Engine documentation, "View guest attributes")."""
+LONG = ("packages", "verify")
+"""Phases that take minutes and are told in any case."""
 LONGEST_LOG = 4 * 2**20
 _LONGEST_LINE = 300
 HIDDEN = "<redacted>"
@@ -73,7 +75,8 @@ class Teller:
         self.phase = phase
         (self.work / "phase").write_text(phase, encoding="ascii")
         self.say(f"phase {phase}")
-        if phase != PHASES[-1] and self.writes < MOST_WRITES - 1 and time.monotonic() - self.last >= SPACING_S:
+        due = phase in LONG or time.monotonic() - self.last >= SPACING_S
+        if phase != PHASES[-1] and self.writes < MOST_WRITES - 1 and due:
             self._write("running")
 
     def say(self, line: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from provision.sandbox.layer import make_layer, owner_of
-from provision.sandbox.metadata import Metadata, Store
+from provision.sandbox.metadata import Metadata, Store, attributes_of
 from provision.sandbox.wires import OUTSIDE, Wires, receive
 
 _HERE = Path(__file__).parent
@@ -28,6 +28,8 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POST_STARTUP = "/opt/c2d/scripts/97-run-post-startup-script.sh"
 _PROGRAMS = ("unshare", "mount", "umount", "pivot_root")
 _LIMIT = 2**26
+_NOT_MADE = 125
+"""What inside.py ends with when it cannot make the machine."""
 
 
 class Faults(Protocol):
@@ -47,6 +49,7 @@ class _Machine:
     channel: socket.socket
     wires: Wires
     ended: threading.Event = field(default_factory=threading.Event)
+    quiet: threading.Event = field(default_factory=threading.Event)
     code: int | None = None
 
 
@@ -125,7 +128,7 @@ class Booter:
         place = self._place(name)
         for inner in ("boot", "disk", "root"):
             (place / inner).mkdir(parents=True, exist_ok=True)
-        body, attributes = store.instance(name) or {}, store.metadata(name) or {}
+        body, attributes = store.instance(name) or {}, attributes_of(store, name)
         not_real = make_layer(place / "layer", body, wrong_gpu=faults.has("wrong-gpu"), failing=faults.has("script-failure"))
         own = {"provision-simulated": json.dumps(not_real)}
         if self.runner:
@@ -141,7 +144,12 @@ class Booter:
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(theirs.fileno(),), env=_variables()
         )
         theirs.close()
-        wires.attach(receive(ours, len(plan["ports"]) + 1))
+        sockets = receive(ours, len(plan["ports"]) + 1)
+        if not sockets:
+            said, _ = process.communicate()
+            ours.close()
+            raise OSError(said.decode("utf-8", "replace").strip() or f"exit code {process.returncode}")
+        wires.attach(sockets)
         return _Machine(store, name, process, ours, wires)
 
     def _plan(self, place: Path, name: str, endpoints: Mapping[str, str]) -> dict[str, Any]:
@@ -169,7 +177,7 @@ class Booter:
         assert machine.process.stdout is not None  # noqa: S101 - it is a pipe
         for line in machine.process.stdout:
             machine.store.append_serial(machine.name, line.decode("utf-8", "replace"))
-        machine.ended.set()
+        machine.quiet.set()
 
     def _watch(self, machine: _Machine, endpoints: Mapping[str, str], forged: bool) -> None:
         with suppress(OSError, ValueError):
@@ -177,10 +185,13 @@ class Booter:
                 news = json.loads(told)
                 machine.code = news.get("ended", machine.code)
                 if forged and "ended" in news:
-                    _forge(endpoints, machine.store.metadata(machine.name) or {})
+                    _forge(endpoints, attributes_of(machine.store, machine.name))
                 if news.get("halted"):
                     machine.store.append_serial(machine.name, "SANDBOX: the machine was shut down\n")
                 machine.ended.set()
+        if machine.code is None and machine.process.wait() == _NOT_MADE:
+            machine.quiet.wait(5)
+            machine.store.set_guest_attribute(machine.name, "sandbox", "unbooted", "the machine could not be made; the serial output says why")
         machine.ended.set()
 
 

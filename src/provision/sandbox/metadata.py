@@ -30,14 +30,17 @@ class Store(Protocol):
     def instance(self, name: str) -> dict[str, Any] | None:
         """Return an instance's body, None where there is none."""
 
-    def metadata(self, name: str) -> dict[str, str] | None:
-        """Return an instance's metadata, with what the service added."""
-
     def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> object:
         """Keep a guest attribute."""
 
     def append_serial(self, name: str, text: str) -> None:
         """Add to the serial output."""
+
+
+def attributes_of(store: Store, name: str) -> dict[str, str]:
+    """Return the metadata that an instance was given, with what the service added."""
+    found: dict[str, str] = (store.instance(name) or {}).get("gceSetup", {}).get("metadata", {})
+    return found
 
 
 class Answer(NamedTuple):
@@ -115,7 +118,7 @@ class Metadata:
         return {
             "project": {"project-id": project, "numeric-project-id": number, "attributes": {}},
             "instance": {
-                "attributes": {**self.own, **(self.store.metadata(self.name) or {})},
+                "attributes": {**self.own, **setup.get("metadata", {})},
                 "hostname": f"{short}.{zone}.c.{project}.internal",
                 "id": str(int(hashlib.sha256(self.name.encode()).hexdigest()[:15], 16)),
                 "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",
@@ -141,7 +144,7 @@ class Metadata:
         match = _ATTRIBUTE.fullmatch(path)
         if match is None:
             return Answer(404, "guest attributes are NAMESPACE/KEY of letters, digits, _ and -\n")
-        if (self.store.metadata(self.name) or {}).get("enable-guest-attributes", "").lower() != "true":
+        if attributes_of(self.store, self.name).get("enable-guest-attributes", "").lower() != "true":
             return Answer(403, "Guest attributes endpoint access is disabled.\n")
         now = time.monotonic()
         while self._written and self._written[0] < now - 60:

@@ -46,10 +46,9 @@ class Store:
     serial: str = ""
 
     def instance(self, name: str) -> dict[str, Any] | None:
-        return None if self.body is None else {"name": name, **self.body}
-
-    def metadata(self, name: str) -> dict[str, str] | None:
-        return dict(self.attributes)
+        if self.body is None:
+            return None
+        return {"name": name, **self.body, "gceSetup": {**self.body.get("gceSetup", {}), "metadata": dict(self.attributes)}}
 
     def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> None:
         self.guest[f"{namespace}/{key}"] = value
