@@ -50,6 +50,7 @@ class Clients:
         self.channel = channel
         self.grpc = nb.NotebookServiceClient(transport=NotebookServiceGrpcTransport(channel=channel))
         built = discovery.build("notebooks", "v2", static_discovery=True, credentials=AnonymousCredentials(), client_options={"api_endpoint": self.root})
+        self.built = built
         self.rest = built.projects().locations()
 
     def http(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any, Mapping[str, str]]:
@@ -92,5 +93,6 @@ def clients(folder: Path, *faults: str, **options: Any) -> Iterator[Clients]:
         try:
             yield made
         finally:
+            made.built.close()
             made.channel.close()
             made.grpc.transport.close()

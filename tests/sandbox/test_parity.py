@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,14 @@ def test_the_extract_is_that_of_the_installed_discovery_document() -> None:
     kept = json.loads(EXTRACT.read_bytes())
     kept.pop("source")
     assert kept == extracted(json.loads(installed.read_bytes())), "run support/read_notebooks_surface.py"
+
+
+def test_the_extract_serves_where_the_document_is_not_installed() -> None:
+    code = (
+        "import sys\nsys.modules['googleapiclient'] = None\nfrom provision.sandbox.discovery import document, surface\nprint(document(), len(surface().masks))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"None {len(surface().masks)}\n"
 
 
 def test_what_grpc_cannot_say_rest_can(sandbox: Clients) -> None:

@@ -6,6 +6,7 @@ import copy
 import json
 from typing import Any
 
+import grpc
 import pytest
 from google.api_core.exceptions import GoogleAPICallError
 from google.cloud import notebooks_v2 as nb
@@ -271,3 +272,26 @@ def test_a_method_that_is_not_offered(sandbox: Clients) -> None:
     with pytest.raises(GoogleAPICallError) as refused:
         sandbox.grpc.check_instance_upgradability(request={"notebook_instance": NAME})
     assert refused.value.code == 501
+
+
+@pytest.mark.parametrize("name", ["", "one", "projects/p", "projects/p/locations/z/instances", "projects/p/locations/z/instances/a/b", "/" + NAME])
+def test_a_malformed_name(sandbox: Clients, name: str) -> None:
+    channel = sandbox.grpc.transport
+    for method, asked in (
+        (channel.get_instance, nb.GetInstanceRequest(name=name)),
+        (channel.delete_instance, nb.DeleteInstanceRequest(name=name)),
+        (channel.stop_instance, nb.StopInstanceRequest(name=name)),
+        (channel.list_instances, nb.ListInstancesRequest(parent=name)),
+        (channel.create_instance, nb.CreateInstanceRequest(parent=name, instance_id="one")),
+        (channel.update_instance, nb.UpdateInstanceRequest(instance=nb.Instance(name=name))),
+    ):
+        with pytest.raises(grpc.RpcError) as refused:
+            method(asked)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
+
+
+def test_a_script_must_lie_in_a_bucket_after_an_update_too(sandbox: Clients) -> None:
+    sandbox.made()
+    body = setup(metadata={"post-startup-script": "#!/bin/sh"})
+    begun = sandbox.rest.instances().patch(name=NAME, updateMask="gce_setup.metadata", body=body).execute()
+    assert "must be a Cloud Storage path" in sandbox.done(begun)["error"]["message"]

@@ -149,6 +149,15 @@ def test_a_body_that_is_no_json(sandbox: Clients) -> None:
         assert sandbox.http("POST", "/storage/v1/b?project=p", odd)[0] == 400
 
 
+def test_a_connection_ends_with_the_sandbox(tmp_path: Path) -> None:
+    with serve(tmp_path) as running:
+        connection = http.client.HTTPConnection(running.endpoints["storage"].removeprefix("http://"), timeout=5)
+        connection.request("GET", f"/v2/{ZONE}/instances")
+        assert connection.getresponse().read() == b"{}\n"
+    assert connection.sock.recv(1) == b""
+    connection.close()
+
+
 def test_a_bug_is_told_as_an_internal_error() -> None:
     def broken(request: Request) -> Any:
         raise ValueError("oh")

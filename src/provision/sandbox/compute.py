@@ -18,15 +18,28 @@ _PLENTY = 64.0
 
 def add(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
     """Route these methods of compute.v1."""
+    desk = _Desk(store, facts, faults)
+    router.add("GET", _INSTANCE + "/getGuestAttributes", desk.guest_attributes)
+    router.add("GET", _INSTANCE + "/serialPort", desk.serial)
+    router.add("GET", _ZONE + "/acceleratorTypes", desk.accelerators)
+    router.add("GET", _ZONE + "/machineTypes", desk.machines)
+    router.add("GET", _ZONE + "/machineTypes/{machine}", desk.machine)
+    router.add("GET", _PROJECT + "/regions/{region}", desk.region)
+    router.add("GET", _PROJECT, desk.whole)
 
-    def guest_attributes(request: Request, project: str, zone: str, instance: str) -> Response:
-        name = _existing(store, project, zone, instance)
-        if faults.has("no-guest-attributes"):
+
+class _Desk:
+    def __init__(self, store: Store, facts: Facts, faults: Faults) -> None:
+        self._store, self._facts, self._faults = store, facts, faults
+
+    def guest_attributes(self, request: Request, project: str, zone: str, instance: str) -> Response:
+        name = _existing(self._store, project, zone, instance)
+        if self._faults.has("no-guest-attributes"):
             message = f"Constraint constraints/compute.disableGuestAttributesAccess violated for project {project}. Guest attributes access is disabled."
             raise Failure(Code.PERMISSION_DENIED, message, reason="forbidden")
         query = request.query.get("queryPath", "")
         namespace, _, key = query.partition("/")
-        kept = store.guest_attributes(name)
+        kept = self._store.guest_attributes(name)
         items = [
             {"namespace": space, "key": one, "value": value}
             for space, values in sorted(kept.items())
@@ -37,49 +50,41 @@ def add(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
             raise _gone(f"The resource 'projects/{project}/zones/{zone}/instances/{instance}/guestAttributes/{query}' was not found")
         return answer({"kind": "compute#guestAttributes", "queryPath": query, "queryValue": {"items": items}})
 
-    def serial(request: Request, project: str, zone: str, instance: str) -> Response:
-        name = _existing(store, project, zone, instance)
+    def serial(self, request: Request, project: str, zone: str, instance: str) -> Response:
+        name = _existing(self._store, project, zone, instance)
         start = request.query.get("start", "0")
         if request.query.get("port", "1") != "1" or not start.lstrip("-").isdecimal():
             raise invalid("Invalid value for field 'port' or 'start'")
-        content, begin, end = store.serial(name, int(start))
+        content, begin, end = self._store.serial(name, int(start))
         text = content.decode(errors="replace")
         return answer({"kind": "compute#serialPortOutput", "contents": text, "start": str(begin), "next": str(end)})
 
-    def accelerators(_request: Request, project: str, zone: str) -> Response:
+    def accelerators(self, _request: Request, project: str, zone: str) -> Response:
         items = [
             {"kind": "compute#acceleratorType", "name": card.gcp, "description": card.name, "maximumCardsPerInstance": most, "zone": zone}
-            for card, most in hardware.offered(zone, facts)
+            for card, most in hardware.offered(zone, self._facts)
         ]
         return answer({"kind": "compute#acceleratorTypeList", "id": f"projects/{project}/zones/{zone}/acceleratorTypes", "items": items})
 
-    def machine(_request: Request, project: str, zone: str, machine: str) -> Response:
-        if machine not in facts.machines:
+    def machine(self, _request: Request, project: str, zone: str, machine: str) -> Response:
+        if machine not in self._facts.machines:
             raise _gone(f"The resource 'projects/{project}/zones/{zone}/machineTypes/{machine}' was not found")
-        return answer(_machine(machine, zone, facts))
+        return answer(_machine(machine, zone, self._facts))
 
-    def machines(_request: Request, project: str, zone: str) -> Response:
-        items = [_machine(name, zone, facts) for name in sorted(facts.machines)]
+    def machines(self, _request: Request, project: str, zone: str) -> Response:
+        items = [_machine(name, zone, self._facts) for name in sorted(self._facts.machines)]
         return answer({"kind": "compute#machineTypeList", "id": f"projects/{project}/zones/{zone}/machineTypes", "items": items})
 
-    def region(_request: Request, project: str, region: str) -> Response:
-        usage = _usage(store, facts, project, region)
-        out = faults.has("quota", region)
-        quotas = [{"metric": metric, "limit": 0.0 if out else _PLENTY, "usage": usage.get(metric, 0.0)} for metric in _metrics(facts)]
+    def region(self, _request: Request, project: str, region: str) -> Response:
+        usage = _usage(self._store, self._facts, project, region)
+        out = self._faults.has("quota", region)
+        quotas = [{"metric": metric, "limit": 0.0 if out else _PLENTY, "usage": usage.get(metric, 0.0)} for metric in _metrics(self._facts)]
         return answer({"kind": "compute#region", "name": region, "status": "UP", "quotas": [{"metric": "CPUS", "limit": 2400.0, "usage": 0.0}, *quotas]})
 
-    def whole(_request: Request, project: str) -> Response:
-        limit = 0.0 if faults.has("quota-global") else _PLENTY
-        usage = sum(_usage(store, facts, project, "").values())
+    def whole(self, _request: Request, project: str) -> Response:
+        limit = 0.0 if self._faults.has("quota-global") else _PLENTY
+        usage = sum(_usage(self._store, self._facts, project, "").values())
         return answer({"kind": "compute#project", "name": project, "quotas": [{"metric": "GPUS_ALL_REGIONS", "limit": limit, "usage": usage}]})
-
-    router.add("GET", _INSTANCE + "/getGuestAttributes", guest_attributes)
-    router.add("GET", _INSTANCE + "/serialPort", serial)
-    router.add("GET", _ZONE + "/acceleratorTypes", accelerators)
-    router.add("GET", _ZONE + "/machineTypes", machines)
-    router.add("GET", _ZONE + "/machineTypes/{machine}", machine)
-    router.add("GET", _PROJECT + "/regions/{region}", region)
-    router.add("GET", _PROJECT, whole)
 
 
 def _existing(store: Store, project: str, zone: str, instance: str) -> str:

@@ -50,23 +50,22 @@ class Notebooks:
 
     def get(self, name: str) -> Body:
         """Return an instance. One that is new is PROVISIONING at least once after its operation has ended."""
-        at_the_door(self._faults, name.split("/")[1])
+        at_the_door(self._faults, rules.place(name)[0])
         if self._store.instance(name) is not None and self._faults.take("hidden"):
             raise not_found(name)
         self._life.settle()
-        with self._store.changing() as data:
-            if (record := data["instances"].get(name)) is None:
-                raise not_found(name)
+        with self._store.looking() as data:
+            record = self._known(data, name)
             body = dict(record["body"])
             if record["active"] is not None and record["active"] <= time.time() and body["state"] == "PROVISIONING":
-                activate(record["body"])
+                with self._store.changing():
+                    activate(record["body"])
             return body
 
     def listed(self, parent: str, size: int = 0, token: str = "") -> Body:
         """Return the instances of a zone, or with `locations/-` of all; one that is being made is not in it yet."""
-        project = parent.split("/")[1]
+        project, zone = rules.place(parent)
         at_the_door(self._faults, project)
-        zone = parent.split("/")[3]
         with self._store.looking() as data:
             young = {record["target"] for record in data["operations"].values() if record["verb"] == "create" and not record["done"]}
         self._life.settle()
@@ -83,7 +82,7 @@ class Notebooks:
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
         """Begin to update what a mask names."""
-        at_the_door(self._faults, name.split("/")[1], changes=name)
+        at_the_door(self._faults, rules.place(name)[0], changes=name)
         asked = read({key: value for key, value in body.items() if key != "name"} if isinstance(body, dict) else body, "Instance", "instance")
 
         def change(data: Body) -> Body:
@@ -117,7 +116,7 @@ class Notebooks:
 
     def diagnose(self, name: str, body: Any) -> Body:
         """Begin to collect logs into a bucket; the sandbox writes the serial output there."""
-        at_the_door(self._faults, name.split("/")[1], changes=name)
+        at_the_door(self._faults, rules.place(name)[0], changes=name)
         asked = read(body, "DiagnoseInstanceRequest", "request").get("diagnosticConfig", {})
         bucket = str(asked.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
         if not bucket:
@@ -132,8 +131,8 @@ class Notebooks:
 
     def config(self, location: str) -> Body:
         """Return what can be made in a zone or region."""
-        at_the_door(self._faults, location.split("/")[1])
-        place = location.split("/")[3]
+        at_the_door(self._faults, rules.place(location)[0])
+        place = rules.place(location)[1]
         zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
         cards = sorted({card.workbench for zone in zones for card, _ in hardware.offered(zone, self._facts) if card.workbench})
         families = [row for row in self._facts.images.values() if row.kind == "workbench"]
@@ -151,7 +150,7 @@ class Notebooks:
 
     def operation(self, name: str) -> Body:
         """Return an operation."""
-        at_the_door(self._faults, name.split("/")[1])
+        at_the_door(self._faults, rules.place(name)[0])
         self._life.settle()
         with self._store.changing() as data:
             if self._faults.has("lost-operation"):
@@ -160,7 +159,7 @@ class Notebooks:
 
     def operations(self, parent: str) -> Body:
         """Return the operations of a zone, or with `locations/-` of all."""
-        at_the_door(self._faults, parent.split("/")[1])
+        at_the_door(self._faults, rules.place(parent)[0])
         self._life.settle()
         prefix = parent.removesuffix("-") if parent.endswith("/-") else parent + "/"
         with self._store.looking() as data:
@@ -174,7 +173,7 @@ class Notebooks:
         return {}
 
     def _move(self, verb: str, name: str, through: str, request_id: str = "") -> Body:
-        project, zone = name.split("/")[1], name.split("/")[3]
+        project, zone = rules.place(name)
         at_the_door(self._faults, project, changes=name)
 
         def begin(data: Body) -> Body:
@@ -214,7 +213,7 @@ class Notebooks:
         old, machine = hardware.machine_of(body["gceSetup"]), hardware.machine_of(new["gceSetup"])
         if old.startswith("g2-") != machine.startswith("g2-"):
             return Failure(Code.INVALID_ARGUMENT, f"Changing the machine type from {old} to {machine} is not supported")
-        return hardware.refused(new["gceSetup"], name.split("/")[1], name.split("/")[3], self._facts)
+        return hardware.refused(new["gceSetup"], *rules.place(name), self._facts)
 
     def _known(self, data: Body, name: str) -> Body:
         if name not in data["instances"]:
@@ -223,7 +222,7 @@ class Notebooks:
         return record
 
     def _place(self, parent: str) -> tuple[str, str]:
-        _, project, _, zone = parent.split("/")
+        project, zone = rules.place(parent)
         if zone.count("-") < 2:
             info = error_info("LOCATION_INVALID", "notebooks.googleapis.com", {"location": zone})
             raise Failure(Code.INVALID_ARGUMENT, f"Location '{zone}' is not a zone", details=(info,))

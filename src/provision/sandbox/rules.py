@@ -12,6 +12,7 @@ from provision.sandbox.discovery import surface
 from provision.sandbox.failure import Code, Failure, invalid
 
 _ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"projects/([^/]+)/locations/([^/]+)(?:/(?:instances|operations)/[^/]+)?")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _METADATA = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -22,6 +23,13 @@ _STOPPED = ("gce_setup.machine_type", "gce_setup.accelerator_configs", "gce_setu
 METADATA_VALUE = 256 << 10
 METADATA_WHOLE = 512 << 10
 """Bytes of one metadata value, and of all together. Source: Compute Engine's documentation of custom metadata."""
+
+
+def place(name: str) -> tuple[str, str]:
+    """Return the project and the zone of a full name. Raises Failure where it is none."""
+    if (found := _NAME.fullmatch(name)) is None:
+        raise invalid(f"Malformed name: '{name}'")
+    return found[1], found[2]
 
 
 def check_id(text: str) -> None:
@@ -51,9 +59,6 @@ def check_instance(body: Mapping[str, Any], facts: Facts) -> None:
     for tag in setup.get("tags", ()):
         if not _TAG.fullmatch(tag):
             raise invalid(f"Invalid value for field 'tags': '{tag}'. It must be a valid network tag")
-    script = setup.get("metadata", {}).get("post-startup-script", "")
-    if script and not script.startswith("gs://"):
-        raise invalid('metadata key "post-startup-script" must be a Cloud Storage path (gs://...)')
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
@@ -75,6 +80,8 @@ def check_metadata(key: str, value: str, facts: Facts, *, update: bool = False) 
         raise invalid(f"Invalid value for field 'metadata': key '{key}'; a key holds letters, digits, - and _, up to 128 of them")
     if len(value.encode()) > METADATA_VALUE:
         raise invalid(f"Value for metadata key '{key}' is too large: maximum size is {METADATA_VALUE} bytes")
+    if key == "post-startup-script" and value and not value.startswith("gs://"):
+        raise invalid('metadata key "post-startup-script" must be a Cloud Storage path (gs://...)')
 
 
 def masked(mask: str | Iterable[str], body: Mapping[str, Any], state: str) -> tuple[str, ...]:
