@@ -235,12 +235,12 @@ CASES: tuple[Case, ...] = (
     ),
     # What passes.
     Case("queue", "retry", "another operation is at work on the instance", _AGAIN, (r"unable to queue the operation",), repeats=None),
-    Case("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location=-", codes=(6,)),
+    Case("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}", codes=(6,)),
     Case(
         "exists",
         "fatal",
         "there is something of this name already",
-        "gcloud workbench instances list --project={project} --location=-",
+        "gcloud workbench instances list --project={project} --location={zone}",
         (r"[Aa]lready exists",),
         ("alreadyExists",),
         (10,),
