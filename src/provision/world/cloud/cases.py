@@ -234,6 +234,16 @@ CASES: tuple[Case, ...] = (
         (7, 9, 3, 2),
     ),
     # What passes.
+    Case(
+        "unreachable",
+        "retry",
+        "Google Cloud cannot be reached",
+        "look at the network and the proxy (https_proxy, no_proxy) of this machine, then run it again",
+        (r"errors resolving", r"[Ff]ailed to connect to all addresses", r"[Ss]ocket closed", r"handshake failed", r"[Cc]onnection reset", r"recvmsg:"),
+        codes=(14,),
+        operation=False,
+        repeats=None,
+    ),
     Case("queue", "retry", "another operation is at work on the instance", _AGAIN, (r"unable to queue the operation",), repeats=None),
     Case("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}", codes=(6,)),
     Case(
