@@ -267,6 +267,14 @@ MET: Mapping[str, Met] = {
     "500": Met(rest(500, "Internal error"), Width.RETRY, "unavailable", "did not answer", "again", repeats=None),
     "503": Met(rest(503, "The service is currently unavailable."), Width.RETRY, "unavailable", "did not answer", "again", repeats=None),
     "a proxy's page": Met(of_http(502, b"<html><h1>Bad Gateway</h1></html>", {}), Width.RETRY, "unavailable", "did not answer", "again", repeats=None),
+    "no way there": Met(
+        Fault(14, "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: connection refused"),
+        Width.RETRY,
+        "unreachable",
+        "cannot be reached",
+        "https_proxy",
+        repeats=None,
+    ),
     "no such method": Met(rest(501, "unimplemented"), Width.FATAL, "refused", "does not take", "change what"),
     "old kind of notebook": Met(
         rest(400, "Vertex AI Workbench user-managed notebooks have been deprecated and new instances cannot be created"),

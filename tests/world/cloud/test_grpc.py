@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.auth.credentials import AnonymousCredentials
 from google.cloud import notebooks_v2 as v2
 
 from provision.sandbox import serve
@@ -18,7 +19,8 @@ from provision.sandbox.bodies import read
 from provision.sandbox.discovery import document
 from provision.sandbox.failure import Failure
 from provision.world.cloud.endpoints import Endpoints
-from provision.world.cloud.grpc import _message, expressible, tolerant, wire
+from provision.world.cloud.failures import CloudError
+from provision.world.cloud.grpc import OverGrpc, _message, expressible, tolerant, wire
 from provision.world.cloud.notebooks import Inexpressible
 from provision.world.cloud.services import Services
 from tests.world.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, Clock, instance
@@ -134,6 +136,16 @@ def test_both_ways_give_the_same_state(tmp_path: Path, which: str) -> None:
                 (_steady(created), _steady(updated), _steady(stopped), [_steady(one) for one in listed], services.reader.instances(PROJECT), _plain(lines))
             )
     assert seen[0] == seen[1]
+
+
+def test_nobody_listens() -> None:
+    clock = Clock()
+    endpoints = Endpoints("http://127.0.0.1:9", "127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9")
+    with pytest.raises(CloudError) as raised:
+        OverGrpc(AnonymousCredentials(), endpoints, clock.pace(patience_s=5)).get("projects/p/locations/z/instances/i")
+    assert raised.value.failure.kind == "unreachable"
+    assert "the connection says: " in raised.value.why
+    assert clock.waits
 
 
 def test_a_channel_to_loopback_asks_no_proxy(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_no_zone_has_it(begin: Begin) -> None:
     with pytest.raises(Unplaced) as raised:
         cloud.create()
     assert [zone for zone, _ in happened(raised.value.attempts)] == list(ZONES)
-    assert raised.value.what == "none of 3 attempts found a machine"
+    assert raised.value.what == "none of 3 zones had the machine"
     assert raised.value.why.count("capacity") == 3
     assert raised.value.hint.endswith("nothing was left running")
     assert raised.value.left == ()
@@ -238,6 +238,31 @@ def test_one_that_is_being_made_and_not_yet_shown_is_not_made_twice(begin: Begin
     cloud.services.notebooks.create(f"projects/{PROJECT}/locations/us-central1-b", INSTANCE, instance(), REQUEST)
     assert cloud.create().zone == "us-central1-b"
     assert cloud.names() == [cloud.name("us-central1-b")]
+
+
+def test_a_request_that_the_service_remembers_is_no_instance(begin: Begin) -> None:
+    cloud = begin()
+    cloud.services.delete(cloud.create().name, lambda line: None)
+    assert happened(cloud.create().attempts) == [("us-central1-a", "created")]
+    assert cloud.names() == [cloud.name("us-central1-a")]
+    assert cloud.clock.now < 5
+
+
+def test_every_way_out_is_told_once_and_what_each_zone_said(begin: Begin) -> None:
+    cloud = begin("stockout:us-central1-a", "stockout:us-central1-b", "quota:us-east1")
+    with pytest.raises(Unplaced) as raised:
+        cloud.create()
+    assert [word for _, word in happened(raised.value.attempts)] == ["capacity", "capacity", "quota"]
+    assert raised.value.hint.count("list further zones") == 1
+    assert "iam-admin/quotas" in raised.value.hint
+    assert "does not have enough resources" in raised.value.why
+    assert "Quota 'NVIDIA_L4_GPUS' exceeded" in raised.value.why
+
+
+def test_before_anything_is_asked_for_that_is_said(begin: Begin) -> None:
+    with pytest.raises(Unplaced) as raised:
+        begin("permission").create()
+    assert raised.value.hint.endswith("nothing was asked for")
 
 
 def test_a_stopped_one_takes_the_new_run_before_it_starts(begin: Begin) -> None:

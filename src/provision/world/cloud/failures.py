@@ -83,7 +83,7 @@ def _failure(case: Case, fault: Fault, words: Mapping[str, str], project: str) -
         width=Width(width),
         kind=case.kind,
         what=_filled(what, known),
-        why=f"Google Cloud says: {redact(safe(fault.message))} ({_code(fault)})",
+        why=f"{'the connection' if case.kind == 'unreachable' else 'Google Cloud'} says: {redact(safe(fault.message))} ({_code(fault)})",
         hint=_filled(hint, known),
         zones_available=tuple(
             zone for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", "")) if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone)

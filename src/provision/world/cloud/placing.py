@@ -81,11 +81,16 @@ class _Placing:
         self._tell = tell
         self._serial = serial
         self._attempts: list[Attempt] = []
+        self._failures: list[Failure] = []
         self._kept = False  # the zone at hand holds an instance that may carry somebody's work
 
     def place(self) -> Placed:
         waiting = list(self._wanted.zones)
-        if (standing := self._standing()) is not None:
+        try:
+            standing = self._standing()
+        except CloudError as error:
+            raise self._unplaced(error.failure, stays="nothing was asked for") from error
+        if standing is not None:
             waiting = [standing, *(zone for zone in waiting if zone != standing)]
         failure = None
         while waiting:
@@ -94,6 +99,7 @@ class _Placing:
                 return self._in(zone)
             except CloudError as error:
                 failure = error.failure
+                self._failures.append(failure)
                 self._note(zone, failure.kind, failure.what)
                 self._clear(zone, failure)
                 waiting = _left_to_try(waiting, zone, failure)
@@ -105,7 +111,7 @@ class _Placing:
             found = self._notebooks.get(self._name(zone))
             if found is not None:
                 if not self._ours(found):
-                    raise Unplaced(_foreign(self._name(zone)), (), ())
+                    raise CloudError(_foreign(self._name(zone)))
                 return zone
         return next((zone for zone in self._wanted.zones if at_work(self._notebooks, self._name(zone))), None)
 
@@ -137,6 +143,9 @@ class _Placing:
         request = str(uuid5(_uuid(self._wanted.request), f"{zone}/{tries}"))
         parent = self._name(zone).partition("/instances/")[0]
         operation = self._notebooks.create(parent, self._wanted.instance, self._wanted.body, request)
+        if operation.get("done") and self._notebooks.get(self._name(zone)) is None:
+            # The service remembers this request from a run before; what became of it then is gone, so this is another one.
+            operation = self._notebooks.create(parent, self._wanted.instance, self._wanted.body, self._pace.fresh())
         self._tell(f"capacity: waiting for {zone} ({operation['name'].rpartition('/')[2]})")
         finish(self._notebooks, operation, self._pace)
 
@@ -189,15 +198,18 @@ class _Placing:
         if found is not None and self._ours(found):
             instances.delete(self._notebooks, self._name(zone), self._pace, self._tell)
 
-    def _unplaced(self, failure: Failure | None, *, may_stay: bool = False, zone: str = "") -> Unplaced:
-        if failure is None:
-            failure = Failure(Width.FATAL, "no-zone", "no zone is named", "", "list zones under the target")
-        attempts = tuple(self._attempts)
-        left = (self._name(zone),) if may_stay else ()
-        what = failure.what if len(attempts) < 2 or failure.width in (Width.FATAL, Width.GLOBAL) else f"none of {len(attempts)} attempts found a machine"
-        stays = f"{left[0]} may be there and cost money: {instances.gcloud('describe', left[0])}" if left else "nothing was left running"
-        why = "\n".join(part for part in (table(attempts) if len(attempts) > 1 else "", failure.why) if part)
-        return Unplaced(replace(failure, what=what, why=why, hint=f"{failure.hint}\n{stays}"), attempts, left)
+    def _unplaced(self, failure: Failure | None, *, may_stay: bool = False, zone: str = "", stays: str = "nothing was left running") -> Unplaced:
+        """The end of it: what every zone said, each way out once, and what is left."""
+        failure = failure or Failure(Width.FATAL, "no-zone", "no zone is named", "", "list zones under the target")
+        attempts, left = tuple(self._attempts), (self._name(zone),) if may_stay else ()
+        if left:
+            stays = f"{left[0]} may be there and cost money: {instances.gcloud('describe', left[0])}"
+        others = [one for one in self._failures if one.kind != failure.kind]
+        several = len({one.zone for one in attempts}) > 1 and failure.width in (Width.ZONE, Width.REGION)
+        what = f"none of {len({one.zone for one in attempts})} zones had the machine" if several else failure.what
+        why = dict.fromkeys((table(attempts) if len(attempts) > 1 else "", *(one.why for one in others), failure.why))
+        hints = dict.fromkeys((*(one.hint for one in others), failure.hint, stays))
+        return Unplaced(replace(failure, what=what, why="\n".join(filter(None, why)), hint="\n".join(hints)), attempts, left)
 
     def _note(self, zone: str, happened: str, why: str) -> None:
         self._attempts.append(Attempt(zone, happened, why))
