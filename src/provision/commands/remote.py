@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from provision.commands.filing import file_report
 from provision.effects import AwaitReport, DeleteInstance, DeleteObjects, MakeFolder, RemoveTree, StopInstance, Tell, World
 from provision.errors import Refused, WorldError
-from provision.plan import Action
+from provision.grammar import seconds_of
+from provision.plan import Action, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
 from provision.targets.workbench import PART, Workbench, run_of
 from provision.verification import Report
 from provision.verification.report import LIMIT, read_report
+from provision.world.awaiting import NoReport
 
 _BOOT_AND_INSTALL_S = 75 * 60
 """Seconds beside the verification's own: the driver has 15 minutes, the packages an hour. Our choice."""
@@ -24,8 +27,8 @@ class Proven(NamedTuple):
     """The report with its files and the state that records it; `taken` says what became of an instance that was not verified."""
 
     report: Report
-    json_path: Any
-    html_path: Any
+    json_path: Path
+    html_path: Path
     state: State
     taken: str = ""
 
@@ -68,7 +71,7 @@ def rerun(place: Place, store: LocalStore, state: State, world: World, tell: Tel
     if not have.exists or not have.ours:
         raise Refused(f"there is no instance for {place.address}", hint=f"make it: provision apply --target {place.target}")
     effects, record = kind.rerun(place, have, world.token())
-    action = Action(kind_verb(), place.address, PART, record["title"], "it is to verify itself again", effects, record)
+    action = Action(Verb.CHANGE, place.address, PART, record["title"], "it is to verify itself again", effects, record)
     tell(f"~ {action.title}: {action.because}")
     intent = begun(action, world.now())
     assert intent is not None  # noqa: S101 - it is of an instance
@@ -91,11 +94,11 @@ def await_and_file(place: Place, state: State, store: LocalStore, world: World, 
     path = folder / "report.json"
     world.perform(MakeFolder(folder, 0o700), tell)
     world.perform(RemoveTree(path), tell)
-    limit = _BOOT_AND_INSTALL_S + _timeout(place)
+    limit = _BOOT_AND_INSTALL_S + seconds_of(place.spec.verify.timeout)
     try:
         world.perform(AwaitReport(name_of(record), record["project"], record["zone"], uri, nonce, path, limit), tell)
-        report = read_report(world.read(path, LIMIT), str(path), nonce=nonce)
-    except WorldError as error:
+        report = _read(path, nonce, world)
+    except NoReport as error:  # any other error says nothing of the device: it runs on, and `attach` waits on
         taken, _ = aftermath(place, record, state, store, world, tell)
         raise type(error)(error.what, why=error.why, hint=f"{error.hint}\n{taken}") from error
     filed = file_report(report, path, place, state, store, world, tell, nonce=nonce)
@@ -104,6 +107,13 @@ def await_and_file(place: Place, state: State, store: LocalStore, world: World, 
         return Proven(report, path, filed.html_path, filed.state)
     taken, after = aftermath(place, record, filed.state, store, world, tell)
     return Proven(report, path, filed.html_path, after, taken)
+
+
+def _read(path: Path, nonce: str, world: World) -> Report:
+    try:
+        return read_report(world.read(path, LIMIT), str(path), nonce=nonce)
+    except WorldError as error:
+        raise NoReport(error.what, why=error.why, hint=error.hint) from error
 
 
 def aftermath(place: Place, record: Any, state: State, store: LocalStore, world: World, tell: Tell) -> tuple[str, State]:
@@ -122,13 +132,6 @@ def aftermath(place: Place, record: Any, state: State, store: LocalStore, world:
     return f"{instance} is deleted (on_failure: delete)", after
 
 
-def kind_verb() -> Any:
-    """Return the verb of a rerun."""
-    from provision.plan import Verb
-
-    return Verb.CHANGE
-
-
 def settled(action: Action, world: World) -> Action:
     """Return an action with its record completed by what only the world knows once it is done: the zone that an instance is in."""
     record = action.record
@@ -136,9 +139,3 @@ def settled(action: Action, world: World) -> Action:
         return action
     zones = [zone for zone in record["zones"] if world.cloud().instance(name_of({**record, "zone": zone})) is not None]
     return replace(action, record={**record, "zone": zones[0]}) if zones else action
-
-
-def _timeout(place: Place) -> int:
-    from provision.grammar import seconds_of
-
-    return seconds_of(place.spec.verify.timeout)
