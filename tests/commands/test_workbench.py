@@ -297,3 +297,34 @@ def test_what_google_refuses_is_told_and_leaves_nothing(bench: Bench, fault: str
         assert caught.value.hint
     with at(bench, Device()) as place:
         assert place.instances() == {}
+
+
+class Cut(Machine):
+    """A World that loses the network while it waits."""
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        if isinstance(effect, AwaitReport):
+            raise WorldError("Google Cloud cannot be reached", hint="look at the network")
+        super().perform(effect, tell)
+
+
+def test_a_lost_network_says_nothing_of_the_device_which_runs_on(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        with pytest.raises(WorldError, match="cannot be reached"):
+            place.apply(Cut(place.bench.environment(), endpoints=place.endpoints))
+        assert list(place.instances().values()) == ["ACTIVE"]
+        (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
+        assert done.exit_code == 0
+
+
+def test_a_secret_of_the_caller_is_in_no_file_and_no_line(bench: Bench) -> None:
+    canary = "hf_" + "A1b2C3d4" * 5
+    with at(bench, Device()) as place:
+        place.path.write_text(place.path.read_text() + "secrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")
+        place.store.set_secret("projects/my-project/secrets/hf", canary.encode())
+        place.apply(Machine(place.bench.environment(HF_TOKEN=canary), endpoints=place.endpoints))
+        place.destroy()
+    kept = [path for path in (bench.folder / ".provision").rglob("*") if path.is_file() and path.name != "store.json"]
+    assert kept
+    assert not any(canary.encode() in path.read_bytes() for path in kept)
+    assert canary not in "\n".join(place.lines)

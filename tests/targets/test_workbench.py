@@ -215,7 +215,7 @@ class TestMachine:
     def test_the_cheapest_that_carries_the_card(self) -> None:
         chosen = choose(place().spec, place().spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
         assert chosen.machine_type == "g2-standard-4"
-        assert re.fullmatch(r"\$0\.7\d an hour in us-central1 as of 20\d\d-\d\d-\d\d, disks and traffic on top", chosen.price)
+        assert re.fullmatch(r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic", chosen.price)
 
     def test_memory_counts(self) -> None:
         there = place(requires={"ram": "40GiB"})

@@ -144,8 +144,8 @@ class Workbench:
         actions = []
         for part, record in ledger.state.parts(address).items():
             effects = tuple(_instance_away(record)) if part == PART else tuple(RemoveTree(_report_folder(folder, path)) for path in record.get("paths", ()))
-            because = "destroy was asked for" + ("; /home/jupyter and all that lies in it goes" if part == PART else "")
-            actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), because, effects))
+            notes = ("its disks go with it: /home/jupyter and all that lies there",) if part == PART else ()
+            actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects, notes=notes))
         if (intent := ledger.cut_short(address)) is not None and intent.names:
             gone = [effect.name for action in actions for effect in action.effects if isinstance(effect, DeleteInstance)]
             effects = tuple(DeleteInstance(name) for name in intent.names if name not in gone)
@@ -289,8 +289,8 @@ def _title(have: Have) -> str:
 
 def _notes(place: Place, have: Have) -> Iterator[str]:
     gpu = "" if place.spec.gpu.none else f" with {place.spec.gpu}"
-    where = have.zone or ", else ".join(have.names.zones)
-    yield f"machine: {have.chosen.machine_type}{gpu}, in {where}"
+    yield f"machine: {have.chosen.machine_type}{gpu}"
+    yield f"zone: {have.zone}" if have.zone else f"zones, in this order: {', '.join(have.names.zones)}"
     yield f"cost: {have.chosen.price}"
     if have.picked.family:
         yield f"image: {have.picked.name}, the newest of {have.picked.family}" if have.recorded is None else f"image: {have.picked.name}"

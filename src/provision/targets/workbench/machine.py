@@ -27,7 +27,7 @@ class Chosen(NamedTuple):
         """The price in words, with the day it was read on."""
         if self.offer is None:
             return "price not known"
-        return f"${self.offer.dollars:.2f} an hour in {self.offer.region} as of {self.offer.evidence.as_of}, disks and traffic on top"
+        return f"${self.offer.dollars:.2f} an hour in {self.offer.region} ({self.offer.evidence.as_of}), without disks and traffic"
 
 
 def choose(spec: Spec, target: WorkbenchTarget, facts: Facts, card: Card | None) -> Chosen:
