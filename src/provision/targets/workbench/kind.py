@@ -13,7 +13,6 @@ from typing import Any
 from provision.effects import (
     CreateInstance,
     DeleteInstance,
-    DeleteObjects,
     Effect,
     Reader,
     RemoveTree,
@@ -22,7 +21,6 @@ from provision.effects import (
     UpdateInstance,
     UploadObjects,
 )
-from provision.errors import Refused
 from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.plan import Action, Verb
@@ -35,6 +33,7 @@ from provision.targets.workbench.capacity import Outlook, outlook_of
 from provision.targets.workbench.diff import Change, Way, changes, patch
 from provision.targets.workbench.document import STABLE, document_of, holds, prefix_of, written
 from provision.targets.workbench.image import Picked, floats, pick
+from provision.targets.workbench.leaving import instance_away, report_folder
 from provision.targets.workbench.machine import Chosen, choose
 from provision.targets.workbench.naming import MARK, Names, labels_of, names_of
 from provision.targets.workbench.refusing import refusals_of, workbench
@@ -143,7 +142,7 @@ class Workbench:
         """Return the actions that remove the instance of an address, its objects in the bucket and its reports, half-made ones included."""
         actions = []
         for part, record in ledger.state.parts(address).items():
-            effects = tuple(_instance_away(record)) if part == PART else tuple(RemoveTree(_report_folder(folder, path)) for path in record.get("paths", ()))
+            effects = tuple(instance_away(record)) if part == PART else tuple(RemoveTree(report_folder(folder, path)) for path in record.get("paths", ()))
             notes = ("its disks go with it: /home/jupyter and all that lies there",) if part == PART else ()
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects, notes=notes))
         if (intent := ledger.cut_short(address)) is not None and intent.names:
@@ -171,7 +170,7 @@ class Workbench:
 
     def _moved(self, place: Place, have: Have) -> Action:
         old = have.recorded or {}
-        return _creating(place, have, Verb.REPLACE, f"it moves from project {old.get('project')}", tuple(_instance_away(old)))
+        return _creating(place, have, Verb.REPLACE, f"it moves from project {old.get('project')}", tuple(instance_away(old)))
 
 
 def run_of(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -299,18 +298,3 @@ def _notes(place: Place, have: Have) -> Iterator[str]:
 def _named(found: tuple[Change, ...]) -> str:
     words = [change.path.replace("gceSetup/", "").replace("/", ".") for change in found]
     return ", ".join(words[:_TOLD]) + (f" and {len(words) - _TOLD} more" if len(words) > _TOLD else "")
-
-
-def _instance_away(record: Mapping[str, Any]) -> Iterator[Effect]:
-    project, instance, bucket = (str(record.get(key, "")) for key in ("project", "instance", "bucket"))
-    zones = [str(record["zone"])] if record.get("zone") else [str(zone) for zone in record.get("zones", ())]
-    if not instance.startswith("provision-") or not bucket.startswith("gs://") or not bucket.endswith(f"/{instance}/"):
-        raise Refused(f"{instance or 'the instance'} is not ours to delete", why="the state names what we do not make", hint="look at the state file")
-    yield from (DeleteInstance(f"projects/{project}/locations/{zone}/instances/{instance}") for zone in zones)
-    yield DeleteObjects(bucket)
-
-
-def _report_folder(folder: Path, path: str) -> Path:
-    if ".." in Path(path).parts or Path(path).is_absolute() or not path.startswith("reports/"):
-        raise Refused(f"{path} does not lie in {folder}/reports", why="the state names a path outside our own folder", hint="look at the state file")
-    return folder / path
