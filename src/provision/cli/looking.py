@@ -65,7 +65,8 @@ def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, 
         loaded = loaded_in(path, world, sandbox=sandbox)
         names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
         if not names:
-            raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {shlex.quote(str(path))}`")
+            words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
+            raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
         with terminal.progress() as (tell, _):
             done = catch(loaded, names, world, tell, lock_wait_s=wait)
     return _verified(done, options["form"], verbose=options["verbose"])
@@ -80,7 +81,8 @@ def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> 
         loaded = loaded_in(path, world, sandbox=sandbox)
         names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
         if not names:
-            raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {shlex.quote(str(path))}`")
+            words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
+            raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
         found = doors(loaded, names, world)
     if form == "json":
         terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
