@@ -26,6 +26,7 @@ from provision.sandbox.wires import OUTSIDE, Wires, receive
 _HERE = Path(__file__).parent
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POST_STARTUP = "/opt/c2d/scripts/97-run-post-startup-script.sh"
+_RUNNER = "/run/google/google_metadata_script_runner"
 _PROGRAMS = ("unshare", "mount", "umount", "pivot_root")
 _LIMIT = 2**26
 _NOT_MADE = 125
@@ -157,8 +158,8 @@ class Booter:
         binds = list(_binds())
         command = ["/bin/bash", _POST_STARTUP]
         if self.runner:
-            binds.append((self.runner, "/usr/bin/google_metadata_script_runner"))
-            command = ["/usr/bin/google_metadata_script_runner", "startup"]
+            binds.append((self.runner, _RUNNER))
+            command = [_RUNNER, "startup"]
         return {
             "folder": str(place),
             "boot": "boot" if _root() else "",
