@@ -19,7 +19,7 @@ import pytest
 
 from provision.sandbox.boot import Booter
 from provision.verification import read_report
-from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults
+from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults, Store
 from tests.rig import MINOR
 from tests.support import require
 
@@ -230,6 +230,12 @@ class Nowhere(Booter):
         return "unshare: unshare failed: Operation not permitted"
 
 
+def test_a_user_cannot_make_a_sandbox_look_real(booter: Booter, cloud: Cloud) -> None:
+    cloud.announce(cloud.document("nonce-0001", "alpha"), **{"provision-simulated": "[]"})
+    assert boot(booter, cloud) == 0
+    assert cloud.report("nonce-0001")["verdict"]["result"] == "simulated"
+
+
 def test_where_nothing_can_be_isolated_nothing_is_run_and_that_is_said(cloud: Cloud, tmp_path: Path) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter = Nowhere(tmp_path / "sandbox")
@@ -303,6 +309,22 @@ def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud
     cloud.store.body = None
     booter.stop(NAME)
     assert list((booter.folder / "machines").iterdir()) == []
+
+
+def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_next_boot(booter: Booter, cloud: Cloud) -> None:
+    cloud.announce(cloud.document("nonce-0001", "alpha"))
+    boot(booter, cloud)
+    booter.stop(NAME)
+    (disk(booter).parent / "name").write_text("projects/my-project/locations/us-central1-a/instances/gone")
+    booter._forget_gone(Gone())
+    assert list((booter.folder / "machines").iterdir()) == []
+
+
+class Gone(Store):
+    """A store without instances."""
+
+    def instance(self, name: str) -> None:
+        return None
 
 
 def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(booter: Booter, cloud: Cloud) -> None:
