@@ -8,15 +8,19 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from provision.sandbox.boot import Booter
 from provision.verification import read_report
-from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults
+from tests.device.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults, Store
+from tests.rig import MINOR
 from tests.support import require
 
 pytestmark = pytest.mark.root
@@ -226,6 +230,12 @@ class Nowhere(Booter):
         return "unshare: unshare failed: Operation not permitted"
 
 
+def test_a_user_cannot_make_a_sandbox_look_real(booter: Booter, cloud: Cloud) -> None:
+    cloud.announce(cloud.document("nonce-0001", "alpha"), **{"provision-simulated": "[]"})
+    assert boot(booter, cloud) == 0
+    assert cloud.report("nonce-0001")["verdict"]["result"] == "simulated"
+
+
 def test_where_nothing_can_be_isolated_nothing_is_run_and_that_is_said(cloud: Cloud, tmp_path: Path) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter = Nowhere(tmp_path / "sandbox")
@@ -301,6 +311,22 @@ def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud
     assert list((booter.folder / "machines").iterdir()) == []
 
 
+def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_next_boot(booter: Booter, cloud: Cloud) -> None:
+    cloud.announce(cloud.document("nonce-0001", "alpha"))
+    boot(booter, cloud)
+    booter.stop(NAME)
+    (disk(booter).parent / "name").write_text("projects/my-project/locations/us-central1-a/instances/gone")
+    booter._forget_gone(Gone())
+    assert list((booter.folder / "machines").iterdir()) == []
+
+
+class Gone(Store):
+    """A store without instances."""
+
+    def instance(self, name: str) -> None:
+        return None
+
+
 def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
@@ -319,6 +345,52 @@ def _root_of(path: Path) -> str:
         return str(path.readlink())
     except OSError:
         return ""
+
+
+_AS_NOBODY = """
+import json, sys
+from pathlib import Path
+from provision.sandbox.boot import Booter
+from tests.device.bench import NAME, Cloud, Faults
+folder = Path(sys.argv[1])
+booter = Booter(folder / "sandbox", runner=None)
+print(booter.impossible(), flush=True)
+with Cloud(folder / "cloud") as cloud:
+    for nonce in ("nonce-0001", "nonce-0001"):
+        cloud.announce(cloud.document(nonce, "alpha"))
+        booter.start(cloud.store, NAME, cloud.endpoints, Faults())
+        booter.wait(NAME, 120)
+        booter.stop(NAME)
+    print(cloud.store.serial, file=sys.stderr)
+    print(json.dumps([cloud.store.status(), cloud.report("nonce-0001")["verdict"]["result"], cloud.store.serial]))
+"""
+
+
+def _runs(argv: list[str], how: dict[str, Any]) -> bool:
+    try:
+        return subprocess.run(argv, **how).returncode == 0
+    except OSError:
+        return False
+
+
+def test_without_root_a_user_namespace_will_do(booter: Booter) -> None:
+    site = Path(pytest.__file__).parents[1]
+    variables = {"PYTHONPATH": f"{Path('src').resolve()}:{Path.cwd()}:{site}", "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    nobody = {"user": 65534, "group": 65534, "extra_groups": [], "env": variables, "cwd": "/", "capture_output": True, "text": True}
+    pythons = (os.path.realpath(sys.executable), f"/usr/bin/python{MINOR}", f"/usr/local/bin/python{MINOR}")
+    able = [one for one in pythons if _runs([one, "-c", "import provision.sandbox, pytest"], nobody)]
+    if not able:
+        pytest.skip("nobody can run no Python here")
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        os.chown(folder, 65534, 65534)
+        done = subprocess.run([able[0], "-c", _AS_NOBODY, folder], timeout=200, **nobody)
+    assert done.returncode == 0, done.stdout + done.stderr
+    why = done.stdout.partition("\n")[0]
+    if why:
+        pytest.skip(f"no user namespaces for others than root: {why}")
+    status, verdict, serial = json.loads(done.stdout.splitlines()[-1])
+    assert (status["s"], verdict) == ("done", "simulated"), serial
+    assert "is done already" in serial
 
 
 def test_googles_own_script_runner_takes_what_the_program_says(tmp_path: Path, cloud: Cloud, booter: Booter) -> None:

@@ -54,6 +54,11 @@ def test_values_and_listings(metadata: Metadata, path: str, answer: Answer) -> N
     assert metadata.answer("GET", ROOT + path, FLAVOR) == answer
 
 
+def test_what_the_machine_says_of_itself_cannot_be_talked_away(metadata: Metadata, store: Store) -> None:
+    store.attributes["own"] = "[]"
+    assert metadata.answer("GET", f"{ROOT}/instance/attributes/own", FLAVOR).text == "1"
+
+
 @pytest.mark.parametrize("path", ["/instance/attributes/none", "/instance/name/x", "/instance/attributes/../name", "/nothing"])
 def test_what_is_not_there_is_not_found(metadata: Metadata, path: str) -> None:
     assert metadata.answer("GET", ROOT + path, FLAVOR).status == 404

@@ -26,6 +26,7 @@ from provision.sandbox.wires import OUTSIDE, Wires, receive
 _HERE = Path(__file__).parent
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POST_STARTUP = "/opt/c2d/scripts/97-run-post-startup-script.sh"
+_RUNNER = "/run/google/google_metadata_script_runner"
 _PROGRAMS = ("unshare", "mount", "umount", "pivot_root")
 _LIMIT = 2**26
 _NOT_MADE = 125
@@ -78,6 +79,7 @@ class Booter:
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
         """Boot the device of an instance; the boot goes on by itself. Where that is impossible nothing is run, and the serial output says so."""
         self.stop(name)
+        self._forget_gone(store)
         if faults.has("silent-device"):
             store.append_serial(name, "SANDBOX: a silent device: its startup script is not run\n")
             return
@@ -124,14 +126,21 @@ class Booter:
         machine = self._machines.get(name)
         return machine.code if machine is not None and machine.ended.wait(timeout_s) else None
 
+    def _forget_gone(self, store: Store) -> None:
+        """Remove the disks of instances that were deleted while no device of theirs ran."""
+        for about in self.folder.glob("machines/*/name"):
+            if store.instance(about.read_text(encoding="utf-8")) is None:
+                shutil.rmtree(about.parent, ignore_errors=True)
+
     def _begun(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> _Machine:
         place = self._place(name)
         for inner in ("boot", "disk", "root"):
             (place / inner).mkdir(parents=True, exist_ok=True)
+        (place / "name").write_text(name, encoding="utf-8")
         body, attributes = store.instance(name) or {}, attributes_of(store, name)
         not_real = make_layer(place / "layer", body, wrong_gpu=faults.has("wrong-gpu"), failing=faults.has("script-failure"))
         own = {"provision-simulated": json.dumps(not_real)}
-        if self.runner:
+        if self.runner and "startup-script" not in attributes:
             own["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
         document = _document(endpoints, attributes)
         ports = frozenset(_loopback(endpoints, document))
@@ -139,6 +148,8 @@ class Booter:
         ours, theirs = socket.socketpair()
         plan = {**self._plan(place, name, endpoints), "channel": theirs.fileno(), "ports": sorted({*OUTSIDE, *ports})}
         plan["binds"] += _folders(document)
+        if self.runner and "startup-script" in attributes:  # an image runs one of the user's before ours
+            plan["command"] = ["/bin/bash", "-c", f"{_RUNNER} startup; exec {_POST_STARTUP}"]
         argv = [*_unshared(), _python(), "-I", str(_HERE / "inside.py"), json.dumps(plan)]
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(theirs.fileno(),), env=_variables()
@@ -157,8 +168,8 @@ class Booter:
         binds = list(_binds())
         command = ["/bin/bash", _POST_STARTUP]
         if self.runner:
-            binds.append((self.runner, "/usr/bin/google_metadata_script_runner"))
-            command = ["/usr/bin/google_metadata_script_runner", "startup"]
+            binds.append((self.runner, _RUNNER))
+            command = [_RUNNER, "startup"]
         return {
             "folder": str(place),
             "boot": "boot" if _root() else "",

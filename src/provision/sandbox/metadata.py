@@ -118,7 +118,7 @@ class Metadata:
         return {
             "project": {"project-id": project, "numeric-project-id": number, "attributes": {}},
             "instance": {
-                "attributes": {**self.own, **setup.get("metadata", {})},
+                "attributes": {**setup.get("metadata", {}), **self.own},
                 "hostname": f"{short}.{zone}.c.{project}.internal",
                 "id": str(int(hashlib.sha256(self.name.encode()).hexdigest()[:15], 16)),
                 "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",
