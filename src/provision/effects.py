@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 Tell = Callable[[str], None]
@@ -109,6 +109,13 @@ class Sources(NamedTuple):
     wheels: tuple[Path, ...] = ()
     links: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+class Addresses(NamedTuple):
+    """Where an installer on this machine finds indexes, by name, and further places of wheels."""
+
+    indexes: Mapping[str, str]
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
@@ -220,7 +227,106 @@ class RunProbe(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-Effect = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
+# What is done to Google Cloud. A `name` is projects/PROJECT/locations/ZONE/instances/INSTANCE; a body is the REST JSON of Notebooks v2.
+
+
+class UploadObjects(NamedTuple):
+    """Write objects (gs:// address and content) to Cloud Storage, those that are there with the same content left alone."""
+
+    objects: tuple[tuple[str, bytes], ...]
+
+
+class CreateInstance(NamedTuple):
+    """Create an instance in the first of these zones that has the machine, and wait until it is ACTIVE; a failed shell goes before the next zone is tried.
+
+    `request` is the UUID that makes a repeated call the same request. One that exists under this name in any of the zones is taken as it is.
+    """
+
+    project: str
+    zones: tuple[str, ...]
+    instance: str
+    body: Mapping[str, Any]
+    request: str
+
+
+class UpdateInstance(NamedTuple):
+    """Change fields of an instance in place: `body` holds no more than `mask` names (paths as in gceSetup.metadata, joined by commas)."""
+
+    name: str
+    body: Mapping[str, Any]
+    mask: str
+
+
+class StopInstance(NamedTuple):
+    """Stop an instance and wait until it is; nothing happens when it is stopped already."""
+
+    name: str
+
+
+class StartInstance(NamedTuple):
+    """Start an instance and wait until it is ACTIVE; nothing happens when it is already."""
+
+    name: str
+
+
+class DeleteInstance(NamedTuple):
+    """Delete an instance with its disks and wait until it is gone; nothing happens when it is gone already."""
+
+    name: str
+
+
+class DeleteObjects(NamedTuple):
+    """Delete every object in Cloud Storage below an address of ours that ends in a slash."""
+
+    prefix: str
+
+
+class AwaitReport(NamedTuple):
+    """Wait at most `timeout_s` seconds for the report of one run on a device, and file it at `report`.
+
+    `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries `nonce`, and the sha256 that the device told, is accepted.
+    """
+
+    name: str
+    project: str
+    zone: str
+    bucket_uri: str
+    nonce: str
+    report: Path
+    timeout_s: int
+
+
+OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
+OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
+Effect = OnThisMachine | OnGoogleCloud
+
+
+class CloudReader(Protocol):
+    """What may be asked of Google Cloud without changing it. All of it raises CloudError (credentials, roles, a switched off API) with the way out."""
+
+    def instance(self, name: str) -> Mapping[str, Any] | None:
+        """Return an instance as Notebooks v2 tells it, None when there is none."""
+
+    def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the instances of a project in all zones."""
+
+    def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
+        """Return what Workbench offers in a zone (getConfig); None when that cannot be told."""
+
+    def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
+        """Return the guest attributes of an instance; {} when none is written yet, None when they cannot be read (switched off, no role)."""
+
+    def serial_output(self, name: str, start: int) -> tuple[str, int]:
+        """Return the serial console's text from a position on, and the position after it."""
+
+    def object(self, uri: str, limit: int) -> bytes | None:
+        """Return an object of Cloud Storage, at most `limit` bytes; None when there is none."""
+
+    def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
+        """Return the quotas of a region (metric, limit, usage); None when they cannot be read."""
+
+    def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
+        """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when that cannot be read."""
 
 
 class Reader(Protocol):
@@ -250,11 +356,17 @@ class Reader(Protocol):
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
 
+    def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
+        """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
+
     def platform(self) -> str:
         """Return this machine's platform, such as "linux-x86_64"."""
 
     def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return those Debian packages that are not installed; None where that cannot be told (no dpkg)."""
+
+    def cloud(self) -> CloudReader:
+        """Return what Google Cloud is asked through; raises WorldError naming what to install when the extra `workbench` is missing."""
 
 
 class World(Reader, Protocol):

@@ -23,7 +23,8 @@ class Verb(StrEnum):
 class Action:
     """One step on one resource: what, why, the effects that do it, and what the state records afterwards (None: nothing, the resource is gone).
 
-    `address` is "NAME/TARGET", `part` the piece of the target it concerns ("python", "environment", "kernel").
+    `address` is "NAME/TARGET", `part` the piece of the target it concerns ("python", "environment", "kernel", "instance"). `notes` are what else a person
+    should know before saying yes, such as what it costs.
     """
 
     verb: Verb
@@ -33,6 +34,7 @@ class Action:
     because: str
     effects: tuple[Effect, ...] = ()
     record: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provision.errors import StateError
@@ -44,13 +44,18 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """An action that was begun: written before its first effect, closed when the state holds its result."""
+    """An action that was begun: written before its first effect, closed when the state holds its result.
+
+    `paths` are what it makes in our folder, `names` the full names that what it makes elsewhere may have, `details` what else finds that again.
+    """
 
     address: str
     part: str
     verb: str
     paths: tuple[str, ...]
     began: str
+    names: tuple[str, ...] = ()
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from provision.probe.expectations import parse_expectations
 from provision.probe.redact import Redactor
 from provision.probe.report import EXIT_CODES, Judged, identity_digest, make_report, result_of
 from provision.probe.values import Asked, Judgement, Reading, ReadingClass, Result, Status
+from provision.verification import read_report
 
 
 def judged(*pairs: tuple[str, bool]) -> list[Judged]:
@@ -40,8 +41,35 @@ def test_results(pairs: list[tuple[str, bool]], partial: bool, result: Result) -
     assert result_of(judged(*pairs), partial) is result
 
 
-def test_every_result_has_an_exit_code_of_its_own() -> None:
-    assert EXIT_CODES == {Result.VERIFIED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
+def test_every_result_has_an_exit_code() -> None:
+    assert EXIT_CODES == {Result.VERIFIED: 0, Result.SIMULATED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "partial", "result"),
+    [
+        ([("pass", True)], False, Result.SIMULATED),
+        ([("pass", True)], True, Result.UNVERIFIED),
+        ([("unknown", True)], False, Result.UNVERIFIED),
+        ([("fail", True)], False, Result.FAILED),
+    ],
+)
+def test_where_not_all_is_real_what_would_be_verified_is_simulated(
+    document: Callable[..., dict[str, Any]], pairs: list[tuple[str, bool]], partial: bool, result: Result
+) -> None:
+    expected = parse_expectations({**document(), "simulated": ["gpu: an L4 that is not there"]})
+    report = make_report(expected, judged(*pairs), {}, [], Redactor(), partial=partial)
+    assert report["verdict"]["result"] == result.value
+    assert report["subject"]["simulated"] == ["gpu: an L4 that is not there"]
+    assert ("not real here: gpu: an L4 that is not there" in report["verdict"]["sentence"]) is (result is Result.SIMULATED)
+
+
+def test_a_simulated_report_is_no_proof_outside_a_sandbox(document: Callable[..., dict[str, Any]]) -> None:
+    told = make_report(parse_expectations({**document(), "simulated": ["x"]}), judged(("pass", True)), {}, [], Redactor(), partial=False)
+    report = read_report(json.dumps(told).encode(), "report.json")
+    assert (report.exit_code, report.exit_code_in_sandbox) == (3, 0)
+    failed = make_report(parse_expectations({**document(), "simulated": ["x"]}), judged(("fail", True)), {}, [], Redactor(), partial=False)
+    assert read_report(json.dumps(failed).encode(), "report.json").exit_code_in_sandbox == 1
 
 
 def test_the_first_required_failure_is_the_cause(document: Callable[..., dict[str, Any]]) -> None:

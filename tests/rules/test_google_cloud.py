@@ -8,10 +8,11 @@ import pytest
 
 from provision.diagnostics import Severity
 from provision.facts import Facts
+from provision.facts.machines import fitting
 from provision.facts.parts import prices
 from provision.facts.places import family_and_day
 from provision.rules import judge
-from provision.rules.instances import counts, fitting, sample
+from provision.rules.instances import counts, sample
 from tests.rules.conftest import Ask
 
 N1 = {"machine_type": "n1-standard-4"}

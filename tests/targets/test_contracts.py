@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from provision import effects
 from provision.effects import CreateVenv, Index, InstallPackages, Interpreter, Interpreters, MakeFolder, PointLink, RemoveTree, Sources, WriteFile
 from provision.errors import WorldError
 from provision.lock import Chosen, Environment, File, Lock, Package
@@ -20,6 +21,8 @@ from provision.spec import Spec
 from provision.state import Ledger, empty
 from provision.targets import TARGETS, Place
 from provision.verification import expectations_of
+from tests.targets.google import SPEC as WORKBENCH
+from tests.targets.google import FakeCloud
 
 FOLDER = Path("/project/.provision")
 PLAIN: dict[str, Any] = {"gpu": "none", "python": "3.11", "packages": ["alpha", "ipykernel", "transformers"]}
@@ -33,6 +36,10 @@ class Dictionary:
     links: dict[Path, str] = field(default_factory=dict)
     python: str | None = "3.11.7"
     calls: list[str] = field(default_factory=list)
+    google: FakeCloud = field(default_factory=FakeCloud)
+
+    def cloud(self) -> FakeCloud:
+        return self.google
 
     def environment(self) -> Mapping[str, str]:
         return {"HOME": "/home/someone", "PATH": "/usr/bin"}
@@ -83,6 +90,8 @@ class Dictionary:
                 self.links.pop(effect.path, None)
             case MakeFolder():
                 pass
+            case _ if isinstance(effect, effects.OnGoogleCloud):
+                self.google.perform(effect)
 
     def _real(self, path: Path) -> Path:
         for link, target in self.links.items():
@@ -94,8 +103,11 @@ class Dictionary:
         return self.files.get(self._real(path))
 
 
+MINIMAL: dict[str, dict[str, Any]] = {"local": {"kind": "local"}, "workbench": WORKBENCH}
+
+
 def place(kind: str = "local", version: str = "1.0", **fields: Any) -> Place:
-    document = {**PLAIN, "targets": {"here": {"kind": kind}}, **fields}
+    document = {**PLAIN, "targets": {"here": MINIMAL[kind]}, **fields}
     spec = Spec.model_validate(document)
     files = {package.key: File(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
     held = tuple(Package(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
@@ -109,13 +121,13 @@ def test_looking_and_planning_change_nothing(kind: str) -> None:
     world = Dictionary()
     target, there = TARGETS[kind], place(kind)
     target.plan(there, target.look(there, Ledger(empty("l")), world))
-    assert (world.files, world.links) == ({}, {})
+    assert (world.files, world.links, world.google.done) == ({}, {}, [])
 
 
 @pytest.mark.parametrize("kind", sorted(TARGETS))
 def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
     world, state = Dictionary(), empty("l")
-    target, there = TARGETS[kind], place(kind, targets={"here": {"kind": kind, "kernel": True}})
+    target, there = TARGETS[kind], place(kind, targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}})
     for action in target.plan(there, target.look(there, Ledger(state), world)):
         assert action.verb is Verb.CREATE
         for effect in action.effects:
@@ -128,6 +140,7 @@ def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
             world.perform(effect)
         state = state.after(action)
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
+    assert (world.google.found, world.google.objects) == ({}, {})
 
 
 @pytest.mark.parametrize("kind", sorted(TARGETS))
@@ -232,3 +245,64 @@ def test_no_field_of_a_package_is_ignored(name: str) -> None:
 def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
     assert {*LOCAL, "kind"} == set(type(Spec.model_validate(PLAIN).targets["here"]).model_fields)
     assert effect_of({"targets": {"here": {"kind": "local", name: LOCAL[name]}}}) != effect_of({})
+
+
+# A value for every field of a Workbench target that differs from its default, and from what the plain one says.
+ON_WORKBENCH: dict[str, Any] = {
+    "gpu": "T4",
+    "cuda": "12.6",
+    "paths": {"data": "/data"},
+    "requires": {"ram": "40GiB"},
+    "project": "other-project",
+    "zones": ["us-east1-b"],
+    "machine_type": "g2-standard-8",
+    "image": "workbench-instances-2603-20260901-1200-rc0",
+    "gpu_driver": False,
+    "reservation": "mine",
+    "boot_disk": {"size": "300GiB"},
+    "data_disk": {"type": "ssd"},
+    "network": "net",
+    "subnet": "sub",
+    "public_ip": True,
+    "mirrors": {"pypi": "https://mirror.example.com/simple"},
+    "service_account": "a@my-project.iam.gserviceaccount.com",
+    "access": {"mode": "single-user", "owner": "me@example.com"},
+    "managed_euc": True,
+    "shielded": {"vtpm": False},
+    "labels": {"team": "a"},
+    "tags": ["ssh"],
+    "metadata": {"notebook-disable-root": "true"},
+    "bucket": "gs://other/p",
+    "idle_shutdown": "60m",
+    "max_lifetime": "8h",
+    "on_failure": "keep",
+}
+# What the author says of the network beyond Google's reach: the rules ask it, the service has no field for it.
+ASKED_BY_RULES = {"nat"}
+
+
+def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str:
+    """Everything that a Workbench target makes of a spec: what is locked, sent, recorded, or refused."""
+    there = place("workbench", **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}})
+    kind, world = TARGETS["workbench"], Dictionary()
+    have = kind.look(there, Ledger(empty("l")), world)
+    actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
+    seen = [asked_of(there.spec), actions, kind.variables(there, {}, partial=True), kind.refusals(there, have), unavailable(there.spec)]
+    return json.dumps(seen, default=repr, sort_keys=True)
+
+
+@pytest.mark.parametrize("name", sorted(ON_WORKBENCH))
+def test_no_field_of_a_workbench_target_is_ignored(name: str) -> None:
+    assert {*ON_WORKBENCH, "kind", *ASKED_BY_RULES} == set(type(place("workbench").spec.targets["here"]).model_fields)
+    assert effect_on_workbench({}, {name: ON_WORKBENCH[name]}) != effect_on_workbench({}, {})
+
+
+@pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
+def test_no_field_of_the_spec_is_ignored_on_workbench(name: str) -> None:
+    change = {"gpu": {"gpu": "T4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
+    assert effect_on_workbench(change, {}) != effect_on_workbench({}, {})
+
+
+@pytest.mark.parametrize("name", sorted(TRAINING))
+def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
+    assert effect_on_workbench({"training": {name: TRAINING[name]}}, {}) != effect_on_workbench({}, {})

@@ -9,12 +9,15 @@ import click
 
 from provision import __version__
 from provision.cli.knowing import facts
+from provision.cli.sandboxing import sandbox
 
 _SECTIONS = {
     "start": ("init",),
     "check": ("lint", "explain", "suggest", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
-    "look": ("status", "verify", "report", "export"),
+    "look": ("status", "verify", "attach", "open", "report", "export"),
+    "repair": ("orphans",),
+    "try": ("sandbox",),
     "shell": ("completion",),
 }
 _DEFAULT = "provision.yaml"
@@ -60,6 +63,7 @@ def app() -> None:
 
 
 app.add_command(facts)
+app.add_command(sandbox)
 
 
 def _examples(*lines: str) -> str:
@@ -73,6 +77,8 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 _format = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
 _offline = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
 _wait = click.option("--lock-timeout", "wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait for another provision at work here.")
+_sandbox = click.option("--sandbox", is_flag=True, help="Google Cloud as a look-alike on this machine: no account, no cost.")
+_faults = click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGUMENT]", help="In a sandbox: something to go wrong (provision sandbox faults).")
 _verbose = click.option("--verbose", "-v", is_flag=True, help="Show every check.")
 
 
@@ -201,6 +207,8 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
 @click.option("--out", type=click.Path(path_type=Path), help="Save the plan; `apply --plan` refuses it when something moved since.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
+@_sandbox
+@_faults
 @_offline
 @_format
 def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
@@ -217,6 +225,9 @@ def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @click.option("--plan", "saved_plan", type=click.Path(path_type=Path), help="Carry out a saved plan, and only that.")
 @click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
+@click.option("--detach", is_flag=True, help="Do not wait for an instance's report; `provision attach` does later.")
+@_sandbox
+@_faults
 @_wait
 @_offline
 @_yes
@@ -249,6 +260,8 @@ def run(argv: tuple[str, ...], spec: Path | None, target: str | None) -> int:
 @_spec
 @_target
 @_everything
+@_sandbox
+@_faults
 @_wait
 @_yes
 @_format
@@ -261,12 +274,13 @@ def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 
 @app.command(epilog=_examples("provision status", "provision status --output-format json"))
 @_spec
+@_sandbox
 @_format
-def status(spec: Path | None, form: str) -> int:
+def status(spec: Path | None, sandbox: bool, form: str) -> int:
     """Say what exists, whether it is current, and its last verdict."""
     from provision.cli import looking
 
-    return looking.status(_spec_or_default(spec), form)
+    return looking.status(_spec_or_default(spec), form, sandbox=sandbox)
 
 
 @app.command(epilog=_examples("provision verify", "provision verify --only P02 --only R05"))
@@ -274,6 +288,8 @@ def status(spec: Path | None, form: str) -> int:
 @_target
 @_everything
 @click.option("--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times.")
+@_sandbox
+@_faults
 @_wait
 @_verbose
 @_format
@@ -282,6 +298,44 @@ def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     from provision.cli import looking
 
     return looking.verify(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision attach", "provision attach specs/workbench-l4.yaml"))
+@_spec
+@_target
+@_sandbox
+@_faults
+@_wait
+@_verbose
+@_format
+def attach(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Wait for the report of an instance that was made earlier."""
+    from provision.cli import looking
+
+    return looking.attach(_spec_or_default(spec), targets, **options)
+
+
+@app.command("open", epilog=_examples("provision open", "provision open specs/workbench-l4.yaml"))
+@_spec
+@_target
+@_sandbox
+@_format
+def open_(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Show the address of an instance's JupyterLab, and how to get a shell."""
+    from provision.cli import looking
+
+    return looking.open_(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision orphans", "provision orphans specs/*.yaml"))
+@click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
+@_sandbox
+@_format
+def orphans(specs: tuple[Path, ...], **options: Any) -> int:
+    """List instances of ours that no state here knows. Exit 1 when there are some."""
+    from provision.cli import looking
+
+    return looking.orphans(specs or (_spec_or_default(None),), **options)
 
 
 @app.command(epilog=_examples("provision report", "provision report -v", "provision report path/to/report.json --html report.html"))

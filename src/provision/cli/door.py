@@ -25,7 +25,7 @@ _BUG = 70
 _INTERRUPTED = 130
 _TERMINATED = 143
 _BROKEN_PIPE = 141
-_RESUMABLE = ("apply", "destroy", "verify")
+_RESUMABLE = ("apply", "destroy", "verify", "attach")
 
 
 class Terminated(BaseException):

@@ -7,9 +7,10 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provision.cli import terminal
+from provision.cli.worlds import loaded_in, opened
 from provision.commands.loading import load
 from provision.commands.planning import choose
 from provision.errors import Refused, UsageError
@@ -17,15 +18,18 @@ from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 from provision.world import Machine
 
+if TYPE_CHECKING:
+    from provision.commands.verify import Verified
 
-def status(path: Path, form: str) -> int:
+
+def status(path: Path, form: str, *, sandbox: bool = False) -> int:
     """Show how the spec's targets stand; exit 0 when all is current and verified."""
     from provision.commands.status import status as look
     from provision.stores import LocalStore
 
-    world = Machine()
-    loaded = load(path, world)
-    found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
+    with opened(path, sandbox=sandbox) as world:
+        loaded = loaded_in(path, world, sandbox=sandbox)
+        found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
         terminal.show(json.dumps({"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets}, indent=1))
@@ -35,25 +39,93 @@ def status(path: Path, form: str) -> int:
     else:
         terminal.say("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
     for t in found.targets:
-        terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {os.path.relpath(t.path)}' if t.path and t.condition != 'absent' else ''}")
+        terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {_where(t.path)}' if t.path and t.condition != 'absent' else ''}")
         terminal.say(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else 'not verified'}{f', but {t.outdated}' if t.outdated else ''}")
     return found.exit_code
 
 
-def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tuple[str, ...], wait: float, verbose: bool, form: str) -> int:
+def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tuple[str, ...], wait: float, sandbox: bool, **options: Any) -> int:
     """Verify the chosen targets again; the exit code is that of the worst verdict."""
     from provision.commands.verify import verify as prove
 
-    world = Machine()
-    loaded = load(path, world)
-    names = choose(loaded, targets, everything=everything)
-    with terminal.progress() as (tell, _):
-        done = prove(loaded, names, world, tell, only=only, lock_wait_s=wait)
+    with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
+        loaded = loaded_in(path, world, sandbox=sandbox)
+        names = choose(loaded, targets, everything=everything)
+        with terminal.progress() as (tell, _):
+            done = prove(loaded, names, world, tell, only=only, lock_wait_s=wait)
+    return _verified(done, options["form"], verbose=options["verbose"])
+
+
+def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, **options: Any) -> int:
+    """Wait for the reports of instances that were not waited for; the exit code is that of the worst verdict."""
+    from provision.commands.attach import attach as catch
+    from provision.commands.attach import waiting
+
+    with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
+        loaded = loaded_in(path, world, sandbox=sandbox)
+        names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
+        if not names:
+            words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
+            raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
+        with terminal.progress() as (tell, _):
+            done = catch(loaded, names, world, tell, lock_wait_s=wait)
+    return _verified(done, options["form"], verbose=options["verbose"])
+
+
+def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> int:
+    """Show how a person gets onto the instances; exit 1 when one of them is not running."""
+    from provision.commands.attach import waiting
+    from provision.commands.opening import doors
+
+    with opened(path, sandbox=sandbox) as world:
+        loaded = loaded_in(path, world, sandbox=sandbox)
+        names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
+        if not names:
+            words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
+            raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
+        found = doors(loaded, names, world)
+    if form == "json":
+        terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
+    for door in found if form == "text" else ():
+        terminal.say(f"instance     {door.instance}, {door.state}{', SANDBOX: nothing of this can be opened' if sandbox else ''}")
+        if door.state != "ACTIVE":
+            terminal.say(f"start it     provision apply {shlex.quote(str(path))} --target {door.target}{' --sandbox' if sandbox else ''}")
+            continue
+        terminal.say(f"JupyterLab   {door.url or 'no address: the instance is not registered with the proxy'}")
+        terminal.say(f"shell        {door.ssh}")
+        terminal.say(f"tunnel       {door.tunnel}")
+    return 0 if all(door.state == "ACTIVE" for door in found) else 1
+
+
+def orphans(paths: tuple[Path, ...], *, sandbox: bool, form: str) -> int:
+    """List instances with our labels that no state beside these specs knows; exit 1 when there are some."""
+    from provision.commands.orphans import orphans as find
+
+    with opened(paths[0], sandbox=sandbox) as world:
+        found = find([loaded_in(path, world, sandbox=sandbox) for path in paths], world)
+    if form == "json":
+        rows = [{**dataclasses.asdict(one), "delete": one.delete} for one in found]
+        terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows}, indent=1))
+    elif not found:
+        terminal.say(f"{'SANDBOX: ' if sandbox else ''}no orphans: every instance with our labels is in a state here")
+    for one in found if form == "text" else ():
+        terminal.say(f"{'SANDBOX: ' if sandbox else ''}{one.name}\n  {one.state}, made {one.created or 'at a time not told'}, for {one.spec}/{one.target}")
+        terminal.say(f"  {one.delete}")
+    return 1 if found else 0
+
+
+def _where(place: str) -> str:
+    return os.path.relpath(place) if place.startswith("/") else place
+
+
+def _verified(done: tuple[Verified, ...], form: str, *, verbose: bool) -> int:
     if form == "json":
         terminal.show(json.dumps({"version": 1, "results": [summary(v.report, v.json_path) for v in done]}, indent=1))
     else:
         for verified in done:
             show_report(report_document(verified.report), verified.json_path, verbose=verbose)
+            if verified.taken:
+                terminal.say(f"left         {verified.taken}")
     codes = {verified.exit_code for verified in done}
     return next((code for code in (1, 2, 3) if code in codes), 0)
 

@@ -6,12 +6,14 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from provision.cli import terminal
 from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
+from provision.cli.worlds import loaded_in, opened
 from provision.commands.apply import Applied, Result, Wishes
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
@@ -37,10 +39,13 @@ def init(path: Path, *, force: bool, form: str) -> int:
     return 0
 
 
-def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exitcode: bool, frozen: bool, offline: bool, form: str) -> int:
+def plan(path: Path, targets: tuple[str, ...], *, sandbox: bool, faults: tuple[str, ...], offline: bool, **options: Any) -> int:
     """Show the plan, and save it when asked to."""
-    world = Machine(offline=offline)
-    loaded = load(path, world)
+    with opened(path, sandbox=sandbox, faults=faults, offline=offline) as world:
+        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox), **options)
+
+
+def _plan(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, *, out: Path | None, detailed_exitcode: bool, frozen: bool, form: str) -> int:
     with terminal.progress() as (tell, _):
         planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
     warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
@@ -58,10 +63,14 @@ def plan(path: Path, targets: tuple[str, ...], *, out: Path | None, detailed_exi
 
 def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     """Make and verify the chosen targets; the exit code is that of the worst verdict."""
-    world = Machine(offline=options["offline"])
-    loaded = load(path, world)
+    sandbox = options["sandbox"]
+    with opened(path, sandbox=sandbox, faults=options["faults"], offline=options["offline"]) as world:
+        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox), options)
+
+
+def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, options: Mapping[str, Any]) -> int:
     names = choose(loaded, targets, everything=options["everything"])
-    wishes = Wishes(options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"])
+    wishes = Wishes(options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"], detach=options["detach"])
     as_text = options["form"] == "text"
 
     def agree(proposed: Plan, locked: Locked) -> None:
@@ -80,7 +89,10 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     if as_text:
         _show_applied(path, applied, verbose=options["verbose"])
     else:
-        terminal.show(json.dumps({"version": 1, "results": [_told(result) for result in applied.results]}, indent=1))
+        documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r)} for r in applied.results]
+        waiting = [{"target": one.place.target, "instance": one.instance["instance"], "zone": one.instance["zone"]} for one in applied.waiting]
+        whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting}
+        terminal.show(json.dumps(whole, indent=1))
     return applied.exit_code
 
 
@@ -92,7 +104,7 @@ def run(path: Path, target: str | None, argv: tuple[str, ...]) -> int:
     return start(loaded, name, argv, world, terminal.note)
 
 
-def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: float, yes: bool, form: str) -> int:
+def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: float, yes: bool, form: str, sandbox: bool, faults: tuple[str, ...]) -> int:
     """Remove what was made, after showing it."""
 
     def agree(actions: tuple[Action, ...]) -> None:
@@ -100,7 +112,8 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
             terminal.beside(plan_view.actions(actions, terminal.colored(sys.stderr)))
         terminal.agree("Remove it?", yes=yes, doing="destroy")
 
-    done = remove(path, targets, Machine(), agree, terminal.note, everything=everything, lock_wait_s=wait)
+    with opened(path, sandbox=sandbox, faults=faults) as world:
+        done = remove(path, targets, world, agree, terminal.note, everything=everything, lock_wait_s=wait, sandbox=sandbox)
     if form == "json":
         terminal.show(json.dumps({"version": 1, "removed": [action.title for action in done]}, indent=1))
     else:
@@ -118,25 +131,55 @@ def _save(out: Path, proposed: Plan, world: Machine) -> None:
     world.perform(WriteFile(out, json.dumps(proposed.seal(), indent=1) + "\n", 0o600), terminal.note)
 
 
-def _told(result: Result) -> dict[str, Any]:
-    done = {"target": result.place.target, "changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
-    return {**summary(result.report, result.json_path), **done}
+def _outcome(result: Result) -> dict[str, Any]:
+    told = {"changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
+    if result.instance is None:
+        return told
+    return {**told, "instance": result.instance["instance"], "zone": result.instance["zone"], "on_failure": result.taken or None}
 
 
 def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
+    several = len(applied.results) + len(applied.waiting) > 1
     for result in applied.results:
         show_report(report_document(result.report), result.json_path, verbose=verbose)
         if not result.fresh:
             when = result.report.document["subject"].get("created_utc", "")
             terminal.say(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
-        stable = os.path.relpath(result.seat.stable)
-        terminal.say(f"\nenvironment  {stable}")
-        if provenance := result.report.provenance:
-            when = "" if result.installed else " (when the environment was made)"
-            terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
-        terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
-        option = f" --target {result.place.target}" if len(applied.results) > 1 else ""
-        terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- python train.py")
-        if result.kernel:
-            terminal.say(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
+        option = f" --target {result.place.target}" if several else ""
+        if result.instance is not None:
+            _show_instance(path, result, option)
+        else:
+            _show_environment(path, result, option)
         terminal.say(f"page         {os.path.relpath(result.html_path)}")
+    for waiting in applied.waiting:
+        words = " --sandbox" if waiting.place.stand_in is not None else ""
+        option = f" --target {waiting.place.target}" if several else ""
+        terminal.say(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
+        terminal.say(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
+
+
+def _show_environment(path: Path, result: Result, option: str) -> None:
+    stable = os.path.relpath(result.seat.stable)
+    terminal.say(f"\nenvironment  {stable}")
+    if provenance := result.report.provenance:
+        when = "" if result.installed else " (when the environment was made)"
+        terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
+    terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
+    terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- python train.py")
+    if result.kernel:
+        terminal.say(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
+
+
+def _show_instance(path: Path, result: Result, option: str) -> None:
+    record = result.instance or {}
+    sandbox = result.place.stand_in is not None
+    words = option + (" --sandbox" if sandbox else "")
+    terminal.say(f"\ninstance     {record['instance']} in {record['zone']}{', SANDBOX: not a real one' if sandbox else ''}")
+    if result.taken:
+        terminal.say(f"left         {result.taken}")
+    if provenance := result.report.provenance:
+        terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
+    terminal.say(f"environment  {result.seat.prefix} on the instance")
+    terminal.say(f"kernel       in Jupyter: {result.place.spec.name} ({result.place.target})")
+    terminal.say(f"open         provision open {shlex.quote(str(path))}{words}")
+    terminal.say(f"remove       provision destroy {shlex.quote(str(path))}{words}")

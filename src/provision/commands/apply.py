@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.planning import Proposal, check_saved, propose, refuse_unknown_kinds
+from provision.commands.remote import await_and_file, begun, found_again, rerun, settled
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateVenv, Effect, InstallPackages, PointLink, RemoveTree, Tell, World
 from provision.errors import WorldError
@@ -32,6 +34,7 @@ class Wishes:
     frozen: bool = False
     saved_plan: Path | None = None
     lock_wait_s: float = 0
+    detach: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Result:
     """What became of one target: its place and seat, the report with its files, whether it is fresh, what was changed, the kernel.
 
     `changed` says whether this run changed anything, `installed` whether it installed the packages: else what is told of how they came there is older.
+    Of an instance: its record, and in words what became of it when it was not verified.
     """
 
     place: Place
@@ -50,6 +54,21 @@ class Result:
     changed: bool
     installed: bool
     kernel: str | None
+    instance: Mapping[str, Any] | None = None
+    taken: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the verdict; in a sandbox `simulated` is all that can be expected."""
+        return self.report.exit_code_in_sandbox if self.place.stand_in is not None else self.report.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A target that was made and not waited for: its place, and the record of its instance."""
+
+    place: Place
+    instance: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +77,12 @@ class Applied:
 
     results: tuple[Result, ...]
     lock_path: Path
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def exit_code(self) -> int:
-        """1 when a verification failed, else 2 when one had no verdict, else 3 when one is unverified, else 0."""
-        codes = {result.report.exit_code for result in self.results}
+        """1 when a verification failed, else 2 when one had no verdict, else 3 when one is unverified or not waited for, else 0."""
+        codes = {*(result.exit_code for result in self.results), *(3 for _ in self.waiting)}
         return next((code for code in (1, 2, 3) if code in codes), 0)
 
 
@@ -88,36 +108,60 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
             agree(proposal.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
             write_lock(loaded, locked.lock, world, tell)
-        _recover(ledger, store, world, tell)
-        state = ledger.state
+        state = _recover(ledger, {place.address for place in proposal.places.values()}, store, world, tell)
         for action in proposal.plan.actions:
             state = _carry_out(action, state, store, world, tell)
-        results = []
+        if ledger.interrupted is not None and store.interrupted() == ledger.interrupted:
+            store.end()  # the state held its result already
+        results: list[Result] = []
+        waiting: list[Waiting] = []
         for name in names:
-            result, state = _prove(name, proposal, state, store, world, tell)
-            results.append(result)
-    return Applied(tuple(results), loaded.lock_path)
+            found, state = _prove(name, proposal, state, store, world, tell, detach=wishes.detach)
+            (waiting if isinstance(found, Waiting) else results).append(found)  # type: ignore[arg-type]
+    return Applied(tuple(results), loaded.lock_path, tuple(waiting))
 
 
-def _recover(ledger: Ledger, store: LocalStore, world: World, tell: Tell) -> None:
-    """Close an intent that an earlier run left open: what it had begun, and the state does not hold, is removed."""
-    if ledger.interrupted is None:
-        return
+def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: World, tell: Tell) -> State:
+    """Close an intent that an earlier run left open, and return the state after.
+
+    What it had begun on this machine, and the state does not hold, is removed. An instance that it had begun is adopted by the plan of its own address, which
+    closes the intent; where that is not among `addresses`, it is recorded here, so that it is never running unknown.
+    """
+    intent = ledger.interrupted
+    if intent is None:
+        return ledger.state
+    if intent.names:
+        if intent.address in addresses:
+            return ledger.state
+        state = ledger.state
+        if (record := found_again(intent, world)) is not None:
+            tell(f"an earlier run was cut short: {record['instance']} is there, and recorded now")
+            state = state.recording(intent.address, intent.part, record)
+            store.save(state, expecting=ledger.state.serial)
+        store.end()
+        return state
     recorded = {path for record in ledger.state.resources.values() for path in record.get("paths", ())}
-    for path in ledger.interrupted.paths:
+    for path in intent.paths:
         if path not in recorded and path.startswith("envs/") and ".." not in Path(path).parts:
             world.perform(RemoveTree(store.folder / path), tell)
     store.end()
+    return ledger.state
 
 
 def _carry_out(action: Action, state: State, store: LocalStore, world: World, tell: Tell) -> State:
     if not action.effects and state.resource(action.address, action.part) == action.record:
         return state
     tell(f"{action.verb} {action.title}")
-    store.begin(Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now()))
-    for effect in action.effects:
-        world.perform(effect, tell)
-    after = state.after(action)
+    here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now())
+    store.begin(begun(action, world.now()) or here)
+    try:
+        for effect in action.effects:
+            world.perform(effect, tell)
+    except WorldError as error:
+        if getattr(error, "left", None) == ():  # no zone took it, and what a try had left is deleted
+            store.end()
+        raise
+    after = state.after(settled(action, world))
     stored = state.resource(action.address, "verification")
     if stored is not None and any(isinstance(effect, InstallPackages) for effect in action.effects):
         after = after.recording(action.address, "verification", {**stored, "verdict": ""})  # it was of what this action replaced
@@ -132,19 +176,30 @@ def _touched(effects: tuple[Effect, ...], folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder)))
 
 
-def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell) -> tuple[Result, State]:
+def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell, *, detach: bool = False) -> tuple[Result | Waiting, State]:
     place = proposal.places[name]
     seat = TARGETS[place.spec.targets[name].kind].seat(place)
     ours = [action for action in proposal.plan.changes if action.address == place.address]
     changed, installed = bool(ours), any(isinstance(effect, InstallPackages) for action in ours for effect in action.effects)
     kernel = (state.resource(place.address, "kernel") or {}).get("name")
+    instance = state.resource(place.address, "instance")
     if not proposal.plan.verifications[name].needed:
         record = state.resource(place.address, "verification") or {}
         path = place.folder / str(record.get("report"))
         report = _stored(path, world)
         if report is not None:
             page = place.folder / str(record.get("html"))
-            return Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel), state
+            return Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance), state
+    if instance is not None:
+        stored = state.resource(place.address, "verification")
+        if stored is not None and stored.get("nonce") == instance.get("nonce"):
+            state = rerun(place, store, state, world, tell)
+            instance = state.resource(place.address, "instance") or {}
+        if detach:
+            return Waiting(place, instance), state
+        proven = await_and_file(place, state, store, world, tell)
+        paths = (proven.report, proven.json_path, proven.html_path)
+        return Result(place, seat, *paths, fresh=True, changed=changed, installed=installed, kernel=None, instance=instance, taken=proven.taken), proven.state
     done: Verified = verify_place(place, state, store, world, tell)
     told = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
     return told, done.state

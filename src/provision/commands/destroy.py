@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from provision.commands.loading import folder_of
 from provision.effects import RemoveTree, Tell, World
 from provision.errors import UsageError
 from provision.plan import Action
@@ -26,13 +27,13 @@ def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
 
 
 def destroy(
-    path: Path, names: tuple[str, ...], world: World, agree: Agree, tell: Tell, *, everything: bool = False, lock_wait_s: float = 0
+    path: Path, names: tuple[str, ...], world: World, agree: Agree, tell: Tell, *, everything: bool = False, lock_wait_s: float = 0, sandbox: bool = False
 ) -> tuple[Action, ...]:
     """Remove what was made for a spec's targets and return what went. It works from the ledger, so the spec itself may be broken or gone.
 
     Raises UsageError when several targets exist and none is named, or one is named that does not exist; Refused when declined; StateError and WorldError.
     """
-    folder = path.resolve().parent / ".provision"
+    folder = folder_of(path, sandbox=sandbox)
     store = LocalStore(folder, world)
     if not world.exists(folder):
         return _nothing(path)
@@ -74,7 +75,13 @@ def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, 
     if len(found) > 1 and not names and not everything:
         raise UsageError(f"{path.stem} has several targets", why=", ".join(found), hint="name them with --target, or take all with --all")
     chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
-    return tuple(action for address in chosen for action in TARGETS["local"].destroy(address, folder, ledger))
+    return tuple(action for address in chosen for action in TARGETS[_kind(address, ledger)].destroy(address, folder, ledger))
+
+
+def _kind(address: str, ledger: Ledger) -> str:
+    """Return the kind of what is recorded at an address, whatever the spec says today."""
+    intent = ledger.cut_short(address)
+    return "workbench" if ledger.state.resource(address, "instance") is not None or (intent is not None and intent.names) else "local"
 
 
 def _nothing(path: Path) -> tuple[Action, ...]:

@@ -19,6 +19,7 @@ from provision.spec import Spec
 if TYPE_CHECKING:  # lint reads no lock
     from provision.effects import Reader
     from provision.lock import Lock
+    from provision.targets import StandIn
 
 
 class Findings(Failed):
@@ -39,13 +40,18 @@ class Judged(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A spec without errors, its text, and the facts it was judged by."""
+    """A spec without errors, its text, and the facts it was judged by.
+
+    In a sandbox `stand_in` says what is not real; `spec` is then the substitute that is locked, and `declared` the spec as it was written.
+    """
 
     path: Path
     source: Source
     spec: Spec
     facts: Facts
     diagnostics: tuple[Diagnostic, ...]
+    stand_in: StandIn | None = None
+    declared: Spec | None = None
 
     @property
     def stem(self) -> str:
@@ -54,13 +60,19 @@ class Loaded(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The absolute folder of our own files, beside the spec."""
-        return self.path.resolve().parent / ".provision"
+        """The absolute folder of our own files, beside the spec; that of a sandbox never holds what is real."""
+        return folder_of(self.path, sandbox=self.stand_in is not None)
 
     @property
     def lock_path(self) -> Path:
-        """The lock beside the spec."""
-        return lock_path(self.path)
+        """The lock beside the spec; in a sandbox the substitute's, among our own files."""
+        return lock_path(self.path) if self.stand_in is None else self.folder / f"{self.stem}.lock"
+
+
+def folder_of(path: Path, *, sandbox: bool = False) -> Path:
+    """Return the absolute folder of our own files for the spec at `path`."""
+    ours = path.resolve().parent / ".provision"
+    return ours / "sandbox" / "state" if sandbox else ours
 
 
 def judge(path: Path, reader: Reader, facts: Facts) -> tuple[Judged, ...]:

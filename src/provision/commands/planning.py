@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.loading import Loaded
+from provision.commands.substituting import stand_in_at
 from provision.diagnostics import Place as SpecPlace
 from provision.effects import Reader
 from provision.errors import Refused, UsageError, WorldError
@@ -54,8 +55,13 @@ def refuse_unknown_kinds(loaded: Loaded, names: tuple[str, ...]) -> None:
 def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Target, Place]:
     """Return a target's kind and the place it stands for; raises Refused when this version does not know the kind."""
     refuse_unknown_kinds(loaded, (name,))
-    spec = loaded.spec.at(name)
-    return TARGETS[spec.targets[name].kind], Place(spec, name, loaded.stem, loaded.folder, lock, reader.platform())
+    spec = (loaded.declared or loaded.spec).at(name)
+    kind = TARGETS[spec.targets[name].kind]
+    promised = loaded.spec.at(name) if loaded.declared is not None else None
+    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised)
+    if loaded.stand_in is None:
+        return kind, place
+    return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
 
 
 def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:
@@ -103,6 +109,9 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
         return Verification(True, tier, "the environment changes")
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
+    made = state.resource(place.address, "instance")
+    if made is not None and stored.get("nonce") != made.get("nonce"):
+        return Verification(True, tier, "the device has not reported yet")
     if stored["expectations"] != promised_digest(place):
         return Verification(True, tier, "what is promised of it changed since it was verified")
     return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since")
@@ -111,7 +120,7 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
 def promised_digest(place: Place) -> str:
     """Return the digest over what is promised of a place and the probe that would judge it."""
     prefix = TARGETS[place.spec.targets[place.target].kind].seat(place).prefix
-    return digest_of_expectations(expectations_of(place.spec, place.target, place.lock, place.environment, prefix), probe_digest())
+    return digest_of_expectations(expectations_of(place.promised, place.target, place.lock, place.environment, prefix), probe_digest())
 
 
 def _refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:

@@ -7,6 +7,7 @@ from shlex import quote
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
+from provision.commands.remote import is_remote
 from provision.commands.verify import activation
 from provision.effects import Tell, World
 from provision.errors import LockError, Refused
@@ -26,6 +27,9 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     if moved := differences(loaded.spec, lock):
         tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {quote(str(loaded.path))}` brings it up to date")
     kind, place = place_of(loaded, lock, target, world)
+    if is_remote(place):
+        hint = f"open it, and run the program there: provision open {quote(str(loaded.path))} --target {quote(target)}"
+        raise Refused(f"{place.address} is an instance, and programs run on it", why="`run` starts programs on this machine", hint=hint)
     store = LocalStore(loaded.folder, world)
     have = kind.look(place, store.ledger(), world)
     if not have.whole:

@@ -9,10 +9,11 @@ from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of, verification_of
 from provision.effects import Reader
+from provision.errors import ProvisionError
 from provision.lock import Lock
 from provision.lock.asked import differences
 from provision.state import Ledger
-from provision.targets import TARGETS
+from provision.targets import TARGETS, Place, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ class Status:
 
     moved: tuple[str, ...] | None
     targets: tuple[Standing, ...]
+    proven: tuple[str, ...] = ("verified",)
 
     @property
     def exit_code(self) -> int:
         """0 when the lock holds and every target is current and verified, else 1."""
-        fine = self.moved == () and all(t.condition == "current" and t.verdict == "verified" and not t.outdated for t in self.targets)
+        fine = self.moved == () and all(t.condition in ("current", "current, stopped") and t.verdict in self.proven and not t.outdated for t in self.targets)
         return 0 if fine else 1
 
 
@@ -48,24 +50,45 @@ def status(loaded: Loaded, ledger: Ledger, reader: Reader) -> Status:
     """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the lock is damaged."""
     lock = read_lock(loaded, reader)
     moved = differences(loaded.spec, lock) if lock is not None else None
-    return Status(moved, tuple(_standing(loaded, lock, name, ledger, reader) for name in loaded.spec.targets))
+    proven = ("verified",) if loaded.stand_in is None else ("verified", "simulated")
+    return Status(moved, tuple(_standing(loaded, lock, name, ledger, reader) for name in loaded.spec.targets), proven)
 
 
 def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> Standing:
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
-    made = ledger.state.resource(address, "environment")
+    made = ledger.state.resource(address, "environment") or ledger.state.resource(address, "instance")
     report = str(loaded.folder / str(record["report"])) if record else ""
     told = (str(record.get("verdict", "")), str(record.get("at", "")), report)
     if kind not in TARGETS:
         return Standing(name, kind, "not made by this version", "", *told)
-    if lock is None or lock.environment(name, reader.platform()) is None:
-        return Standing(name, kind, "outdated" if made else "absent", str(loaded.folder / str(made["paths"][-1])) if made else "", *told)
+    if lock is None or lock.environment(name, TARGETS[kind].platform or reader.platform()) is None:
+        return Standing(name, kind, "outdated" if made else "absent", _where(loaded, made), *told)
     target, place = place_of(loaded, lock, name, reader)
-    condition = _condition(target.look(place, ledger, reader), made)
     check = verification_of(place, ledger.state)
-    return Standing(name, kind, condition, str(target.seat(place).stable), *told, check.because if record and check.needed else "")
+    outdated = check.because if record and check.needed else ""
+    if made is not None and "instance" in made:
+        return Standing(name, kind, _of_instance(target, place, ledger, reader), _where(loaded, made), *told, outdated)
+    have = target.look(place, ledger, reader) if target.platform is None else None
+    condition = _condition(have, made) if have is not None else "half-made" if ledger.cut_short(address) else "absent"
+    return Standing(name, kind, condition, str(target.seat(place).stable) if have is not None else "", *told, outdated)
+
+
+def _where(loaded: Loaded, made: Any) -> str:
+    """Return the path of an environment that was made, or the name and zone of an instance; "" for none."""
+    if not made:
+        return ""
+    return f"{made['instance']} in {made['zone']}" if "instance" in made else str(loaded.folder / str(made["paths"][-1]))
+
+
+def _of_instance(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:
+    """Return how a recorded instance stands; where Google Cloud cannot be asked, that."""
+    try:
+        have = target.look(place, ledger, reader)
+    except ProvisionError as error:
+        return f"not known: {error.what}"
+    return str(have.condition)
 
 
 def _condition(have: Any, recorded: Any) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
+from provision.commands.filing import file_report, write_page
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
+from provision.commands.remote import await_and_file, is_remote, rerun
 from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError, WorldError
 from provision.lock.asked import differences
@@ -19,9 +20,8 @@ from provision.probe.catalogue import CHECKS
 from provision.state import State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
-from provision.verification import Report, digest_of_expectations, expectations_of, parcel, probe_digest, read_report
+from provision.verification import Report, expectations_of, parcel, read_report
 from provision.verification.report import LIMIT
-from provision.views import html
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,15 @@ class Verified:
     html_path: Path
     state: State
     partial: bool = False
+    sandbox: bool = False
+    taken: str = ""
+    """What became of an instance that was not verified; "" where nothing was done."""
 
     @property
     def exit_code(self) -> int:
         """The verdict's exit code; of a partial run: 1 when a check that was asked for failed, 3 when it could not be observed, else 0."""
         if not self.partial:
-            return self.report.exit_code
+            return self.report.exit_code_in_sandbox if self.sandbox else self.report.exit_code
         found = {check.get("status") for check in self.report.document["checks"]}
         return 1 if "fail" in found else 3 if "unknown" in found else 0
 
@@ -58,6 +61,14 @@ def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, 
         state = ledger.state
         for name in names:
             kind, place = place_of(loaded, lock, name, world)
+            if is_remote(place):
+                if only:
+                    raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
+                proven = await_and_file(place, rerun(place, store, state, world, tell), store, world, tell)
+                sandbox = place.stand_in is not None
+                done.append(Verified(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, taken=proven.taken))
+                state = proven.state
+                continue
             if not kind.look(place, ledger, world).whole:
                 seat = kind.seat(place)
                 raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {seat.prefix}", hint=f"provision apply {loaded.path}")
@@ -85,14 +96,10 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
     if not world.exists(report_path):
         raise WorldError("the verification itself could not run", why="the probe ended without a report", hint="look for variables that break Python")
     report = read_report(world.read(report_path, LIMIT), str(report_path), nonce=nonce)
-    html_path = report_path.with_suffix(".html")
-    world.perform(WriteFile(html_path, html.report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
     if only:
-        return Verified(report, report_path, html_path, state, partial=True)
-    record = _record(report, report_path, html_path, place, digest_of_expectations(promised, probe_digest()), world.now())
-    after = state.recording(place.address, "verification", record)
-    store.save(after, expecting=state.serial)
-    return Verified(report, report_path, html_path, after)
+        return Verified(report, report_path, write_page(report, report_path, place, world, tell), state, partial=True)
+    filed = file_report(report, report_path, place, state, store, world, tell)
+    return Verified(report, report_path, filed.html_path, filed.state)
 
 
 def activation(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
@@ -121,18 +128,3 @@ def _telling(tell: Tell) -> Tell:
             tell(f"verifying: {event.get('title', event.get('stage'))}")
 
     return told
-
-
-def _record(report: Report, json_path: Path, html_path: Path, place: Place, promised: str, now: str) -> dict[str, Any]:
-    relative = json_path.parent.relative_to(place.folder).as_posix()
-    return {
-        "title": f"verification of {place.target}: {report.verdict}",
-        "verdict": report.verdict,
-        "sentence": report.sentence,
-        "identity": report.identity,
-        "expectations": promised,
-        "report": json_path.relative_to(place.folder).as_posix(),
-        "html": html_path.relative_to(place.folder).as_posix(),
-        "at": now,
-        "paths": [relative],
-    }

@@ -23,7 +23,7 @@ ERROR_EXIT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 verified, 1 failed, 2 no verdict, 3 unverified, 128 + signal when stopped."""
+    """Exit code 0 verified (or simulated, where the expectations say that not all is real), 1 failed, 2 no verdict, 3 unverified, 128 + signal when stopped."""
     asked = _parser().parse_args(arguments)
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _interrupt)

@@ -65,6 +65,8 @@ class Expectations:
     env: dict[str, str]
     secrets: tuple[str, ...]
     training: Training
+    simulated: tuple[str, ...] = ()
+    """What is not real on this machine, in words, as whoever made the machine says."""
 
     @property
     def proof(self) -> Proof:
@@ -131,6 +133,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         env=take.texts("env"),
         secrets=take.names("secrets"),
         training=_training(take),
+        simulated=take.names("simulated", optional=True),
     )
 
 

@@ -41,7 +41,7 @@ def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, ru
             "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "nonce": expected.nonce,
             "proof": expected.proof.value,
-            "simulated": [],
+            "simulated": [redactor.text(one) for one in expected.simulated],
         },
         "spec": _named(expected.spec, "name", "digest"),
         "lock": _named(expected.lock, "digest", "environment_digest"),
@@ -61,18 +61,18 @@ def identity_digest(found: Sequence[Reading]) -> str:
     return digest({one.key: one.value for one in found if one.kind is ReadingClass.IDENTITY})
 
 
-def result_of(judged: Sequence[Judged], partial: bool) -> Result:
-    """A required failure fails; a required check that is unknown, or a partial run, is unverified; otherwise verified."""
+def result_of(judged: Sequence[Judged], partial: bool, simulated: bool = False) -> Result:
+    """A required failure fails; a required check that is unknown, or a partial run, is unverified; otherwise verified, or simulated where not all is real."""
     required = [one.judgement.status for one in judged if one.asked.required]
     if Status.FAIL in required:
         return Result.FAILED
     if Status.UNKNOWN in required or partial:
         return Result.UNVERIFIED
-    return Result.VERIFIED
+    return Result.SIMULATED if simulated else Result.VERIFIED
 
 
 def _verdict(expected: Expectations, judged: Sequence[Judged], partial: bool, redactor: Redactor) -> dict[str, Any]:
-    result = result_of(judged, partial)
+    result = result_of(judged, partial, bool(expected.simulated))
     telling = Status.FAIL if result is Result.FAILED else Status.UNKNOWN
     first = next((one for one in judged if one.asked.required and one.judgement.status is telling), None)
     counts = {status.value: sum(one.judgement.status is status for one in judged) for status in Status}
@@ -85,6 +85,8 @@ def _sentence(result: Result, expected: Expectations, judged: Sequence[Judged], 
     count = sum(one.judgement.status is Status.PASS for one in judged)
     if result is Result.VERIFIED:
         return f"This is the declared environment: {count} checks pass; {proof}."
+    if result is Result.SIMULATED:
+        return f"{count} checks pass; {proof}; not real here: {', '.join(expected.simulated)}."
     if result is Result.FAILED and first is not None:
         more = sum(one.asked.required and one.judgement.status is Status.FAIL for one in judged) - 1
         others = f" (and {more} more)" if more else ""
@@ -102,7 +104,7 @@ _PROOFS = {
     Proof.IMPORTS: "packages import, no training was run (proof: imports)",
 }
 
-EXIT_CODES = {Result.VERIFIED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
+EXIT_CODES = {Result.VERIFIED: 0, Result.SIMULATED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
 
 
 def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:

@@ -22,9 +22,10 @@ class Status(str, Enum):
 
 
 class Result(str, Enum):
-    """How the whole verification ended."""
+    """How the whole verification ended. `simulated`: all holds, and something that was looked at is not real."""
 
     VERIFIED = "verified"
+    SIMULATED = "simulated"
     FAILED = "failed"
     UNVERIFIED = "unverified"
     ERROR = "error"

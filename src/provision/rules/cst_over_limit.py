@@ -19,23 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts import Evidence
-from provision.facts.parts import prices
-from provision.facts.places import Machine
-from provision.rules.instances import Instance, fitting, instances, region_of, sample
+from provision.facts.machines import Offer, cheapest, fitting, offers, region_of
+from provision.rules.instances import Instance, instances, sample
 from provision.rules.rule import Case, Example, Rule, seen
-
-
-class Offer(NamedTuple):
-    """A machine with its GPUs in a region, in US dollars an hour."""
-
-    machine: Machine
-    region: str
-    dollars: float
-    evidence: Evidence
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -44,8 +32,8 @@ def check(case: Case) -> Iterator[Diagnostic]:
         return
     limit = case.spec.cost.limit_per_hour
     for instance in instances(case):
-        offers = _offers(case, instance)
-        here = [_cheapest(offers, region_of(zone)) for zone in instance.target.zones]
+        known = _offers(case, instance)
+        here = [cheapest(known, region_of(zone)) for zone in instance.target.zones]
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
             yield _found(case, instance, over, limit, every=not any(offer and offer.dollars <= limit for offer in here))
@@ -58,20 +46,7 @@ def _offers(case: Case, instance: Instance, *, any_type: bool = False) -> tuple[
     card, count = instance.site.card, instance.site.device.gpu.count
     machine = None if any_type else case.facts.machines.get(instance.target.machine_type)
     usable = (machine,) if machine else fitting(case.facts, card, count, reserved=instance.reserved) if card else ()
-    rows = prices()
-    attached = {row.region: row.on_demand for row in rows if card and row.item == "gpu-attached-to-n1" and row.card == card.name}
-    by_name = {one.name: one for one in usable}
-    found = (Offer(by_name[row.item], row.region, row.on_demand, row.evidence) for row in rows if row.item in by_name)
-    return tuple(_with_cards(offer, attached, count) for offer in found if offer.machine.gpus or card is None or offer.region in attached)
-
-
-def _with_cards(offer: Offer, attached: dict[str, float], count: int) -> Offer:
-    extra = 0.0 if offer.machine.gpus else attached.get(offer.region, 0.0) * count
-    return Offer(offer.machine, offer.region, offer.dollars + extra, offer.evidence)
-
-
-def _cheapest(offers: tuple[Offer, ...], region: str = "") -> Offer | None:
-    return min((offer for offer in offers if region in ("", offer.region)), key=lambda offer: offer.dollars, default=None)
+    return offers(usable, card, count)
 
 
 def _found(case: Case, instance: Instance, over: list[Offer], limit: float, *, every: bool) -> Diagnostic:
@@ -88,9 +63,9 @@ def _found(case: Case, instance: Instance, over: list[Offer], limit: float, *, e
 
 def _cheaper(case: Case, instance: Instance, offer: Offer, limit: float) -> str:
     """Return in words what is within the limit: another machine type in the region, else another region; "" when nothing is."""
-    offers = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
-    here = [one for one in offers if one.region == offer.region and one.machine != offer.machine]
-    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(offers, key=lambda one: one.dollars, default=None)
+    within = [one for one in _offers(case, instance, any_type=True) if one.dollars <= limit]
+    here = [one for one in within if one.region == offer.region and one.machine != offer.machine]
+    best = max(here, key=lambda one: (one.machine.vcpus, -one.dollars), default=None) or min(within, key=lambda one: one.dollars, default=None)
     return f"take {_machine(best, instance)} in {best.region} for {_money(best.dollars)}, or " if best else "ask for another card, or "
 
 

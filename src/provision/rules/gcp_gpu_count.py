@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import GONE, counts, fitting, instances, sample
+from provision.facts.machines import fitting
+from provision.rules.instances import GONE, counts, instances, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 

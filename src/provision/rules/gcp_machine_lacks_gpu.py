@@ -20,8 +20,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
+from provision.facts.machines import fitting, within
 from provision.facts.places import Machine
-from provision.rules.instances import Instance, fitting, instances, nearest_machine, sample, within, written
+from provision.rules.instances import Instance, instances, nearest_machine, sample, written
 from provision.rules.rule import Case, Example, Rule, seen
 
 

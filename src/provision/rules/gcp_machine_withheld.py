@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import counts, fitting, instances, listed, sample, withheld
+from provision.facts.machines import fitting, withheld
+from provision.rules.instances import counts, instances, listed, sample
 from provision.rules.rule import Case, Example, Rule
 
 

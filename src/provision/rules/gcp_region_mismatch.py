@@ -19,7 +19,8 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.instances import ZONE, Instance, instances, listed, region_of, sample
+from provision.facts.machines import ZONE, region_of
+from provision.rules.instances import Instance, instances, listed, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.facts.machines import ZONE, region_of
 from provision.facts.parts import zones
 from provision.facts.places import Availability
-from provision.rules.instances import GONE, ZONE, Instance, instances, listed, region_of, sample
+from provision.rules.instances import GONE, Instance, instances, listed, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.facts.machines import REGION, ZONE
 from provision.facts.parts import zones
-from provision.rules.instances import REGION, ZONE, instances, listed, quoted, sample
+from provision.rules.instances import instances, listed, quoted, sample
 from provision.rules.rule import Case, Example, Rule
 from provision.rules.spelling import nearest
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from provision.diagnostics import Applicability, Fix, Route
 from provision.facts import Card, Facts
-from provision.facts.places import Attachment, Machine
+from provision.facts.machines import fitting
+from provision.facts.places import Machine
 from provision.places import MOST_CARDS, WorkbenchTarget
 from provision.rules.lines import put, scalar
 from provision.rules.rule import Case
 from provision.sites import Site
 
-REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
-ZONE = re.compile(rf"{REGION.pattern}-[a-z]")
-"""A region, a hyphen and a letter (Compute Engine documentation, Regions and zones)."""
 NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """How most names of Compute Engine are written, 1 to 63 characters (compute.v1 discovery document, Tags.items and Network.name; RFC 1035)."""
 GONE = {"retired": "is no longer given to new machines", "removed": "is no longer there"}
@@ -56,35 +53,6 @@ def instances(case: Case) -> Iterator[Instance]:
     for site in case.sites:
         if isinstance(site.target, WorkbenchTarget):
             yield Instance(site, site.target)
-
-
-def region_of(zone: str) -> str:
-    """Return the region of a zone: "us-central1" for "us-central1-a", and for itself."""
-    return zone.rpartition("-")[0] if ZONE.fullmatch(zone) else zone
-
-
-def fitting(facts: Facts, card: Card, count: int, *, reserved: bool) -> tuple[Machine, ...]:
-    """Return the machine types on which Workbench gives that many cards, the smallest first: their own cards, or attached to N1."""
-    own = tuple(machine for machine in facts.machines_with(card.name, count) if not withheld(machine, reserved=reserved))
-    attached = facts.attachment(card.name, count)
-    if attached is None:
-        return own
-    n1 = (machine for machine in facts.machines.values() if machine.family == "n1" and within(machine, attached))
-    return (*own, *sorted(n1, key=lambda machine: (machine.vcpus, machine.ram_gb)))
-
-
-def within(machine: Machine, attached: Attachment) -> bool:
-    """Tell whether an N1 machine is no larger than those cards allow."""
-    return machine.vcpus <= attached.vcpus_max and machine.ram_gb <= attached.ram_max_gb
-
-
-def withheld(machine: Machine, *, reserved: bool) -> str:
-    """Return why Workbench cannot have a machine type ("" when it can): it has neither Spot nor Google's vGPU driver."""
-    if machine.only == "reservation":
-        return "" if reserved else "with a reservation only"
-    return {"spot": "as Spot or Flex-start only, which Workbench does not have", "vgpu": "as a share of a card that needs the vGPU driver"}.get(
-        machine.only, ""
-    )
 
 
 def newest_family(facts: Facts) -> str:

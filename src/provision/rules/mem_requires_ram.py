@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Fix, Severity
+from provision.facts.machines import fitting
 from provision.places import ColabTarget, WorkbenchTarget
-from provision.rules.instances import fitting, sample, written
+from provision.rules.instances import sample, written
 from provision.rules.rule import Case, Example, Rule, seen_if_written
 from provision.rules.workloads import GIB, Size, ram, required, shape_of, size
 from provision.sites import Site

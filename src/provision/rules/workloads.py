@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from provision.diagnostics import Route, Severity
 from provision.facts import Evidence
+from provision.facts.machines import fitting
 from provision.facts.memory import Workload
 from provision.facts.places import Shape
 from provision.grammar import bytes_of, parameters_of
 from provision.places import ColabTarget, WorkbenchTarget
-from provision.rules.instances import fitting
 from provision.rules.required import need
 from provision.rules.rule import Case
 from provision.sites import Site

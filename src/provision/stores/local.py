@@ -56,7 +56,8 @@ class LocalStore:
             return None
         try:
             document = json.loads(text)
-            return Intent(document["address"], document["part"], document["verb"], tuple(document["paths"]), document["began"])
+            names, details = tuple(document.get("names", ())), dict(document.get("details", {}))
+            return Intent(document["address"], document["part"], document["verb"], tuple(document["paths"]), document["began"], names, details)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
 

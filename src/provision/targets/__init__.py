@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from provision.targets.local import Local
-from provision.targets.target import Place, Refusal, Target
+from provision.targets.target import Place, Refusal, StandIn, Target
+from provision.targets.workbench import Workbench
 
-TARGETS: Mapping[str, Target] = {"local": Local()}
+TARGETS: Mapping[str, Target] = {"local": Local(), "workbench": Workbench()}
 
-__all__ = ["TARGETS", "Place", "Refusal", "Target"]
+__all__ = ["TARGETS", "Place", "Refusal", "StandIn", "Target"]

@@ -22,6 +22,7 @@ from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec
 from provision.state import Ledger
 from provision.targets.target import Place, Refusal, Seat
+from provision.targets.unmade import LATER, unmade
 
 MARKER = "provision.json"
 _MARKER_SCHEMA = "provision.environment/1"
@@ -49,6 +50,8 @@ class Have:
 
 class Local:
     """Environments on this machine (see provision.targets.Target)."""
+
+    platform: str | None = None
 
     def look(self, place: Place, ledger: Ledger, reader: Reader) -> Have:
         """Return what this machine has of the place."""
@@ -233,26 +236,13 @@ def _kernels_folder(environment: Mapping[str, str]) -> Path:
 
 def _unavailable(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
     place = spec.targets[target]
-    later = "this version does not do that yet"
     if isinstance(place, LocalTarget) and place.manager == "conda":
-        yield Refusal(("targets", target, "manager"), f"manager: conda: {later}", "use manager: uv")
+        yield Refusal(("targets", target, "manager"), f"manager: conda: {LATER}", "use manager: uv")
     if isinstance(place, LocalTarget) and place.kernel and spec.package("ipykernel") is None:
         yield Refusal(("targets", target, "kernel"), "a Jupyter kernel needs ipykernel in the environment", "add ipykernel to `packages`")
+    yield from unmade(spec)
     if spec.cuda_toolkit is not None:
-        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on a local machine: {later}", "install nvcc yourself and remove the field")
-    if spec.verify.tier in ("deep", "burn"):
-        yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {later}", "use tier: quick")
-    for field in ("vram", "driver", "compute_capability"):
-        if getattr(spec.requires, field) is not None and (spec.gpu.none or spec.gpu.type == "mps"):
-            yield Refusal(
-                ("requires", field),
-                f"gpu: {spec.gpu} has no {field} that could be checked",
-                f"remove it ({field}: null where a profile brings it), or name the card",
-            )
-    defaults = type(spec.training)()
-    for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
-        if getattr(spec.training, field) != getattr(defaults, field):
-            yield Refusal(("training", field), f"training.{field} has no effect on the verification: {later}", "remove it")
+        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on a local machine: {LATER}", "install nvcc yourself and remove the field")
     if spec.gpu.type == "mps" and not platform.startswith("macos"):
         yield Refusal(("gpu",), f"mps is Apple silicon, and this machine is {platform}", "write gpu: none, or name the card")
     for name, reference in spec.secrets.items():

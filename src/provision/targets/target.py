@@ -27,8 +27,20 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class StandIn:
+    """What takes the place of the real world in a sandbox: in words, and the addresses of package indexes, by name, and further places of wheels."""
+
+    words: tuple[str, ...]
+    indexes: Mapping[str, str]
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and this machine's platform."""
+    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
+
+    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`.
+    """
 
     spec: Spec
     target: str
@@ -36,6 +48,13 @@ class Place:
     folder: Path
     lock: Lock
     platform: str
+    stand_in: StandIn | None = None
+    substitute: Spec | None = None
+
+    @property
+    def promised(self) -> Spec:
+        """The spec that the device is held to."""
+        return self.substitute or self.spec
 
     @property
     def address(self) -> str:
@@ -66,6 +85,10 @@ class Seat:
 
 class Target(Protocol):
     """A kind of place. `look` is the only method that asks the world; the others take values and give values."""
+
+    @property
+    def platform(self) -> str | None:
+        """The platform of every place of this kind; None where it is that of the machine at hand."""
 
     def look(self, place: Place, ledger: Ledger, reader: Reader) -> Any:
         """Return what is there now, as a value that `refusals` and `plan` understand."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import provision
@@ -13,7 +13,7 @@ from provision.spec import Spec, bytes_of, seconds_of
 SCHEMA = "provision.expectations/1"
 
 
-def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environment, prefix: Path) -> dict[str, Any]:
+def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environment, prefix: PurePath) -> dict[str, Any]:
     """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in bytes. The caller adds a nonce."""
     place = spec.targets[target]
     requires = spec.requires
@@ -22,7 +22,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "tool": {"name": "provision", "version": provision.__version__},
         "spec": {"name": spec.name, "digest": digest_of(dict(lock.asked))},
         "lock": {"digest": lock.digest, "environment_digest": environment.digest},
-        "target": {"name": target, "kind": place.kind, "manager": getattr(place, "manager", None)},
+        "target": {"name": target, "kind": place.kind, **({"manager": manager} if (manager := getattr(place, "manager", None)) else {})},
         "tier": spec.verify.tier,
         "timeout_s": seconds_of(spec.verify.timeout),
         "python": {"version": lock.python, "prefix": str(prefix)},

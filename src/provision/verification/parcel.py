@@ -29,6 +29,11 @@ def installer() -> bytes:
     return _zipped(_files("installing"))
 
 
+def device() -> bytes:
+    """Return the zipapp that runs on an instance: its package under the name provision_device, laid out as the probe's."""
+    return _zipped(_files("device"))
+
+
 def _zipped(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

@@ -11,7 +11,8 @@ from provision.errors import WorldError
 
 SCHEMA = "provision.report/1"
 LIMIT = 8 * 2**20
-EXIT_CODES = {"verified": 0, "failed": 1, "unverified": 3, "error": 2}
+EXIT_CODES = {"verified": 0, "simulated": 3, "failed": 1, "unverified": 3, "error": 2}
+"""Outside a sandbox `simulated` is no proof; a sandbox takes it for 0 (`exit_code_in_sandbox`)."""
 _PARTS = {"subject": dict, "verdict": dict, "checks": list, "readings": list, "stages": list, "digests": dict, "spec": dict, "lock": dict}
 
 
@@ -28,6 +29,11 @@ class Report:
     def exit_code(self) -> int:
         """The exit code that the verdict stands for."""
         return EXIT_CODES[self.verdict]
+
+    @property
+    def exit_code_in_sandbox(self) -> int:
+        """The exit code in a sandbox, where nothing but `simulated` can be expected."""
+        return 0 if self.verdict == "simulated" else self.exit_code
 
     @property
     def provenance(self) -> dict[str, int]:

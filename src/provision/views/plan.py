@@ -12,6 +12,9 @@ from provision.views.ink import Ink, Pen
 _INKS = {Verb.CREATE: Ink.GOOD, Verb.CHANGE: Ink.WARNING, Verb.REPLACE: Ink.WARNING, Verb.DESTROY: Ink.ERROR, Verb.KEEP: Ink.FAINT}
 
 
+_AS_LOCKED = "No changes. The packages have the locked names and versions; `provision verify` looks at their files."
+
+
 def text(plan: Plan, lock_line: str, color: bool) -> str:
     """Return the plan for a terminal; `lock_line` says what becomes of the lock file, "" when it stays."""
     return "\n".join(_lines(plan, lock_line, Pen(color))) + "\n"
@@ -27,11 +30,16 @@ def document(plan: Plan, lock_line: str) -> dict[str, Any]:
     return {
         "version": 1,
         "lock": lock_line or None,
-        "actions": [{"symbol": str(a.verb), "address": a.address, "part": a.part, "title": a.title, "because": a.because} for a in plan.actions],
+        "actions": [_document(action) for action in plan.actions],
         "verification": {name: {"needed": v.needed, "tier": v.tier, "because": v.because} for name, v in plan.verifications.items()},
         "summary": plan.summary(),
         "seal": plan.seal(),
     }
+
+
+def _document(action: Action) -> dict[str, Any]:
+    told = {"symbol": str(action.verb), "address": action.address, "part": action.part, "title": action.title, "because": action.because}
+    return {**told, **({"notes": list(action.notes)} if action.notes else {})}
 
 
 def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
@@ -42,12 +50,17 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
         yield from (_action(action, pen) for action in plan.actions if action.address == address)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
-            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification on this device: {safe_line(check.because)}"
+            where = "the instance" if any(action.part == "instance" and action.address == address for action in plan.actions) else "this device"
+            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification on {where}: {safe_line(check.because)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     else:
-        yield "No changes. The packages have the locked names and versions; `provision verify` looks at their files."
+        yield "No changes. Everything is as declared." if any(action.part == "instance" for action in plan.actions) else _AS_LOCKED
 
 
 def _action(action: Action, pen: Pen) -> str:
-    return f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {safe_line(action.title)}: {safe_line(action.because)}"
+    title, because = safe_line(action.title), safe_line(action.because)
+    # A title with notes is the head of a block; its reason stands below it.
+    joint = ":\n       " if action.notes else ": "
+    line = f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {title}{joint}{because}"
+    return "\n".join([line, *(f"       {safe_line(note)}" for note in action.notes)])

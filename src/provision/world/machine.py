@@ -19,7 +19,24 @@ from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
 
 if TYPE_CHECKING:
-    from provision.effects import Effect, Index, InstallPackages, Interpreter, Interpreters, Project, Release, Resolution, RunProbe, Sources, Tell
+    from provision.effects import (
+        Addresses,
+        AwaitReport,
+        CloudReader,
+        Effect,
+        Index,
+        InstallPackages,
+        Interpreter,
+        Interpreters,
+        OnGoogleCloud,
+        Project,
+        Release,
+        Resolution,
+        RunProbe,
+        Sources,
+        Tell,
+    )
+    from provision.world.cloud.services import Services
     from provision.world.pip_configuration import PipConfiguration
 
 _PLATFORMS = {
@@ -34,11 +51,16 @@ _PROBE_VERDICTS = (0, 1, 3)
 
 
 class Machine:
-    """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache."""
+    """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache.
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> None:
+    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False, endpoints: Mapping[str, str] | None = None) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
+        self._endpoints = endpoints
+        self._cloud: Services | None = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
 
@@ -98,6 +120,20 @@ class Machine:
             return None
         return tuple(name for name in names if not self._installed(name))
 
+    def cloud(self) -> CloudReader:
+        """Return what Google Cloud is asked through; raises WorldError when the extra `workbench` is missing."""
+        return self._google().reader
+
+    def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
+        """Return where an installer on this machine finds each index, wheels that stand in for one laid out as an index of files."""
+        from provision.effects import Addresses
+        from provision.world import uv
+
+        found = self.sources(indexes, minor)
+        named = {source.name: uv.address(source, self._environment) for source in found.named}
+        default = {"pypi": found.default.url} if found.default.url else {}
+        return Addresses({**default, **named}, (*dict.fromkeys(str(wheel.parent) for wheel in found.wheels), *found.links))
+
     def resolve(self, project: Project, tell: Tell) -> Resolution:
         """Resolve a project; raises LockError, NetworkError, WorldError."""
         from provision.world import uv
@@ -144,6 +180,10 @@ class Machine:
                 files.remove_tree(effect.path)
             case effects.RunProbe():
                 self._probe(effect, tell)
+            case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():
+                self._on_google(effect, tell)
+            case effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
+                self._on_google(effect, tell)
             case _:
                 assert_never(effect)
 
@@ -161,6 +201,45 @@ class Machine:
         except OSError as error:
             hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
+
+    def _await_report(self, effect: AwaitReport, tell: Tell) -> None:
+        from provision.world.awaiting import Clock, await_report
+
+        # A device on this machine is asked more often: nobody counts the questions.
+        report = await_report(effect, self.cloud(), tell, Clock(every_s=0.5) if self._endpoints else Clock())
+        files.write(effect.report, report, 0o600)
+
+    def _google(self) -> Services:
+        if self._cloud is None:
+            from provision.world.cloud.endpoints import Endpoints
+            from provision.world.cloud.services import Services
+
+            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None)
+        return self._cloud
+
+    def _on_google(self, effect: OnGoogleCloud, tell: Tell) -> None:
+        from provision import effects
+
+        google = self._google()
+        match effect:
+            case effects.UploadObjects():
+                google.upload(effect.objects, tell)
+            case effects.CreateInstance():
+                google.create(*effect, tell)
+            case effects.UpdateInstance():
+                google.update(*effect, tell)
+            case effects.StopInstance():
+                google.stop(effect.name, tell)
+            case effects.StartInstance():
+                google.start(effect.name, tell)
+            case effects.DeleteInstance():
+                google.delete(effect.name, tell)
+            case effects.DeleteObjects():
+                google.clear(effect.prefix, tell)
+            case effects.AwaitReport():
+                self._await_report(effect, tell)
+            case _:
+                assert_never(effect)
 
     def _install(self, effect: InstallPackages, tell: Tell) -> None:
         from provision.world import uv

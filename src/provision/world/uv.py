@@ -98,7 +98,7 @@ def newest(project: Project, sources: Sources, interpreter: Interpreter, environ
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
     """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
     pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.built) for pin in effect.pins)
-    indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: _address(source, environment) for source in sources.named}}
+    indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         wanted = Wanted(Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder)))
         try:
@@ -144,7 +144,7 @@ def _folder(project: Project, sources: Sources, environment: Mapping[str, str]) 
     """A scratch folder with the project's pyproject.toml and the stand-in indexes; gives the address used for every index name."""
     with tempfile.TemporaryDirectory(prefix="provision-") as name:
         folder = Path(name)
-        urls = {source.name: bare(_address(source, environment)) for source in sources.named}
+        urls = {source.name: bare(address(source, environment)) for source in sources.named}
         (folder / "pyproject.toml").write_text(_pyproject(project, urls), encoding="utf-8")
         yield folder, urls
 
@@ -195,7 +195,8 @@ def _links(sources: Sources, folder: Path) -> tuple[str, ...]:
     return (str(folder / "wheels"), *sources.links)
 
 
-def _address(source: IndexSource, environment: Mapping[str, str]) -> str:
+def address(source: IndexSource, environment: Mapping[str, str]) -> str:
+    """Return the address of an index on this machine; wheels that stand in for it are laid out as one."""
     return _stand_in(source.wheels, environment) if source.wheels else source.url
 
 

@@ -1,0 +1,56 @@
+"""The real World, or one in which Google Cloud is a sandbox on this machine: opened for one command, and closed after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from provision.cli import terminal
+from provision.commands.loading import Loaded, load
+from provision.errors import UsageError
+from provision.world import Machine
+
+BANNER = "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
+
+
+@contextmanager
+def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: bool = False) -> Iterator[Machine]:
+    """Give the World of one command. Raises UsageError for faults without a sandbox, WorldError where the extra `sandbox` is missing."""
+    if not sandbox:
+        if faults:
+            raise UsageError("--fault is for a sandbox", hint="say --sandbox too")
+        yield Machine(offline=offline)
+        return
+    # gRPC writes notices of its own to the terminal, among them one for every process that is started beside its threads.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from provision.sandbox import serve
+
+    ours = path.resolve().parent / ".provision"
+    ours.mkdir(mode=0o700, exist_ok=True)
+    if not (ours / ".gitignore").exists():
+        (ours / ".gitignore").write_text("*\n")
+    terminal.note(BANNER)
+    with serve(ours / "sandbox", faults, booter=_booter(ours / "sandbox")) as running:
+        yield Machine(offline=offline, endpoints=running.endpoints)
+
+
+def loaded_in(path: Path, world: Machine, *, sandbox: bool) -> Loaded:
+    """Return the spec at `path`; in a sandbox its substitute."""
+    loaded = load(path, world)
+    if not sandbox:
+        return loaded
+    from provision.commands.substituting import substitute
+
+    return substitute(loaded, world)
+
+
+def _booter(folder: Path) -> Any:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("provision.sandbox.boot") is None:
+        return None
+    return import_module("provision.sandbox.boot").Booter(folder)

@@ -1,0 +1,52 @@
+"""A report that came back, filed: its page beside it, and its verdict in the state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from provision.effects import Tell, World, WriteFile
+from provision.state import State
+from provision.stores import LocalStore
+from provision.targets import Place
+from provision.verification import Report
+from provision.views import html
+
+
+class Filed(NamedTuple):
+    """The page of a report, and the state that records it."""
+
+    html_path: Path
+    state: State
+
+
+def write_page(report: Report, json_path: Path, place: Place, world: World, tell: Tell) -> Path:
+    """Write the page of a report beside it."""
+    html_path = json_path.with_suffix(".html")
+    world.perform(WriteFile(html_path, html.report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
+    return html_path
+
+
+def file_report(report: Report, json_path: Path, place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, nonce: str = "") -> Filed:
+    """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere."""
+    from provision.commands.planning import promised_digest
+
+    html_path = write_page(report, json_path, place, world, tell)
+    record = _record(report, json_path, html_path, place, promised_digest(place), world.now())
+    after = state.recording(place.address, "verification", {**record, **({"nonce": nonce} if nonce else {})})
+    store.save(after, expecting=state.serial)
+    return Filed(html_path, after)
+
+
+def _record(report: Report, json_path: Path, html_path: Path, place: Place, promised: str, now: str) -> dict[str, Any]:
+    return {
+        "title": f"verification of {place.target}: {report.verdict}",
+        "verdict": report.verdict,
+        "sentence": report.sentence,
+        "identity": report.identity,
+        "expectations": promised,
+        "report": json_path.relative_to(place.folder).as_posix(),
+        "html": html_path.relative_to(place.folder).as_posix(),
+        "at": now,
+        "paths": [json_path.parent.relative_to(place.folder).as_posix()],
+    }

@@ -1,0 +1,59 @@
+"""Instances that carry our labels and that no state here knows: what may cost money unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from provision.commands.loading import Loaded
+from provision.effects import World
+from provision.places import WorkbenchTarget
+from provision.stores import LocalStore
+
+_MARK = "provision"
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """An instance without a record: its full name, state, day of making, and the spec and target that its labels name."""
+
+    name: str
+    state: str
+    created: str
+    spec: str
+    target: str
+
+    @property
+    def delete(self) -> str:
+        """The command line that deletes it."""
+        _, project, _, zone, _, instance = self.name.split("/")
+        return f"gcloud workbench instances delete {instance} --project={project} --location={zone}"
+
+
+def orphans(specs: Iterable[Loaded], world: World) -> tuple[Orphan, ...]:
+    """Return the instances in the projects of these specs that carry our labels and stand in no state or journal beside them."""
+    known: set[str] = set()
+    projects: dict[str, None] = {}
+    for loaded in specs:
+        spec = loaded.declared or loaded.spec
+        projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
+        known |= set(_recorded(loaded, world))
+    found = [instance for project in projects for instance in world.cloud().instances(project)]
+    return tuple(_orphan(one) for one in found if one.get("labels", {}).get(_MARK) == "1" and str(one.get("name", "")) not in known)
+
+
+def _recorded(loaded: Loaded, world: World) -> Iterable[str]:
+    ledger = LocalStore(loaded.folder, world).ledger()
+    for record in ledger.state.resources.values():
+        if record.get("instance"):
+            zones = [record["zone"]] if record.get("zone") else record.get("zones", ())
+            yield from (f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
+    if ledger.interrupted is not None:
+        yield from ledger.interrupted.names
+
+
+def _orphan(instance: object) -> Orphan:
+    told = instance if isinstance(instance, dict) else {}
+    labels = told.get("labels", {})
+    name, state, created = (str(told.get(key, "")) for key in ("name", "state", "createTime"))
+    return Orphan(name, state, created, str(labels.get("provision-spec", "")), str(labels.get("provision-target", "")))

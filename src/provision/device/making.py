@@ -1,0 +1,167 @@
+"""The environment of a lock on the data disk: uv, the interpreter, the packages, the kernel. It is made as the person who uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from .document import Document, Uv
+from .machine import Machine, PhaseFailed
+
+MARKER = "provision.json"
+_MARKER_SCHEMA = "provision.environment/1"
+_INSTALL_S, _FETCH_S = 3600.0, 900.0
+_ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
+_DIGEST12 = re.compile(r"[0-9a-f]{12}")
+_CONDA = ("/opt/conda", "/opt/micromamba")
+
+
+def prefix(document: Document, machine: Machine) -> Path:
+    """Return where the environment lies: its name is what it holds."""
+    return machine.ours / "envs" / document.digest[:12]
+
+
+def is_whole(document: Document, machine: Machine) -> bool:
+    """Tell whether the environment is there and whole: its marker, written last, fits, and its interpreter starts (an image upgrade may have taken it away)."""
+    try:
+        marker = json.loads(machine.read(prefix(document, machine) / MARKER) or "null")
+    except ValueError:
+        return False
+    return bool(marker == _marker(document, machine)) and _minor(str(prefix(document, machine) / "bin/python"), machine) == document.python
+
+
+def find_uv(document: Document, machine: Machine) -> str:
+    """Return a uv: that of the machine where it is the locked version (or any, where none is locked), else the locked wheel, by pip, its hash checked."""
+    there = machine.which("uv")
+    if document.uv is None:
+        if there is None:
+            raise PhaseFailed("there is no uv on this machine, and the document names none")
+        return there
+    if there and _uv_version(there, machine) == document.uv.version:
+        return there
+    tools = machine.ours / "tools" / f"uv-{document.uv.version}"
+    program = str(tools / "bin/uv")
+    if _uv_version(program, machine) != document.uv.version:
+        _fetch_uv(document, document.uv, tools, machine)
+    return program
+
+
+def find_python(document: Document, uv: str, machine: Machine) -> str:
+    """Return an interpreter of the locked minor: one that uv fetched earlier or finds, one of the image's conda folders, else one that uv fetches now."""
+    variables = _uv_variables(machine)
+    answer = machine.run([uv, "python", "find", "--system", document.python], 120, variables=variables)
+    if answer.code == 0 and _minor(found := answer.stdout, machine) == document.python:
+        return found
+    for folder in _CONDA:
+        for candidate in (Path(folder), *sorted(Path(folder).glob("envs/*"))):
+            path = str(candidate / f"bin/python{document.python}")
+            if _minor(path, machine) == document.python:
+                return path
+    mirror = {"UV_PYTHON_INSTALL_MIRROR": document.python_mirror} if document.python_mirror else {}
+    fetch = {**variables, **mirror, "UV_PYTHON_DOWNLOADS": "manual"}
+    machine.must(f"no Python {document.python} on this image, and uv cannot fetch it", [uv, "python", "install", document.python], _FETCH_S, variables=fetch)
+    return machine.must(f"no Python {document.python}", [uv, "python", "find", "--managed-python", document.python], 120, variables=variables)
+
+
+def make(document: Document, uv: str, python: str, machine: Machine) -> dict[str, Any]:
+    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last."""
+    where = prefix(document, machine)
+    variables = _uv_variables(machine)
+    machine.must(f"cannot make the environment {where}", [uv, "venv", "--clear", "--python", python, str(where)], 300, variables=variables)
+    machine.put(where / "install.json", json.dumps({**document.install, "python": str(where / "bin/python")}))
+    words = ["install", "--document", str(where / "install.json"), "--result", str(where / "installed.json"), "--uv", uv]
+    machine.must("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
+    installed: dict[str, Any] = json.loads(machine.read(where / "installed.json", 2**24) or "{}")
+    # Addresses of mirrors may hold passwords.
+    machine.put(where / "install.json", "{}\n")
+    machine.put(where / MARKER, json.dumps(_marker(document, machine), sort_keys=True) + "\n")
+    return dict(installed.get("counts", {}))
+
+
+def forget_old(document: Document, machine: Machine) -> list[str]:
+    """Remove environments of earlier locks but the newest, which a running kernel may still use; return their names."""
+    folder = machine.ours / "envs"
+    others = [one for one in folder.iterdir() if _DIGEST12.fullmatch(one.name) and one.name != document.digest[:12]]
+    old = sorted(others, key=lambda one: one.lstat().st_mtime)[:-1]
+    if old:
+        machine.run(["rm", "-rf", "--one-file-system", "--", *map(str, old)], 600)
+    return [one.name for one in old]
+
+
+def make_paths(document: Document, machine: Machine) -> None:
+    """Make the declared folders that are missing below the person's home; elsewhere they are the image's, or mounted, and the probe says what is missing."""
+    home = f"{machine.person.home}/"
+    for path in document.paths.values():
+        if path.startswith(home):
+            machine.run(["mkdir", "-p", "--", path], 60)
+
+
+def register_kernel(document: Document, machine: Machine) -> str | None:
+    """Register the environment with Jupyter, for the person; return the kernel's name, None where there is none to register.
+
+    Where the spec has secrets, the kernel starts through this program, which fetches them into its variables: the file holds references only.
+    """
+    if document.kernel is None or not any(one.get("name") == "ipykernel" for one in document.install["packages"]):
+        return None
+    where = prefix(document, machine)
+    python = str(where / "bin/python")
+    argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    if document.secrets:
+        program = machine.ours / "launch.pyz"
+        _copy(machine.work / "device.pyz", program, machine)
+        argv = [python, "-I", str(program), "launch", *(f"--secret={name}={reference}" for name, reference in sorted(document.secrets.items())), "--", *argv]
+    # Jupyter fills in ${NAME} from its own environment; a $ of the author's is doubled to stay one.
+    declared = {name: value.replace("$", "$$") for name, value in document.variables.items()}
+    env = {**declared, "VIRTUAL_ENV": str(where), "PATH": f"{where / 'bin'}:${{PATH}}"}
+    metadata = {"provision": {"environment_digest": f"sha256:{document.digest}"}}
+    spec = {"argv": argv, "display_name": document.kernel.title, "language": "python", "env": env, "metadata": metadata}
+    machine.put(machine.person.home / ".local/share/jupyter/kernels" / document.kernel.name / "kernel.json", json.dumps(spec, indent=1, sort_keys=True) + "\n")
+    return document.kernel.name
+
+
+def _copy(source: Path, target: Path, machine: Machine) -> None:
+    machine.must(f"cannot write {target}", ["install", "-D", "--mode=644", "--", str(source), str(target)], 60)
+
+
+def _fetch_uv(document: Document, uv: Uv, tools: Path, machine: Machine) -> None:
+    requirement = f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes)
+    wanted = tools.with_name(tools.name + ".txt")
+    machine.put(wanted, requirement + "\n")
+    index = document.install.get("indexes", {}).get("pypi")
+    variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
+    words = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade", "--target", str(tools), "--requirement", str(wanted)]
+    pips = [[sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]]
+    pip = next((words for words in pips if machine.run([*words, "--version"], 60).code == 0), None)
+    if pip is None:
+        raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
+    machine.must(f"cannot install uv {uv.version} by its hash", [*pip, *words], _FETCH_S, variables=variables)
+    if _uv_version(str(tools / "bin/uv"), machine) != uv.version:
+        raise PhaseFailed(f"uv {uv.version} was installed, and does not start")
+
+
+def _uv_version(program: str, machine: Machine) -> str | None:
+    answer = machine.run([program, "--version"], 60)
+    words = answer.stdout.split()
+    return words[1] if answer.code == 0 and len(words) > 1 else None
+
+
+def _uv_variables(machine: Machine) -> dict[str, str]:
+    return {
+        "UV_CACHE_DIR": str(machine.ours / "cache"),
+        "UV_PYTHON_INSTALL_DIR": str(machine.ours / "pythons"),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_HTTP_TIMEOUT": "120",
+    }
+
+
+def _minor(python: str, machine: Machine) -> str | None:
+    answer = machine.run([python, "-I", "-S", "-c", _ASK], 60)
+    return answer.stdout if answer.code == 0 else None
+
+
+def _marker(document: Document, machine: Machine) -> dict[str, str]:
+    return {"schema": _MARKER_SCHEMA, "digest": f"sha256:{document.digest}", "prefix": str(prefix(document, machine)), "python": document.python}

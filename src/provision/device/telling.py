@@ -1,0 +1,127 @@
+"""What the outside hears while a run is at work: guest attributes within their limits, a status object, a log without secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from .cloud import Cloud, CloudError
+from .document import Document
+
+PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
+MOST_WRITES = 8
+SPACING_S = 5.0
+"""Seconds between two writes; a short phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
+(Compute Engine documentation, "View guest attributes")."""
+LONG = ("packages", "verify")
+"""Phases that take minutes and are told in any case."""
+LONGEST_LOG = 4 * 2**20
+_LONGEST_LINE = 300
+HIDDEN = "<redacted>"
+_SHAPES = re.compile(
+    r"hf_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9._-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|\bsk-[A-Za-z0-9_-]{20,}"
+    r"|Bearer [A-Za-z0-9._~+/-]{8,}=*|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)|(?<=://)[^/\s:@]+:[^/\s]+(?=@)"
+)
+
+
+@dataclass
+class Cleaner:
+    """Takes secrets out of text: their values in the spellings in which they show up, and what has the shape of a token."""
+
+    spellings: set[str] = field(default_factory=set)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Remember values that may never be shown."""
+        for value in values:
+            lines = [line for line in value.splitlines() if len(line) >= 12]
+            for text in (value, value.strip(), *lines):
+                if len(text) >= 4:
+                    self.spellings.update((text, repr(text)[1:-1], json.dumps(text)[1:-1], quote(text, safe="")))
+
+    def clean(self, text: str) -> str:
+        """Return the text without them, without control characters but newline and tab."""
+        text = _SHAPES.sub(HIDDEN, self.without_values(text))
+        return "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
+
+    def without_values(self, text: str) -> str:
+        """Return the text without the values alone."""
+        for value in sorted(self.spellings, key=len, reverse=True):
+            text = text.replace(value, HIDDEN)
+        return text
+
+
+@dataclass
+class Teller:
+    """Tells the phases of one run."""
+
+    document: Document
+    cloud: Cloud
+    work: Path
+    cleaner: Cleaner
+    console: Callable[[str], None]
+    phase: str = PHASES[0]
+    installed: int = 0
+    writes: int = 0
+    last: float = -SPACING_S
+
+    def begin(self, phase: str) -> None:
+        """Say that a phase begins. The last one is told by `end`."""
+        self.phase = phase
+        (self.work / "phase").write_text(phase, encoding="ascii")
+        self.say(f"phase {phase}")
+        due = phase in LONG or time.monotonic() - self.last >= SPACING_S
+        if phase != PHASES[-1] and self.writes < MOST_WRITES - 1 and due:
+            self._write("running")
+
+    def say(self, line: str) -> None:
+        """Say one line, cleaned and cut, on the console and in the log."""
+        self.console(self.cleaner.clean(line).replace("\n", " ")[:_LONGEST_LINE])
+
+    def end(self, why: str = "") -> None:
+        """Say that the run is over: done, or an error with its reason."""
+        state = "error" if why else "done"
+        reason = {"e": self.cleaner.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
+        told = self._write(state, **reason)
+        status = {**self._status(state), **reason}
+        try:
+            self.cloud.write_object(self.document.status, (json.dumps(status, sort_keys=True) + "\n").encode(), "application/json")
+            told = True
+        except CloudError as error:
+            self.say(str(error))
+        if told:
+            (self.work / "told").touch()
+
+    def result(self, verdict: str, code: int, report: bytes) -> None:
+        """Tell where the report is and what it holds."""
+        told = {"n": self.document.nonce, "v": verdict, "exit": code, "sha256": hashlib.sha256(report).hexdigest(), "uri": self.document.report}
+        if not self.cloud.write_guest_attribute("result", json.dumps(told, separators=(",", ":"))):
+            self.say("cannot write the guest attribute provision/result")
+
+    def send_log(self, path: Path) -> None:
+        """Send the end of the log, cleaned."""
+        try:
+            with open(path, "rb") as log:
+                log.seek(max(0, path.stat().st_size - LONGEST_LOG))
+                text = log.read().decode("utf-8", "replace")
+            self.cloud.write_object(self.document.log, self.cleaner.clean(text).encode(), "text/plain; charset=utf-8")
+        except OSError as error:
+            self.say(f"cannot read {path}: {error.strerror or error}")
+        except CloudError as error:
+            self.say(str(error))
+
+    def _write(self, state: str, **more: str) -> bool:
+        self.last = time.monotonic()
+        self.writes += 1
+        taken = self.cloud.write_guest_attribute("status", json.dumps({**self._status(state), **more}, separators=(",", ":")))
+        if not taken:
+            self.say("cannot write the guest attribute provision/status")
+        return taken
+
+    def _status(self, state: str) -> dict[str, object]:
+        return {"n": self.document.nonce, "s": state, "p": self.phase, "i": self.installed, "of": self.document.packages}

@@ -1,0 +1,134 @@
+"""A look-alike of the Google Cloud services that provisioning needs, on loopback, over one store in a folder."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from provision.errors import WorldError
+from provision.sandbox.device import Booter, Nobody
+from provision.sandbox.faults import Faults
+from provision.sandbox.lifecycle import Delays, Lifecycle
+from provision.sandbox.notebooks import Notebooks
+from provision.sandbox.store import Store
+
+__all__ = ["Booter", "Delays", "Faults", "Sandbox", "Store", "serve"]
+_ENDPOINTS = "endpoints.json"
+_PATIENCE = 5.0
+"""Seconds that a sandbox at work in another process may take to say where it listens."""
+
+
+class Sandbox(NamedTuple):
+    """A sandbox that runs: `endpoints` by notebooks_rest, notebooks_grpc, compute, storage, secrets, metadata.
+
+    The REST ones are roots ("http://127.0.0.1:PORT"), to which a client adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without
+    TLS; metadata is "" here: each device has a server of its own. `store` is None where another process runs it.
+    """
+
+    endpoints: dict[str, str]
+    store: Store | None
+    faults: Faults
+
+
+@contextmanager
+def serve(
+    folder: Path,
+    faults: tuple[str, ...] = (),
+    *,
+    boot: bool = True,
+    booter: Booter | None = None,
+    delays: Delays | None = None,
+    ports: tuple[int, int] = (0, 0),
+) -> Iterator[Sandbox]:
+    """Run the services over the store in FOLDER while the block runs, or use those that another process runs there.
+
+    `ports` are those of HTTP and gRPC (0: a free one). Devices are run by `booter` when `boot`; without one, instances turn ACTIVE and stay silent.
+    Raises UsageError for a fault that is unknown, WorldError where the extra is missing, or where another process is at work there and faults are asked for.
+    """
+    scripted = Faults(faults)
+    _require()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n")
+    with ExitStack() as stack:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        stack.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if faults:
+                why = "faults are set by the process that runs it"
+                hint = "end the other command, or `provision sandbox up`, first"
+                raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint=hint) from None
+            yield Sandbox(_elsewhere(folder), None, scripted)
+            return
+        runner = booter if boot and booter is not None else Nobody()
+        yield stack.enter_context(_running(folder, scripted, runner, delays or Delays(), ports))
+
+
+@contextmanager
+def _running(folder: Path, faults: Faults, booter: Booter, delays: Delays, ports: tuple[int, int]) -> Iterator[Sandbox]:
+    from provision import facts as known
+    from provision.sandbox import compute, http, rest, rpc, secretmanager, storage
+
+    store, facts = Store(folder), known.load()
+    life = Lifecycle(store, faults, booter, delays)
+    service = Notebooks(store, facts, faults, life)
+    router = http.Router()
+    rest.add(router, service)
+    compute.add(router, store, facts, faults)
+    storage.add(router, store, faults)
+    secretmanager.add(router, store)
+    with _listening(http.served(router, ports[0])) as port, _listening(rpc.served(service, ports[1])) as second:
+        life.endpoints = _endpoints(port, second)
+        (folder / _ENDPOINTS).write_text(json.dumps(life.endpoints))
+        try:
+            life.resume()
+            yield Sandbox(dict(life.endpoints), store, faults)
+        finally:
+            (folder / _ENDPOINTS).unlink(missing_ok=True)
+
+
+@contextmanager
+def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
+    with ExitStack() as stack:
+        try:
+            port = stack.enter_context(server)
+        except (OSError, RuntimeError) as error:  # grpc raises RuntimeError
+            raise WorldError("the sandbox cannot listen on that port", why=str(error), hint="leave the port out: a free one is taken") from None
+        yield port
+
+
+def _endpoints(port: int, second: int) -> dict[str, str]:
+    root = f"http://127.0.0.1:{port}"
+    return {"notebooks_rest": root, "notebooks_grpc": f"127.0.0.1:{second}", "compute": root, "storage": root, "secrets": root, "metadata": ""}
+
+
+def _elsewhere(folder: Path) -> dict[str, str]:
+    """Return where the sandbox of another process listens."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            endpoints: Mapping[str, str] = json.loads((folder / _ENDPOINTS).read_text())
+            return dict(endpoints)
+        except (OSError, ValueError):
+            time.sleep(0.02)
+    raise WorldError(f"{folder}: a sandbox is at work there, and does not say where it listens", hint="try again, or end the other command")
+
+
+def _require() -> None:
+    for module in ("grpc", "google.cloud.notebooks_v2"):
+        try:
+            missing = find_spec(module) is None
+        except ModuleNotFoundError:
+            missing = True
+        if missing:
+            raise WorldError(
+                "the sandbox needs packages that are not installed", why=f"there is no module {module}", hint="pip install 'provision-ml[sandbox]'"
+            )

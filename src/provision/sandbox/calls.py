@@ -1,0 +1,124 @@
+"""The Notebooks service by the messages of google-cloud-notebooks: what these lack is not carried, as with the real client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import grpc
+from google.cloud import notebooks_v2 as nb
+from google.longrunning import operations_pb2
+from google.protobuf import any_pb2, empty_pb2, json_format
+from google.rpc import error_details_pb2, status_pb2
+
+from provision.sandbox.failure import Code, Failure
+from provision.sandbox.notebooks import Notebooks, unfiltered
+
+_SERVICE = "google.cloud.notebooks.v2.NotebookService"
+_OPERATIONS = "google.longrunning.Operations"
+_DETAILS = {"ErrorInfo": error_details_pb2.ErrorInfo, "RetryInfo": error_details_pb2.RetryInfo}
+_Answer = Callable[[Any], Any]
+
+
+def handlers(service: Notebooks) -> dict[str, Any]:
+    """Return the methods by full name (/SERVICE/METHOD), each from a request message to an answer message."""
+
+    def create(asked: Any) -> Any:
+        return _operation(service.create(asked.parent, asked.instance_id, _json(asked.instance), asked.request_id))
+
+    def update(asked: Any) -> Any:
+        return _operation(service.patch(asked.instance.name, _json(asked.instance), list(asked.update_mask.paths), asked.request_id))
+
+    def listed(asked: Any) -> Any:
+        if asked.filter or asked.order_by:
+            raise unfiltered()
+        return _message(service.listed(asked.parent, asked.page_size, asked.page_token), nb.ListInstancesResponse())
+
+    def all_operations(asked: Any) -> Any:
+        return operations_pb2.ListOperationsResponse(operations=[_operation(one) for one in service.operations(asked.name).get("operations", [])])
+
+    def cancelled(asked: Any) -> Any:
+        service.cancel(asked.name)
+        return empty_pb2.Empty()
+
+    methods: dict[str, tuple[Callable[[bytes], Any], _Answer]] = {
+        f"{_SERVICE}/ListInstances": (nb.ListInstancesRequest.deserialize, listed),
+        f"{_SERVICE}/GetInstance": (nb.GetInstanceRequest.deserialize, lambda asked: _message(service.get(asked.name), nb.Instance())),
+        f"{_SERVICE}/CreateInstance": (nb.CreateInstanceRequest.deserialize, create),
+        f"{_SERVICE}/UpdateInstance": (nb.UpdateInstanceRequest.deserialize, update),
+        f"{_SERVICE}/DeleteInstance": (nb.DeleteInstanceRequest.deserialize, lambda asked: _operation(service.delete(asked.name, asked.request_id))),
+        f"{_SERVICE}/StartInstance": (nb.StartInstanceRequest.deserialize, lambda asked: _operation(service.start(asked.name))),
+        f"{_SERVICE}/StopInstance": (nb.StopInstanceRequest.deserialize, lambda asked: _operation(service.stop(asked.name))),
+        f"{_SERVICE}/ResetInstance": (nb.ResetInstanceRequest.deserialize, lambda asked: _operation(service.reset(asked.name))),
+        f"{_SERVICE}/DiagnoseInstance": (nb.DiagnoseInstanceRequest.deserialize, lambda asked: _operation(service.diagnose(asked.name, _diagnosis(asked)))),
+        f"{_OPERATIONS}/GetOperation": (operations_pb2.GetOperationRequest.FromString, lambda asked: _operation(service.operation(asked.name))),
+        f"{_OPERATIONS}/ListOperations": (operations_pb2.ListOperationsRequest.FromString, all_operations),
+        f"{_OPERATIONS}/CancelOperation": (operations_pb2.CancelOperationRequest.FromString, cancelled),
+    }
+    return {
+        f"/{name}": grpc.unary_unary_rpc_method_handler(_guarded(method), reader, lambda message: message.SerializeToString())
+        for name, (reader, method) in methods.items()
+    }
+
+
+def _guarded(method: _Answer) -> Callable[[Any, Any], Any]:
+    """Return a method that tells of a failure as gRPC does, with its details."""
+
+    def call(request: Any, context: Any) -> Any:
+        try:
+            return method(request)
+        except Failure as failure:
+            _abort(context, failure)
+        except Exception as error:  # noqa: BLE001 - a bug of the sandbox must not look like a lost connection
+            _abort(context, Failure(Code.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"))
+
+    return call
+
+
+def _abort(context: Any, failure: Failure) -> NoReturn:
+    status = next(one for one in grpc.StatusCode if one.value[0] == int(failure.code))
+    # As grpc_status.rpc_status.to_status does it, without one more package.
+    context.set_trailing_metadata((("grpc-status-details-bin", _status(failure.status()).SerializeToString()),))
+    context.abort(status, failure.message)
+    raise AssertionError("abort raises")
+
+
+def _operation(shown: Mapping[str, Any]) -> Any:
+    """Return an operation as its message, with what is packed into it."""
+    operation = operations_pb2.Operation(name=shown["name"], done=shown.get("done", False))
+    operation.metadata.Pack(_message(_untyped(shown["metadata"]), nb.OperationMetadata()))
+    if "error" in shown:
+        operation.error.CopyFrom(_status(shown["error"]))
+    elif "response" in shown:
+        empty = shown["response"]["@type"].endswith("Empty")
+        operation.response.Pack(empty_pb2.Empty() if empty else _message(_untyped(shown["response"]), nb.Instance()))
+    return operation
+
+
+def _status(shown: Mapping[str, Any]) -> Any:
+    status = status_pb2.Status(code=shown["code"], message=shown["message"])
+    for detail in shown.get("details", ()):
+        packed = any_pb2.Any()
+        packed.Pack(json_format.ParseDict(_untyped(detail), _DETAILS[detail["@type"].rsplit(".", 1)[-1]]()))
+        status.details.append(packed)
+    return status
+
+
+def _diagnosis(asked: Any) -> dict[str, Any]:
+    body = _json(asked)
+    body.pop("name", None)
+    return body
+
+
+def _untyped(shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in shown.items() if key != "@type"}
+
+
+def _json(message: Any) -> dict[str, Any]:
+    body: dict[str, Any] = json_format.MessageToDict(type(message).pb(message))
+    return body
+
+
+def _message(shown: Mapping[str, Any], message: Any) -> Any:
+    """Return the protobuf message that holds what its fields can of a JSON body: newer fields and enum values are left out."""
+    return json_format.ParseDict(dict(shown), type(message).pb(message), ignore_unknown_fields=True)

@@ -1,0 +1,69 @@
+"""What the Notebooks API takes, as its discovery document has it: the installed one, else the extract that lies beside this file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+EXTRACT = Path(__file__).with_name("notebooks.v2.json")
+_KEPT = ("type", "$ref", "items", "additionalProperties", "enum", "readOnly", "format")
+_ROOTS = ("Instance", "DiagnoseInstanceRequest")
+_MASKED = re.compile(r"\* `([a-z0-9_.]+)`")
+
+
+class Surface(NamedTuple):
+    """The revision of the document, its messages by name (fields with type, enum, readOnly ...), and the paths of an update mask."""
+
+    revision: str
+    messages: Mapping[str, Mapping[str, Any]]
+    masks: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def surface() -> Surface:
+    """Return what the API takes: google-api-python-client's document when it is installed, else our extract of one."""
+    installed = document()
+    extract = extracted(json.loads(installed.read_bytes())) if installed else json.loads(EXTRACT.read_bytes())
+    return Surface(extract["revision"], extract["messages"], frozenset(extract["masks"]))
+
+
+def document() -> Path | None:
+    """Return the discovery document of notebooks.v2 that google-api-python-client brings, or None."""
+    found = find_spec("googleapiclient")
+    if found is None or found.origin is None:
+        return None
+    path = Path(found.origin).parent / "discovery_cache" / "documents" / "notebooks.v2.json"
+    return path if path.exists() else None
+
+
+def extracted(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a discovery document that request bodies are checked by."""
+    messages: dict[str, Any] = {}
+    waiting = list(_ROOTS)
+    while waiting:
+        name = waiting.pop()
+        if name not in messages:
+            fields = whole["schemas"][name]["properties"]
+            messages[name] = {field: _pruned(about) for field, about in sorted(fields.items())}
+            waiting.extend(_references(messages[name]))
+    patch = whole["resources"]["projects"]["resources"]["locations"]["resources"]["instances"]["methods"]["patch"]
+    masks = _MASKED.findall(patch["parameters"]["updateMask"]["description"])
+    return {"revision": whole["revision"], "messages": dict(sorted(messages.items())), "masks": sorted(masks)}
+
+
+def _pruned(about: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: about[key] for key in _KEPT if key in about}
+    return {key: _pruned(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            yield value["$ref"]
+        for inner in value.values():
+            yield from _references(inner)

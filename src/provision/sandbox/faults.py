@@ -1,0 +1,100 @@
+"""What is made to go wrong, by script: NAME or NAME:ARGUMENT, each with its meaning."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from provision.errors import UsageError
+
+
+class Kind(NamedTuple):
+    """A fault: `argument` is "" (none), the word for a place, or "N" (how often; 1 where it is left out)."""
+
+    meaning: str
+    argument: str = ""
+
+
+KNOWN: Final = {
+    "stockout": Kind("creating or starting in this zone fails: no resources are available", "ZONE"),
+    "quota": Kind("creating in this region fails: its GPU quota is exceeded", "REGION"),
+    "quota-global": Kind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
+    "exists": Kind("the name of a new instance is taken by one of somebody else (409 ALREADY_EXISTS)"),
+    "busy": Kind("the next N changes are refused: unable to queue the operation (409)", "N"),
+    "rate": Kind("the next N requests are refused: too many requests (429, Retry-After of a second)", "N"),
+    "error-500": Kind("the next N requests fail with an internal error (500)", "N"),
+    "unavailable": Kind("the next N requests fail with 503", "N"),
+    "token-expiry": Kind("the Nth request is refused once with 401, as with a token that has expired", "N"),
+    "hang": Kind("no operation ever ends"),
+    "lost-operation": Kind("operations are forgotten when they are asked for (404)"),
+    "stuck-provisioning": Kind("a new instance stays PROVISIONING"),
+    "hidden": Kind("a new instance is not found (404) by the first N who ask for it", "N"),
+    "create-internal": Kind("creating ends with code 13: an internal error has occurred"),
+    "create-aborted": Kind("creating ends with code 10: Failed to perform tenant project creation"),
+    "act-as": Kind("creating is refused: no permission to act as the service account (403)"),
+    "permission": Kind("every request is refused: a notebooks role is missing (403)"),
+    "api-disabled": Kind("every request is refused: the Notebooks API is not enabled (403)"),
+    "external-ip": Kind("creating with a public IP is refused by constraints/compute.vmExternalIpAccess (412)"),
+    "secure-boot": Kind("creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"),
+    "no-bucket": Kind("a bucket that nobody made is not found; else the first upload makes it"),
+    "no-guest-attributes": Kind("reading guest attributes is refused, as by constraints/compute.disableGuestAttributesAccess (403)"),
+    "silent-device": Kind("the device boots and reports nothing"),
+    "script-failure": Kind("the startup script fails on the device"),
+    "wrong-gpu": Kind("the device has another GPU than was asked for"),
+    "forged-report": Kind("the device reports with a nonce that is not ours"),
+}
+
+
+class Faults:
+    """The faults of one sandbox, counted down as they happen."""
+
+    def __init__(self, scripts: Iterable[str] = ()) -> None:
+        """Read the scripts. Raises UsageError for one that is unknown or lacks its argument."""
+        self._lock = threading.Lock()
+        self._places: dict[str, set[str]] = {}
+        self._left: dict[str, int] = {}
+        for script in scripts:
+            self._read(script)
+
+    def has(self, name: str, place: str = "") -> bool:
+        """Tell whether a fault was asked for; with `place`, for that zone or region."""
+        known = self._places.get(name)
+        return known is not None and (not place or place in known)
+
+    def places(self, name: str) -> frozenset[str]:
+        """Return the zones or regions of a fault."""
+        return frozenset(self._places.get(name, ()))
+
+    def take(self, name: str) -> bool:
+        """Tell whether a counted fault happens now, and count it."""
+        with self._lock:
+            left = self._left.get(name, 0)
+            self._left[name] = max(left - 1, 0)
+            return left > 0
+
+    def reached(self, name: str) -> bool:
+        """Count one request, and tell whether it is the Nth: true once."""
+        with self._lock:
+            if name not in self._left:
+                return False
+            self._left[name] -= 1
+            return self._left[name] == 0
+
+    def _read(self, script: str) -> None:
+        name, colon, argument = script.partition(":")
+        if (kind := KNOWN.get(name)) is None:
+            near = get_close_matches(name, KNOWN, 1)
+            hint = f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(KNOWN)}"
+            raise UsageError(f"--fault {script}: there is no fault of that name", hint=hint)
+        if kind.argument == "N":
+            if colon and not (argument.isdecimal() and int(argument)):
+                raise UsageError(f"--fault {script}: {argument!r} is no number of times", hint=f"write it as in --fault {name}:2")
+            self._left[name] = int(argument or 1)
+        elif bool(kind.argument) is not bool(argument):
+            wanted = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
+            raise UsageError(
+                f"--fault {script}: {'a ' + kind.argument.lower() + ' is missing' if kind.argument else 'it takes no argument'}", hint=f"write {wanted}"
+            )
+        self._places.setdefault(name, set()).add(argument)

@@ -1,0 +1,226 @@
+"""The first process of an isolated machine: makes its network and its root, starts its program, and ends when the outside does. Standard library only.
+
+Started by boot.py in new namespaces, with one argument: its plan as JSON. What it makes is gone with its namespaces; this machine's mounts stay as they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _IFF_UP = 0x8913, 0x8914, 0x8916, 0x891C, 1
+"""From linux/sockios.h and linux/if.h."""
+_METADATA = "169.254.169.254"
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_SYSTEM = ("usr", "etc", "opt", "var", "srv", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_LOST = "sys_module,sys_rawio,sys_boot,sys_time,sys_ptrace,sys_admin,mknod,syslog,mac_admin,mac_override,bpf,perfmon"
+HALT = "/run/halt"
+
+
+def main() -> int:
+    """Run the machine; return what its program ended with."""
+    plan = json.loads(sys.argv[1])
+    channel = socket.socket(fileno=plan["channel"])
+    _network(channel, plan["ports"])
+    os.chdir(plan["folder"])
+    root = _root(plan)
+    _enter(root)
+    with suppress(OSError):
+        socket.sethostname(plan["hostname"])
+    return _live(plan, channel)
+
+
+def _network(channel: socket.socket, ports: list[int]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        flags = struct.unpack_from("h", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0)), 16)[0]
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags | _IFF_UP))
+        for request, address in ((_SIOCSIFADDR, _METADATA), (_SIOCSIFNETMASK, "255.255.255.255")):
+            fcntl.ioctl(any_socket, request, struct.pack("16sHH4s16x", b"lo:0", socket.AF_INET, 0, socket.inet_aton(address)))
+    sockets = [_listening(port) for port in ports]
+    names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    names.bind(("127.0.0.1", 53))
+    socket.send_fds(channel, [b"sockets"], [one.fileno() for one in (*sockets, names)])
+    for one in (*sockets, names):
+        one.close()
+
+
+def _listening(port: int) -> socket.socket:
+    one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("0.0.0.0", port))  # of a network that nobody else is in
+    one.listen(128)
+    return one
+
+
+def _root(plan: dict[str, Any]) -> Path:
+    """Make the root: the system's folders with a layer of ours above them and one to write in on top, a data disk, and little else of this machine."""
+    root = Path("root")
+    root.mkdir(exist_ok=True)
+    _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root))
+    boot = _boot_disk(plan["boot"])
+    for name in _SYSTEM:
+        there = Path("/") / name
+        if there.is_symlink():
+            (root / name).symlink_to(os.readlink(there))
+        elif there.is_dir():
+            (root / name).mkdir()
+            _layered(name, root, boot)
+    for name, kind, how in (
+        ("proc", "proc", "nosuid"),
+        ("sys", "sysfs", "ro"),
+        ("run", "tmpfs", "mode=755"),
+        ("tmp", "tmpfs", "mode=1777"),
+        ("dev", "tmpfs", "mode=755"),
+    ):
+        (root / name).mkdir()
+        _mount("-t", kind, "-o", how, kind, str(root / name))
+    for name in ("sys", "sysrq-trigger"):
+        with suppress(subprocess.CalledProcessError):
+            _bind(f"/proc/{name}", root / "proc" / name)
+    with suppress(subprocess.CalledProcessError):
+        _bind("/sys/fs/cgroup", root / "sys/fs/cgroup")
+    _devices(root / "dev")
+    (root / "root").mkdir(mode=0o711)  # what is shown below it is for everyone inside
+    home = root / "home/jupyter"
+    home.mkdir(parents=True)
+    _mount("--bind", "disk", str(home))
+    if plan["owner"] is not None:
+        os.chown(home, plan["owner"], plan["owner"])
+    for source, place in plan["binds"]:
+        _bind_at(source, root, place)
+    return root
+
+
+def _boot_disk(boot: str) -> str:
+    """Return the folder to write in; it is memory where an overlay cannot write to the disk (itself an overlay): such a machine forgets at each start."""
+    if not boot:
+        return ""
+    for folder in ("upper", "work", "root"):
+        Path(boot, ".try", folder).mkdir(parents=True, exist_ok=True)
+    try:
+        _mount("-t", "overlay", "-o", f"lowerdir=/usr,upperdir={boot}/.try/upper,workdir={boot}/.try/work", "overlay", f"{boot}/.try/root")
+        _mount_program("umount", f"{boot}/.try/root")
+    except subprocess.CalledProcessError:
+        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", boot)
+    return boot
+
+
+def _layered(name: str, root: Path, boot: str) -> None:
+    lower = f"layer/{name}:/{name}" if Path("layer", name).is_dir() else f"/{name}"
+    if boot:
+        upper, work = Path(boot, name, "upper"), Path(boot, name, "work")
+        for folder in (upper, work):
+            folder.mkdir(parents=True, exist_ok=True)
+        shutil.copystat(f"/{name}", upper)
+        _mount("-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", "overlay", str(root / name))
+    else:
+        try:
+            _mount("-t", "overlay", "-o", f"lowerdir={lower if ':' in lower else f'{lower}:{lower}'}", "overlay", str(root / name))
+        except subprocess.CalledProcessError:
+            _mount("--rbind", f"/{name}", str(root / name))
+    if not boot and name == "opt":
+        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / "opt/c2d"))
+        shutil.copytree("layer/opt/c2d", root / "opt/c2d", dirs_exist_ok=True)
+    if not boot and name == "var":
+        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / name))
+        for inner in ("log", "lib", "tmp", "cache"):
+            (root / name / inner).mkdir()
+        Path("state").mkdir(exist_ok=True)
+        (root / "var/lib/provision").mkdir()
+        _mount("--bind", "state", str(root / "var/lib/provision"))
+
+
+def _devices(folder: Path) -> None:
+    for name in _DEVICES:
+        if stat.S_ISCHR(os.stat(f"/dev/{name}").st_mode):
+            (folder / name).touch()
+            _mount("--bind", f"/dev/{name}", str(folder / name))
+    (folder / "shm").mkdir()
+    _mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", str(folder / "shm"))
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
+        (folder / name).symlink_to(target)
+
+
+def _bind_at(source: str, root: Path, place: str) -> None:
+    target = root / place.lstrip("/")
+    if os.path.isdir(source):
+        target.mkdir(parents=True, exist_ok=True)
+    elif not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    _bind(source, target)
+
+
+def _bind(source: str, target: Path) -> None:
+    """Show something of this machine at a place inside, read only."""
+    _mount("--bind", source, str(target))
+    with suppress(subprocess.CalledProcessError):  # in a user namespace some flags are locked; nobody there may write anyway
+        _mount("-o", "remount,bind,ro", str(target))
+
+
+def _enter(root: Path) -> None:
+    (root / ".old").mkdir()
+    os.chdir(root)
+    subprocess.run(["pivot_root", ".", ".old"], check=True)
+    os.chdir("/")
+    _mount_program("umount", "-l", "/.old")
+    os.rmdir("/.old")
+
+
+def _live(plan: dict[str, Any], channel: socket.socket) -> int:
+    """Start the program and wait: for its end, then until the outside lets go, or until the machine is shut down."""
+    capped = ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in _LOST.split(","))] if shutil.which("setpriv") else []
+    program = subprocess.Popen([*capped, *plan["command"]], env=plan["environment"], cwd="/", stdin=subprocess.DEVNULL, start_new_session=True)
+    code: int | None = None
+    while not os.path.exists(HALT):
+        for pid, status in _reaped():
+            if pid == program.pid:
+                code = program.returncode = os.waitstatus_to_exitcode(status)
+                channel.send(json.dumps({"ended": code}).encode())
+        readable, _, _ = select.select([channel], [], [], 0.1)
+        if readable and not channel.recv(64):
+            return code or 0
+    channel.send(json.dumps({"halted": True}).encode())
+    return code or 0
+
+
+def _reaped() -> list[tuple[int, int]]:
+    ended = []
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended.append(found)
+    return ended
+
+
+def _mount(*words: str) -> None:
+    _mount_program("mount", *words)
+
+
+def _mount_program(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sys.exit(main())
+    except subprocess.CalledProcessError as error:
+        print(f"{' '.join(error.cmd)}: {(error.stderr or '').strip() or error.returncode}", file=sys.stderr)
+        sys.exit(125)
+    except OSError as error:
+        print(f"cannot make the machine: {error}", file=sys.stderr)
+        sys.exit(125)

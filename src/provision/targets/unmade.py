@@ -1,0 +1,27 @@
+"""What a spec may ask for and no kind of place does yet: refused by each, so that no field is without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.spec import Spec
+from provision.targets.target import Refusal
+
+LATER = "this version does not do that yet"
+
+
+def unmade(spec: Spec) -> Iterator[Refusal]:
+    """Yield what is refused at every kind of place."""
+    if spec.verify.tier in ("deep", "burn"):
+        yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {LATER}", "use tier: quick")
+    for field in ("vram", "driver", "compute_capability"):
+        if getattr(spec.requires, field) is not None and (spec.gpu.none or spec.gpu.type == "mps"):
+            yield Refusal(
+                ("requires", field),
+                f"gpu: {spec.gpu} has no {field} that could be checked",
+                f"remove it ({field}: null where a profile brings it), or name the card",
+            )
+    defaults = type(spec.training)()
+    for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
+        if getattr(spec.training, field) != getattr(defaults, field):
+            yield Refusal(("training", field), f"training.{field} has no effect on the verification: {LATER}", "remove it")

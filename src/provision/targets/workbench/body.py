@@ -1,0 +1,132 @@
+"""The request body of an instance, as REST JSON of Notebooks v2: values of the spec and what was chosen, and nothing of the service's own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from provision.facts import Card, Facts
+from provision.grammar import bytes_of, seconds_of
+from provision.places import Disk, WorkbenchTarget
+from provision.targets.target import Place
+from provision.targets.workbench.naming import Names, labels_of, names_of
+
+BEHAVIOR = "download_and_run_every_start"
+GUEST_NAMESPACE = "provision"
+_ENCRYPTION = {True: "CMEK", False: "GMEK"}
+PROGRAM = "program.sh"
+"""The program that the instance runs at each start, below the instance's folder."""
+
+
+class Choices(NamedTuple):
+    """What the spec leaves open, decided: machine type, the image by its exact name with its project, the card (None: CPU), and how many."""
+
+    machine_type: str
+    image_project: str
+    image: str
+    card: Card | None
+    cards: int = 0
+
+
+class Run(NamedTuple):
+    """One run on the device: its nonce, the sha256 of its document, and the digest of what the document declares whatever the run."""
+
+    nonce: str
+    sha256: str
+    holds: str
+
+
+def run_on(instance: Mapping[str, Any]) -> Run | None:
+    """Return the run that an instance was last told of; None where it was not told, or not by us."""
+    text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
+    try:
+        told = json.loads(text)
+        return Run(str(told["nonce"]), str(told["digest"]), str(told["holds"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def body_of(place: Place, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
+    """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The same for every zone."""
+    target, names = _target(place), names_of(place)
+    body: dict[str, Any] = {"labels": {**target.labels, **labels_of(place)}, "gceSetup": _setup(place, target, names, choices, run, facts)}
+    if target.access.owner is not None:
+        body["instanceOwners"] = [target.access.owner]
+    if target.managed_euc:
+        body["enableManagedEuc"] = True
+    return body
+
+
+def metadata_of(place: Place, run: Run) -> dict[str, str]:
+    """Return the metadata that is ours, and the author's own; values that are texts, as the service wants them."""
+    target, names = _target(place), names_of(place)
+    idle = seconds_of(target.idle_shutdown) if target.idle_shutdown else None
+    document = {"nonce": run.nonce, "digest": run.sha256, "holds": run.holds, "document": f"{names.run(run.nonce)}document.json"}
+    limit = {"provision-max-lifetime-seconds": str(seconds_of(target.max_lifetime))} if target.max_lifetime else {}
+    return {
+        **target.metadata,
+        **limit,
+        "provision-run": json.dumps(document, sort_keys=True, separators=(",", ":")),
+        "post-startup-script": names.folder + PROGRAM,
+        "post-startup-script-behavior": BEHAVIOR,
+        "enable-guest-attributes": "true",
+        # An empty value switches the service's own default (three hours) off.
+        "idle-timeout-seconds": "" if idle is None else str(idle),
+    }
+
+
+def _setup(place: Place, target: WorkbenchTarget, names: Names, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
+    setup: dict[str, Any] = {
+        "machineType": choices.machine_type,
+        "vmImage": {"project": choices.image_project, "name": choices.image},
+        "bootDisk": _disk(target.boot_disk, facts.limits["boot disk"].value, facts),
+        "dataDisks": [_disk(target.data_disk, facts.limits["data disk"].value, facts)],
+        "shieldedInstanceConfig": {
+            "enableSecureBoot": target.shielded.secure_boot,
+            "enableVtpm": target.shielded.vtpm,
+            "enableIntegrityMonitoring": target.shielded.integrity_monitoring,
+        },
+        "disablePublicIp": not target.public_ip,
+        "metadata": metadata_of(place, run),
+    }
+    if choices.card is not None:
+        setup["acceleratorConfigs"] = [{"type": choices.card.workbench, "coreCount": str(choices.cards)}]
+        setup["gpuDriverConfig"] = {"enableGpuDriver": target.gpu_driver}
+    if target.service_account is not None:
+        setup["serviceAccounts"] = [{"email": target.service_account}]
+    if target.network is not None or target.subnet is not None:
+        setup["networkInterfaces"] = [_interface(target, names)]
+    if target.tags:
+        setup["tags"] = list(target.tags)
+    if target.reservation is not None:
+        setup["reservationAffinity"] = {
+            "consumeReservationType": "RESERVATION_SPECIFIC",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": [target.reservation],
+        }
+    return setup
+
+
+def _disk(disk: Disk, default_gb: float, facts: Facts) -> dict[str, Any]:
+    # The service counts a GB of a disk as 2^30 bytes (compute.v1 discovery document, Disk.sizeGb; Compute Engine, About disks).
+    size = math.ceil(bytes_of(disk.size) / 2**30) if disk.size else int(default_gb)
+    made: dict[str, Any] = {"diskSizeGb": str(size), "diskType": facts.disks[disk.type].api, "diskEncryption": _ENCRYPTION[disk.kms_key is not None]}
+    return {**made, "kmsKey": disk.kms_key} if disk.kms_key is not None else made
+
+
+def _interface(target: WorkbenchTarget, names: Names) -> dict[str, str]:
+    interface = {}
+    if target.network is not None:
+        interface["network"] = target.network if "/" in target.network else f"projects/{names.project}/global/networks/{target.network}"
+    if target.subnet is not None:
+        region = names.zones[0].rpartition("-")[0]
+        interface["subnet"] = target.subnet if "/" in target.subnet else f"projects/{names.project}/regions/{region}/subnetworks/{target.subnet}"
+    return interface
+
+
+def _target(place: Place) -> WorkbenchTarget:
+    target = place.spec.targets[place.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    return target

@@ -1,0 +1,47 @@
+"""Whether a new instance can be had: quota, which is what a project may use, and accelerators, which is what a zone has at all. Not whether one is free."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from provision.effects import CloudReader
+from provision.facts import Card
+from provision.facts.machines import region_of
+from provision.targets.workbench.naming import Names
+
+_METRICS = {"T4": "NVIDIA_T4_GPUS", "V100": "NVIDIA_V100_GPUS", "P4": "NVIDIA_P4_GPUS", "L4": "NVIDIA_L4_GPUS"}
+_METRICS |= {"A100-40GB": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS", "H100-80GB": "NVIDIA_H100_GPUS"}
+"""Compute Engine's quotas by card (compute.v1 discovery document, Quota.metric)."""
+
+
+class Outlook(NamedTuple):
+    """What was learned: notes for the plan, and why no zone can have it ("" where one may)."""
+
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader) -> Outlook:
+    """Return what quota and zones say about cards; what cannot be read is no obstacle."""
+    if card is None:
+        return Outlook()
+    notes, open_zones = [], list(names.zones)
+    for region in dict.fromkeys(region_of(zone) for zone in names.zones):
+        rows = cloud.quotas(names.project, region)
+        row = next((row for row in rows or () if row.get("metric") == _METRICS.get(card.name)), None)
+        if row is None:
+            notes.append(f"quota: {card.name} in {region} could not be read" if rows is None else f"quota: none is listed for {card.name} in {region}")
+            continue
+        limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
+        notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")
+        if limit - used < count:
+            open_zones = [zone for zone in open_zones if region_of(zone) != region]
+    short = not open_zones
+    for zone in list(open_zones):
+        kinds = cloud.accelerator_types(names.project, zone)
+        if kinds is not None and not any(kind.get("name") == card.gcp for kind in kinds):
+            notes.append(f"capacity: {zone} has no {card.name}")
+            open_zones.remove(zone)
+    if open_zones:
+        return Outlook(tuple(notes))
+    return Outlook(tuple(notes), "; ".join(notes) if short else f"none of the zones has {card.name}: {', '.join(names.zones)}")

@@ -1,0 +1,147 @@
+"""What differs between the instance that is wanted and the one that runs: fields of ours only, and how each can be brought about.
+
+The service adds labels, tags and metadata of its own and more of them over the years, so nothing that we did not write is looked at, and nothing that was read
+is ever sent back. What the service does not tell faithfully (image, kinds of disk, owner) is compared with what was sent when the instance was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+Body = Mapping[str, Any]
+
+
+class Way(Enum):
+    """How a field of an instance changes: while it runs, while it is stopped, or not at all (another instance takes its place)."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    REPLACE = "replace"
+
+
+class Change(NamedTuple):
+    """One field, as the update mask names it, with what it is and what it is to be (None: it goes)."""
+
+    path: str
+    had: Any
+    wants: Any
+    way: Way
+
+
+_OF_SETUP = {
+    "machineType": Way.STOPPED,
+    "acceleratorConfigs": Way.STOPPED,
+    "gpuDriverConfig": Way.STOPPED,
+    "shieldedInstanceConfig": Way.STOPPED,
+    "reservationAffinity": Way.STOPPED,
+    "tags": Way.RUNNING,
+    "disablePublicIp": Way.RUNNING,
+}
+"""Fields below gceSetup that a mask may name (notebooks.v2 discovery document, instances.patch), and when (magic-modules, workbench Instance.yaml)."""
+_NEVER = ("vmImage", "bootDisk", "dataDisks", "serviceAccounts", "networkInterfaces")
+
+
+def changes(wanted: Body, real: Body, sent: Body | None) -> tuple[Change, ...]:
+    """Return what differs. `sent` is the body as it was sent last, None where that is not recorded: then only what the service tells is compared."""
+    return tuple(_changes(wanted, real, sent or {}))
+
+
+def patch(found: tuple[Change, ...]) -> tuple[dict[str, Any], str]:
+    """Return body and update mask for changes that need no other instance; a key of a map that goes is sent as "", since maps are merged."""
+    body: dict[str, Any] = {}
+    masks = []
+    for change in found:
+        place, (*above, last) = body, _parts(change.path)
+        for key in above:
+            place = place.setdefault(key, {})
+        place[last] = change.wants if change.wants is not None else "" if _of_map(change.path) else _empty(change.had)
+        masks.append("/".join([*above, last] if not _of_map(change.path) else above))
+    return body, ",".join(_mask(path) for path in dict.fromkeys(masks))
+
+
+def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[Change]:
+    yield from _map("labels", wanted, real, sent)
+    new, now, old = (body.get("gceSetup", {}) for body in (wanted, real, sent))
+    yield from (change._replace(path=f"gceSetup/{change.path}") for change in _map("metadata", new, now, old))
+    for key, way in _OF_SETUP.items():
+        wants, had = new.get(key), now.get(key)
+        if _same(key, wants, had, old.get(key)):
+            continue
+        one_way = key == "disablePublicIp" and not wants
+        yield Change(f"gceSetup/{key}", had, wants, Way.REPLACE if one_way else way)
+    if sent:
+        yield from (Change(f"gceSetup/{key}", old.get(key), new.get(key), Way.REPLACE) for key in _NEVER if not _lasting(key, new.get(key), old.get(key), now))
+        for key in ("instanceOwners", "enableManagedEuc"):
+            if wanted.get(key) != sent.get(key):
+                yield Change(key, sent.get(key), wanted.get(key), Way.REPLACE)
+
+
+def _map(key: str, wanted: Body, real: Body, sent: Body) -> Iterator[Change]:
+    wants, had, ours = wanted.get(key, {}), real.get(key, {}), sent.get(key, {})
+    for name in wants:
+        if wants[name] != had.get(name) and (wants[name] or had.get(name)):  # an empty value and none are the same to the service
+            yield Change(f"{key}/{name}", had.get(name), wants[name], Way.RUNNING)
+    for name in ours:
+        if name not in wants and had.get(name):
+            yield Change(f"{key}/{name}", had[name], None, Way.RUNNING)
+
+
+def _same(key: str, wants: Any, had: Any, sent: Any) -> bool:
+    match key:
+        case "machineType":
+            return _last(wants) == _last(had)
+        case "tags":
+            return set(wants or ()) <= set(had or ()) and not (set(sent or ()) - set(wants or ())) & set(had or ())
+        case "shieldedInstanceConfig" | "gpuDriverConfig":  # false is left out by the service
+            return {name: value for name, value in (wants or {}).items() if value} == {k: v for k, v in (had or {}).items() if v and k in _known(key)}
+        case "acceleratorConfigs":
+            return [(one.get("type"), str(one.get("coreCount", 1))) for one in wants or ()] == [(o.get("type"), str(o.get("coreCount", 1))) for o in had or ()]
+        case "reservationAffinity":
+            default = {"consumeReservationType": "RESERVATION_ANY"}
+            return (wants or default) == (had or default) or (wants is None and sent is None)
+        case _:
+            return bool(wants) == bool(had)
+
+
+def _lasting(key: str, wants: Any, sent: Any, now: Body) -> bool:
+    """Tell whether a field that never changes is as wanted; a disk that was grown by hand beyond what is wanted is."""
+    if wants == sent:
+        return True
+    if key not in ("bootDisk", "dataDisks"):
+        return False
+    one, other, real = (_disk(value) for value in (wants, sent, now.get(key)))
+    grown = int(real.get("diskSizeGb", 0)) >= int(one.get("diskSizeGb", 0))
+    return grown and {**one, "diskSizeGb": ""} == {**other, "diskSizeGb": ""}
+
+
+def _disk(value: Any) -> Body:
+    return (value[0] if value else {}) if isinstance(value, list) else value or {}
+
+
+def _known(key: str) -> tuple[str, ...]:
+    return ("enableGpuDriver",) if key == "gpuDriverConfig" else ("enableSecureBoot", "enableVtpm", "enableIntegrityMonitoring")
+
+
+def _parts(path: str) -> list[str]:
+    """Return a path's parts; a key of a map is one part, whatever it holds."""
+    return path.split("/", 2 if path.startswith("gceSetup/") else 1)
+
+
+def _of_map(path: str) -> bool:
+    return path.startswith(("labels/", "gceSetup/metadata/"))
+
+
+def _empty(had: Any) -> Any:
+    return [] if isinstance(had, list) else {} if isinstance(had, dict) else ""
+
+
+def _last(value: Any) -> str:
+    return str(value or "").rpartition("/")[2]
+
+
+def _mask(path: str) -> str:
+    """Return a path as the mask writes it: in snake case, as the documentation of the mask lists them."""
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
+    return words.replace("/", ".")

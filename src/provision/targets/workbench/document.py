@@ -1,0 +1,111 @@
+"""The device's document: all that its program is told, as data, in the form that provision.device reads. Secrets stand in it by reference only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from provision.grammar import seconds_of
+from provision.lock import Package, digest_of
+from provision.lock.portion import PYPI
+from provision.places import WorkbenchTarget
+from provision.targets.target import Place
+from provision.targets.workbench.naming import Names, kernel_name
+from provision.verification import expectations_of
+
+SCHEMA = "provision.device/1"
+_HOME = PurePosixPath("/home/jupyter/.provision")
+"""On the data disk, which an upgrade of the image leaves alone (Workbench documentation, Manage instances)."""
+STABLE = _HOME / "envs" / "current"
+"""The link on the device that follows the current environment."""
+
+
+class Program(NamedTuple):
+    """A program of ours that the device fetches: its file's name below the instance's folder, and its bytes."""
+
+    file: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The digest of its bytes, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def prefix_of(place: Place) -> PurePosixPath:
+    """Return where the environment lies on the device: one folder for each digest."""
+    return _HOME / "envs" / place.environment.digest.removeprefix("sha256:")[:12]
+
+
+def document_of(place: Place, names: Names, nonce: str, programs: Mapping[str, Program], uv: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document for one run; `uv` is the uv that installs: version, and sha256 by file name."""
+    run = names.run(nonce)
+    return {
+        **_said(place),
+        "schema": SCHEMA,
+        "nonce": nonce,
+        "report": {"report": f"{run}report.json", "log": f"{run}log.txt", "status": f"{run}status.json"},
+        "fetch": {name: {"uri": names.folder + program.file, "sha256": program.sha256} for name, program in programs.items()},
+        "uv": dict(uv),
+        "expectations": {**_promised(place), "nonce": nonce},
+    }
+
+
+def holds(place: Place) -> str:
+    """Return the digest of what a document declares, whichever run and version of ours: another one means that the device has something to do."""
+    return digest_of(_said(place))
+
+
+def written(document: Mapping[str, Any]) -> bytes:
+    """Return the document's bytes."""
+    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _said(place: Place) -> dict[str, Any]:
+    spec, target = place.spec, place.spec.targets[place.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    return {
+        "digest": place.environment.digest,
+        "python": place.lock.python,
+        "install": _install(place, target),
+        "env": dict(spec.env),
+        "paths": dict(spec.paths),
+        "secrets": {name: reference.secret for name, reference in spec.secrets.items() if reference.secret},
+        "system_packages": list(spec.system_packages),
+        "gpu": None if spec.gpu.none else {"type": spec.gpu.type, "count": spec.gpu.count},
+        "kernel": {"name": kernel_name(place), "title": f"{spec.name} ({place.target})"},
+        "max_lifetime_s": seconds_of(target.max_lifetime) if target.max_lifetime else None,
+        "simulated": list(place.stand_in.words) if place.stand_in else [],
+        "expectations": {key: value for key, value in _promised(place).items() if key != "tool"},
+    }
+
+
+def _install(place: Place, target: WorkbenchTarget) -> dict[str, Any]:
+    """Return what the installer is given: every file by hash, and indexes at the addresses that the device reaches."""
+    held = sorted(place.lock.held_by(place.environment), key=lambda one: one.name)
+    packages = [{"name": one.name, "version": one.version, "index": one.index, "files": {file.name: file.sha256 for file in one.files}} for one in held]
+    known = {"pypi": PYPI, **place.lock.indexes}
+    given = place.stand_in.indexes if place.stand_in else {}
+    used = {name: given.get(name) or _mirrored(name, address, target) for name, address in known.items() if name == "pypi" or name in _bound(held)}
+    how = {"schema": "provision.install/1", "mode": "own", "python_version": place.lock.python, "audit": "size"}
+    return {**how, "packages": packages, "indexes": used, "links": list(place.stand_in.links) if place.stand_in else []}
+
+
+def _bound(held: list[Package]) -> set[str]:
+    return {one.index for one in held}
+
+
+def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
+    """Return an index's address on the device. A mirror called pytorch stands for the folder that holds one index for each flavour."""
+    if name in target.mirrors:
+        return target.mirrors[name]
+    if name.startswith("pytorch-") and "pytorch" in target.mirrors:
+        return f"{target.mirrors['pytorch'].rstrip('/')}/{name.removeprefix('pytorch-')}"
+    return address
+
+
+def _promised(place: Place) -> dict[str, Any]:
+    return expectations_of(place.promised, place.target, place.lock, place.environment, prefix_of(place))

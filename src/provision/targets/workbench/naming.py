@@ -1,0 +1,64 @@
+"""What an instance, its labels and its objects in the bucket are called: by spec and target, so that they are found again without any record."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NamedTuple
+
+from provision.places import WorkbenchTarget
+from provision.targets.target import Place
+
+MARK = "provision"
+"""The label (value "1") that every instance of ours carries."""
+_MOST = 63
+"""Characters of a name and of a label's value (Compute Engine documentation, Naming resources; Labels)."""
+
+
+class Names(NamedTuple):
+    """The names of one place on Google Cloud; `folder` is the gs:// address below which its objects lie, with a slash at its end."""
+
+    project: str
+    zones: tuple[str, ...]
+    instance: str
+    folder: str
+
+    def full(self, zone: str) -> str:
+        """Return the full name of the instance in a zone."""
+        return f"projects/{self.project}/locations/{zone}/instances/{self.instance}"
+
+    def run(self, nonce: str) -> str:
+        """Return the gs:// address below which the objects of one run lie, with a slash at its end."""
+        return f"{self.folder}{nonce}/"
+
+
+def names_of(place: Place) -> Names:
+    """Return what the instance of a place is called, and where its objects lie; without a bucket the folder is ""."""
+    target = place.spec.targets[place.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    instance = instance_id(target.project, place.stem, place.target)
+    bucket = f"{target.bucket.rstrip('/')}/{instance}/" if target.bucket else ""
+    return Names(target.project, tuple(target.zones), instance, bucket)
+
+
+def instance_id(project: str, stem: str, target: str) -> str:
+    """Return the instance's name: readable, at most 63 characters, and another one for another project, spec or target."""
+    mark = hashlib.sha256("\0".join((project, stem, target)).encode()).hexdigest()[:8]
+    words = re.sub(r"[^a-z0-9]+", "-", f"provision-{stem}-{target}".lower())
+    return f"{words[: _MOST - len(mark) - 1].strip('-')}-{mark}"
+
+
+def label(text: str) -> str:
+    """Return a text as the value of a label may be written: lower case letters, digits, _ and -, at most 63."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower())[:_MOST]
+
+
+def kernel_name(place: Place) -> str:
+    """Return the name of the Jupyter kernel on the instance."""
+    return re.sub(r"[^a-z0-9._-]+", "-", f"provision-{place.stem}.{place.target}".lower())
+
+
+def labels_of(place: Place) -> dict[str, str]:
+    """Return the labels that tell whose an instance is, and which lock it was made from."""
+    digest = place.environment.digest.removeprefix("sha256:")[:12]
+    return {MARK: "1", "provision-spec": label(place.stem), "provision-target": label(place.target), "provision-lock": digest}

@@ -1,0 +1,31 @@
+"""The programs of ours that an instance fetches: the same bytes for everyone, since all that a spec says is in the document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from provision import verification
+from provision.assets import asset
+from provision.targets.workbench.document import Program
+
+_TEMPLATE = "templates/workbench-startup.sh"
+_UV = "templates/workbench-uv.json"
+
+
+def startup() -> bytes:
+    """Return the program that an instance runs at each start."""
+    return asset(_TEMPLATE).read_bytes()
+
+
+def fetched() -> Mapping[str, Program]:
+    """Return the programs that the startup program fetches, by name."""
+    made = {"device": verification.device(), "installer": verification.installer(), "probe": verification.parcel()}
+    return {name: Program(f"{name}.pyz", content) for name, content in made.items()}
+
+
+def uv() -> dict[str, Any]:
+    """Return the uv that an instance installs with: its version, and the sha256 of its wheels by file name."""
+    document: dict[str, Any] = json.loads(asset(_UV).read_bytes())
+    return document

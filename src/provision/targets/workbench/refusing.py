@@ -1,0 +1,75 @@
+"""What a spec asks of an instance that this version does not do, or that cannot be had: where, why, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.facts import Facts
+from provision.facts.machines import region_of
+from provision.places import WorkbenchTarget
+from provision.targets.target import Place, Refusal
+from provision.targets.unmade import LATER, unmade
+from provision.targets.workbench.capacity import Outlook
+from provision.targets.workbench.image import Picked
+from provision.targets.workbench.machine import Chosen
+
+
+def workbench(place: Place) -> WorkbenchTarget:
+    """Return the target of a place; the registry asks by kind."""
+    target = place.spec.targets[place.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
+    return target
+
+
+def refusals_of(place: Place, facts: Facts, chosen: Chosen, picked: Picked, foreign: str, outlook: Outlook) -> Iterator[Refusal]:
+    """Yield everything that is refused; `foreign` is the full name of an instance that has our name and is not ours, "" for none."""
+    target, own = workbench(place), ("targets", place.target)
+    yield from unmade(place.spec)
+    yield from _unavailable(place, target)
+    yield from _of_cards(place, facts)
+    if target.bucket is None:
+        hint = f"make one (gcloud storage buckets create gs://NAME --location={region_of(target.zones[0])}) and write bucket: gs://NAME/provision"
+        yield Refusal((*own, "bucket"), "the program and the report travel through a bucket, and none is named", hint)
+    if target.subnet is not None and len({region_of(zone) for zone in target.zones}) > 1:
+        yield Refusal((*own, "zones"), "a subnet lies in one region, and the zones in several", "name zones of one region")
+    if chosen.problem:
+        yield Refusal((*own, "machine_type"), chosen.problem, "name a machine type, or ask for less")
+    if picked.problem:
+        yield Refusal(
+            (*own, "image"), picked.problem, "write the exact name: gcloud compute images list --project=cloud-notebooks-managed --no-standard-images"
+        )
+    if foreign:
+        yield Refusal(own, f"there is an instance {foreign} that is not ours", "rename the spec or the target, or delete it")
+    if outlook.problem:
+        yield Refusal((*own, "zones"), outlook.problem, "ask for quota at console.cloud.google.com/iam-admin/quotas, or name other zones")
+
+
+def _unavailable(place: Place, target: WorkbenchTarget) -> Iterator[Refusal]:
+    spec, own = place.spec, ("targets", place.target)
+    if spec.cuda_toolkit is not None:
+        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on an instance: {LATER}", "remove the field; the image brings its own toolkit")
+    if target.managed_euc:
+        yield Refusal(
+            (*own, "managed_euc"), "with managed credentials the service may drop the program that makes the environment without a word", "leave it out"
+        )
+    if target.image is not None and ("/" in target.image or ":" in target.image):
+        yield Refusal((*own, "image"), f"container images: {LATER}", "name an image of a virtual machine, as in workbench-instances-2603")
+    for name, reference in spec.secrets.items():
+        if reference.secret is None:
+            yield Refusal(("secrets", name), "an instance fetches secrets from Secret Manager only", "write {secret: projects/PROJECT/secrets/NAME/versions/1}")
+    if place.stand_in is None:
+        for name, address in {**place.lock.indexes, **target.mirrors}.items():
+            if address.startswith("file:"):
+                yield Refusal((*own, "mirrors"), f"the index {name} lies on this machine, out of the instance's reach", "name a mirror with an http address")
+
+
+def _of_cards(place: Place, facts: Facts) -> Iterator[Refusal]:
+    gpu = place.spec.gpu
+    if gpu.none:
+        return
+    card = facts.card(gpu.type)
+    if card is None or not card.workbench:
+        known = ", ".join(one.name for one in facts.cards if one.workbench and one.status == "offered")
+        yield Refusal(("gpu",), f"Workbench has no {gpu.type}", f"take one of {known}, or gpu: none")
+    elif "torch" not in place.lock.versions(place.environment):
+        yield Refusal(("gpu",), f"gpu: {gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")

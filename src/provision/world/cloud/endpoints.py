@@ -1,0 +1,44 @@
+"""Where Google's services are: at Google, or a look-alike on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+
+
+class Endpoints(NamedTuple):
+    """Addresses of the services, without a path; the defaults are Google's."""
+
+    notebooks_rest: str = "https://notebooks.googleapis.com"
+    notebooks_grpc: str = "notebooks.googleapis.com:443"
+    compute: str = "https://compute.googleapis.com"
+    storage: str = "https://storage.googleapis.com"
+    secrets: str = "https://secretmanager.googleapis.com"
+
+    @classmethod
+    def of(cls, addresses: Mapping[str, str]) -> Self:
+        """Return the endpoints that a look-alike names; what it names besides is left out."""
+        return cls(**{key: addresses[key] for key in cls._fields})
+
+    @property
+    def loopback(self) -> bool:
+        """Whether all of them are on this machine: then, and only then, no credentials are sent.
+
+        Raises ValueError where they are mixed: credentials must never go to an address that is not Google's.
+        """
+        here = {_local(address) for address in self}
+        if here == {False} and all(urlsplit(address).scheme == "https" for address in self if "://" in address):
+            return False
+        if here == {True}:
+            return True
+        raise ValueError("endpoints are either all on loopback, or all https")
+
+
+def _local(address: str) -> bool:
+    host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

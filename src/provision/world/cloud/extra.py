@@ -1,0 +1,25 @@
+"""The optional packages that speak to Google: loaded when they are used, and named when they are not there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from provision.errors import WorldError
+
+_EXTRA = ("google", "grpc", "requests", "proto")
+
+
+def need(module: str) -> Any:
+    """Import a module of the extra `workbench`; raises WorldError that says what to install when it is not there."""
+    try:
+        return import_module(module)
+    except ImportError as error:  # google-auth makes one of its own of a missing requests
+        missing = error.name or getattr(error.__cause__, "name", None) or "google"
+        if missing.split(".")[0] not in _EXTRA:
+            raise
+        raise WorldError(
+            "the packages that speak to Google Cloud are not installed",
+            why=f"there is no module {missing}",
+            hint="pip install 'provision-ml[workbench]'",
+        ) from error

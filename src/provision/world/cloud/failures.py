@@ -1,0 +1,108 @@
+"""What an error of Google Cloud means: how far it reaches, what it is in plain words, and the way out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from provision.errors import WorldError
+from provision.safe import redact, safe
+from provision.world.cloud.cases import CASES, Case
+from provision.world.cloud.faults import Fault
+
+
+class Width(Enum):
+    """How far a failure reaches: what is left to try."""
+
+    RETRY = "retry"  # the same call again, later
+    ZONE = "zone"  # another zone
+    REGION = "region"  # a zone of another region
+    GLOBAL = "global"  # nothing in this project
+    FATAL = "fatal"  # nothing, until a person changes something
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failure: `kind` names its row of the table, `why` is the service's own text made harmless, `hint` the way out.
+
+    `repeats` is how often the whole call may be made again (None: as often as patience lasts); `zones_available` is where the service says that there is
+    capacity.
+    """
+
+    width: Width
+    kind: str
+    what: str
+    why: str
+    hint: str
+    zones_available: tuple[str, ...] = ()
+    repeats: int | None = 0
+    retry_after_s: float | None = None
+
+
+class CloudError(WorldError):
+    """A call that Google Cloud refused or could not do: `failure` says what it means."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.what, why=failure.why, hint=failure.hint)
+        self.failure = failure
+
+
+def classify(fault: Fault, project: str = "PROJECT") -> Failure:
+    """Return what a fault means; `project` stands in the commands of its hint.
+
+    Judged by code, reason and text together, never by one alone: a quota arrives as PERMISSION_DENIED, and Workbench keeps only the message of what
+    Compute Engine told it.
+    """
+    for case in CASES:
+        if (words := _holds(case, fault)) is not None:
+            return _failure(case, fault, words, project)
+    raise AssertionError("the last case holds for every fault")
+
+
+def _holds(case: Case, fault: Fault) -> Mapping[str, str] | None:
+    """The words that the message gives to the case's text; None where the case does not hold."""
+    if (case.codes and fault.code not in case.codes) or (case.operation is not None and case.operation != fault.operation):
+        return None
+    for pattern in case.patterns:
+        if found := re.search(pattern, fault.message):
+            return {key: value for key, value in found.groupdict().items() if value}
+    if fault.reason in case.reasons:
+        return {}
+    return None if case.patterns or case.reasons else {}
+
+
+def _failure(case: Case, fault: Fault, words: Mapping[str, str], project: str) -> Failure:
+    said = {**fault.metadata, **words}
+    known = {"project": project, "status": fault.status, **{key: _plain(said[key]) for key in said}}
+    width = case.width(known) if callable(case.width) else case.width
+    what = case.what(known) if callable(case.what) else case.what
+    hint = case.hint(known) if callable(case.hint) else case.hint
+    return Failure(
+        width=Width(width),
+        kind=case.kind,
+        what=_filled(what, known),
+        why=f"{'the connection' if case.kind == 'unreachable' else 'Google Cloud'} says: {redact(safe(fault.message))} ({_code(fault)})",
+        hint=_filled(hint, known),
+        zones_available=tuple(
+            zone for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", "")) if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone)
+        ),
+        repeats=case.repeats,
+        retry_after_s=fault.retry_after_s,
+    )
+
+
+def _code(fault: Fault) -> str:
+    number = f"HTTP {fault.http}" if fault.http else f"code {fault.code}"
+    return ", ".join(word for word in (f"{fault.status}, {number}", _plain(fault.reason)) if word)
+
+
+def _plain(text: str) -> str:
+    """A word of the service that may stand in a command: what is not one is left out."""
+    return text if re.fullmatch(r"[A-Za-z0-9_./:@ -]{0,300}", text) else ""
+
+
+def _filled(template: str, known: Mapping[str, str]) -> str:
+    """The template with what is known; what is not known is written in capitals, as in ZONE."""
+    return re.sub(r"\{(\w+)\}", lambda match: known.get(match[1]) or match[1].upper().replace("_", "-"), template)

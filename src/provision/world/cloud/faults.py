@@ -1,0 +1,120 @@
+"""An error as a service of Google told it, whichever way it came: REST body, long-running operation, gRPC status."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# google.rpc.Code, and the HTTP status of each (google/rpc/code.proto).
+CODES = {
+    1: ("CANCELLED", 499),
+    2: ("UNKNOWN", 500),
+    3: ("INVALID_ARGUMENT", 400),
+    4: ("DEADLINE_EXCEEDED", 504),
+    5: ("NOT_FOUND", 404),
+    6: ("ALREADY_EXISTS", 409),
+    7: ("PERMISSION_DENIED", 403),
+    8: ("RESOURCE_EXHAUSTED", 429),
+    9: ("FAILED_PRECONDITION", 400),
+    10: ("ABORTED", 409),
+    11: ("OUT_OF_RANGE", 400),
+    12: ("UNIMPLEMENTED", 501),
+    13: ("INTERNAL", 500),
+    14: ("UNAVAILABLE", 503),
+    15: ("DATA_LOSS", 500),
+    16: ("UNAUTHENTICATED", 401),
+}
+_OF_HTTP = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 409: 10, 412: 9, 429: 8, 499: 1, 500: 13, 501: 12, 502: 14, 503: 14, 504: 4}
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a service said: `code` is one of google.rpc.Code (7: PERMISSION_DENIED), `http` the status where the answer had one, else 0.
+
+    `reason`, `domain` and `metadata` are those of its ErrorInfo, or the reason of an older REST error. `retry_after_s` is how long it asks to wait.
+    `operation`: the call itself was taken, and the operation that it began ended so.
+    """
+
+    code: int
+    message: str
+    reason: str = ""
+    domain: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    http: int = 0
+    retry_after_s: float | None = None
+    operation: bool = False
+
+    @property
+    def status(self) -> str:
+        """The name of the code, as in PERMISSION_DENIED."""
+        return CODES.get(self.code, ("UNKNOWN", 500))[0]
+
+
+def of_http(status: int, body: bytes, headers: Mapping[str, str]) -> Fault:
+    """Read the answer to a REST call; one that is no JSON (a proxy's page) is told as it is."""
+    try:
+        document = json.loads(body)
+        error = document["error"]
+        details, message = error.get("details") or (), str(error.get("message") or "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        error, details, message = {}, (), _page(body)
+    reason, domain, metadata, wait = _told(details)
+    older = next((entry for entry in _maps(error.get("errors")) if entry.get("reason")), {})
+    named = next((code for code, (name, _) in CODES.items() if name == error.get("status")), None)
+    return Fault(
+        code=named or _OF_HTTP.get(status, 2 if status >= 500 else 3),
+        message=message[:_LONGEST] or f"HTTP {status}",
+        reason=reason or str(older.get("reason", "")),
+        domain=domain or str(older.get("domain", "")),
+        metadata=metadata,
+        http=status,
+        retry_after_s=_seconds(headers.get("Retry-After")) if headers.get("Retry-After") else wait,
+    )
+
+
+def of_operation(error: Mapping[str, Any]) -> Fault:
+    """Read the `error` of a long-running operation in its JSON form; its ErrorInfo stands in `details`."""
+    reason, domain, metadata, wait = _told(error.get("details") or ())
+    code = error.get("code")
+    return Fault(
+        code=code if isinstance(code, int) and code in CODES else 2,
+        message=str(error.get("message") or "the operation failed without a word")[:_LONGEST],
+        reason=reason,
+        domain=domain,
+        metadata=metadata,
+        retry_after_s=wait,
+        operation=True,
+    )
+
+
+def _told(details: Any) -> tuple[str, str, Mapping[str, str], float | None]:
+    """The reason, domain and metadata of an ErrorInfo, and the wait of a RetryInfo; Compute Engine wraps its ErrorInfo in `errorInfo`."""
+    reason, domain, metadata, wait = "", "", {}, None
+    for entry in _maps(details):
+        wrapped = entry.get("errorInfo")
+        inner: Mapping[str, Any] = wrapped if isinstance(wrapped, Mapping) else entry
+        if inner.get("reason") and not reason:
+            reason, domain = str(inner["reason"]), str(inner.get("domain", ""))
+            found = inner.get("metadata") or inner.get("metadatas")
+            metadata = {str(key): str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+        if "retryDelay" in entry:
+            wait = _seconds(str(entry["retryDelay"]).removesuffix("s"))
+    return reason, domain, metadata, wait
+
+
+def _maps(found: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
+
+
+def _seconds(text: Any) -> float | None:
+    """A number of seconds; a date (Retry-After may be one) counts as unknown: our clock is not the service's."""
+    return float(text) if isinstance(text, str) and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text) else None
+
+
+def _page(body: bytes) -> str:
+    """The first words of an answer that is no JSON, tags left out."""
+    return " ".join(re.sub(r"<[^>]{0,200}>", " ", body[:4000].decode("utf-8", "replace")).split())[:300]

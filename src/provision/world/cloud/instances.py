@@ -1,0 +1,162 @@
+"""One instance in one zone: waited for, changed, stopped, started, deleted; each leaves it in a state that the service confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from provision.effects import Tell
+from provision.safe import redact, safe_line
+from provision.world.cloud.failures import CloudError, Failure, Width, classify
+from provision.world.cloud.faults import Fault
+from provision.world.cloud.notebooks import Notebooks, Wire, snake
+from provision.world.cloud.operations import at_work, finish
+from provision.world.cloud.pace import Pace, polled
+
+Serial = Callable[[str], str]
+"""The last lines of the serial console of an instance; "" where they cannot be read."""
+_WHILE_STOPPED = (
+    "gce_setup.machine_type",
+    "gce_setup.accelerator_configs",
+    "gce_setup.shielded_instance_config",
+    "gce_setup.container_image",
+    "gce_setup.min_cpu_platform",
+    "gce_setup.reservation_affinity",
+)
+"""What changes on a stopped instance only (Terraform's google_workbench_instance stops it for the first four; Compute Engine does for the others)."""
+_CAUSES = ("Proxy Registration", "Required '", "Unable to get Service Account")
+"""What the console says where an instance cannot register (DataBiosphere/terra-workspace-manager#848)."""
+_ENDED = ("DELETED", "ORPHANED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
+
+
+def await_active(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial: Serial) -> Wire:
+    """Wait until an instance is ACTIVE, at most `boot_s`, and return it: its operation is done before that.
+
+    Raises CloudError: kind "stuck" with what its serial console says of it, "ended" where it stopped instead, "gone" where it never came to be seen.
+    """
+    told, end_of_hiding = [""], pace.clock() + pace.visible_s
+
+    def look() -> Wire | None:
+        found = notebooks.get(name)
+        if found is None:
+            if pace.clock() >= end_of_hiding:
+                raise CloudError(_gone(name))
+            return None
+        state = found.get("state", "")
+        if state != told[0]:
+            told[0] = state
+            tell(f"boot: {name.rpartition('/')[2]} is {state or 'of an unknown state'}")
+        if state in _ENDED:
+            raise CloudError(_ended(name, state))
+        return found if state == "ACTIVE" else None
+
+    active = polled(look, pace, pace.boot_s)
+    if active is None:
+        raise CloudError(_stuck(name, told[0], serial(name), pace))
+    return active
+
+
+def update(notebooks: Notebooks, name: str, body: Wire, mask: str, pace: Pace, tell: Tell, serial: Serial) -> None:
+    """Change the fields that `mask` names; where one of them needs it, a running instance is stopped before and started after. Raises CloudError."""
+    running = _known(notebooks, name).get("state") != "STOPPED"
+    around = running and any(path.startswith(_WHILE_STOPPED) for path in snake(mask).split(","))
+    if around:
+        stop(notebooks, name, pace, tell)
+    try:
+        tell(f"update: {snake(mask)}")
+        finish(notebooks, notebooks.update(name, body, mask, pace.fresh()), pace)
+    except CloudError as error:
+        if not around:
+            raise
+        raise _left(error, f"{name.rpartition('/')[2]} is stopped now: it was stopped for this change") from error
+    if around:
+        start(notebooks, name, pace, tell, serial)
+
+
+def stop(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
+    """Stop an instance and wait until it is; nothing happens where it is already. Raises CloudError."""
+    state = _known(notebooks, name).get("state")
+    if state == "STOPPED":
+        return
+    tell(f"stop: {name.rpartition('/')[2]}")
+    if state == "STOPPING" and (pending := at_work(notebooks, name)):
+        finish(notebooks, pending, pace)
+    elif state != "STOPPING":
+        finish(notebooks, notebooks.stop(name), pace)
+    found = polled(lambda: True if _known(notebooks, name).get("state") == "STOPPED" else None, pace, pace.boot_s)
+    if found is None:
+        raise CloudError(Failure(Width.FATAL, "stuck", f"{name} does not stop", f"asked for {pace.boot_s / 60:.0f} minutes", _look(name)))
+
+
+def start(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial: Serial) -> None:
+    """Start an instance and wait until it is ACTIVE; nothing happens where it is already. Raises CloudError."""
+    state = _known(notebooks, name).get("state")
+    if state == "ACTIVE":
+        return
+    if pending := at_work(notebooks, name):
+        finish(notebooks, pending, pace)
+        state = _known(notebooks, name).get("state")
+    if state in ("STOPPED", "SUSPENDED", "STOPPING"):
+        tell(f"start: {name.rpartition('/')[2]}")
+        finish(notebooks, notebooks.start(name), pace)
+    await_active(notebooks, name, pace, tell, serial)
+
+
+def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
+    """Delete an instance and wait until the service no longer knows it; nothing happens where it is gone already. Raises CloudError."""
+    if notebooks.get(name) is None:
+        return
+    tell(f"delete: {name.rpartition('/')[2]}")
+    operation = notebooks.delete(name, pace.fresh())
+    if operation is not None:
+        finish(notebooks, operation, pace)
+    if polled(lambda: True if notebooks.get(name) is None else None, pace, pace.boot_s) is None:
+        hint = f"it may still cost money; delete it again:\n{gcloud('delete', name)}"
+        raise CloudError(Failure(Width.FATAL, "stuck", f"{name} is still there", f"deleted, and asked for {pace.boot_s / 60:.0f} minutes", hint))
+
+
+def gcloud(verb: str, name: str) -> str:
+    """Return the gcloud line that does `verb` to an instance."""
+    _, project, _, zone, _, instance = name.split("/")
+    return f"gcloud workbench instances {verb} {instance} --project={project} --location={zone}"
+
+
+def _known(notebooks: Notebooks, name: str) -> Wire:
+    found = notebooks.get(name)
+    if found is None:
+        raise CloudError(_gone(name))
+    return found
+
+
+def _left(error: CloudError, what: str) -> CloudError:
+    return CloudError(replace(error.failure, why=f"{error.failure.why}\n{what}"))
+
+
+def _gone(name: str) -> Failure:
+    hint = "somebody deleted it, or it never came to be: run `provision plan` to see what would be done"
+    return Failure(Width.FATAL, "gone", f"there is no instance {name.rpartition('/')[2]}", f"Google Cloud does not know {name}", hint)
+
+
+def _ended(name: str, state: str) -> Failure:
+    hint = f"its log tells why: provision's own is in the bucket; {_look(name)}"
+    return Failure(Width.FATAL, "ended", f"{name.rpartition('/')[2]} is {state} instead of ACTIVE", "it was stopped or deleted while it booted", hint)
+
+
+def _stuck(name: str, state: str, console: str, pace: Pace) -> Failure:
+    """What is said of an instance that does not become ACTIVE: a cause that its console names, else where to look."""
+    lines = [line.strip()[:300] for line in console.splitlines() if any(word in line for word in _CAUSES)][-3:]
+    cause = classify(Fault(9, "\n".join(lines))) if lines else None
+    what = f"{name.rpartition('/')[2]} is still {state or 'not seen'} after {pace.boot_s / 60:.0f} minutes, and it costs money"
+    if cause is None:
+        return Failure(Width.FATAL, "stuck", what, "the operation is done, yet the instance does not become ACTIVE", _look(name))
+    told = "\n".join(f"its console: {safe_line(redact(line))}" for line in lines)
+    return Failure(Width.FATAL, "stuck", what, f"{cause.what}\n{told}", f"{cause.hint}\n{_look(name)}")
+
+
+def _look(name: str) -> str:
+    _, project, _, zone, _, instance = name.split("/")
+    return (
+        f"read its console: gcloud compute instances get-serial-port-output {instance} --project={project} --zone={zone}\n"
+        f"collect its logs: {gcloud('diagnose', name)} --gcs-path=gs://BUCKET\n"
+        f"delete it: {gcloud('delete', name)}"
+    )

@@ -1,0 +1,83 @@
+"""The ways out that depend on what the service said: quotas, roles, service accounts, policies. Words in braces are filled in by `failures`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Words = Mapping[str, str]
+"""What a hint is filled with: the project, the groups of the pattern, the metadata of the ErrorInfo."""
+
+_ROLES = (
+    ("notebooks.", "roles/notebooks.admin"),
+    ("compute.subnetworks.", "roles/compute.networkUser"),
+    ("compute.networks.", "roles/compute.networkUser"),
+    ("compute.reservations.", "roles/compute.viewer"),
+    ("compute.", "roles/compute.viewer"),
+    ("storage.", "roles/storage.objectAdmin"),
+    ("secretmanager.", "roles/secretmanager.secretAccessor"),
+    ("serviceusage.", "roles/serviceusage.serviceUsageConsumer"),
+    ("iam.serviceAccounts.", "roles/iam.serviceAccountUser"),
+    ("cloudkms.", "roles/cloudkms.cryptoKeyEncrypterDecrypter"),
+)
+_WAYS_OF_CONSTRAINTS = {
+    "compute.vmExternalIpAccess": "write `public_ip: false` under the target: the policy of this project allows no address on the internet",
+    "compute.requireShieldedVm": "write `shielded: {secure_boot: true}` under the target, with an image whose GPU driver is signed (workbench-instances-2603)",
+    "compute.trustedImageProjects": "ask who keeps the policy to allow projects/cloud-notebooks-managed, which the images of Workbench come from",
+    "compute.disableGuestAttributesAccess": "the device cannot tell how far it is; its report still comes through the bucket",
+    "compute.restrictCloudNATUsage": "write `nat: false` under the target, and `mirrors:` that the instance reaches",
+    "gcp.resourceLocations": "write zones under the target that the policy allows",
+    "iam.disableServiceAccountCreation": "name a service account that exists in `service_account:`",
+}
+
+
+def quota_width(words: Words) -> str:
+    """How far a quota reaches: a zone, a region, or the whole project."""
+    if words.get("everywhere") or words.get("metric") == "GPUS_ALL_REGIONS":
+        return "global"
+    return "zone" if words.get("zone") else "region"
+
+
+def quota_what(words: Words) -> str:
+    """Say which quota is used up, where, and how much it is."""
+    where = "globally" if quota_width(words) == "global" else "in " + words.get("zone", words.get("region", "the region"))
+    return "quota {metric} is used up " + where + (f": the limit is {words['limit'].removesuffix('.0')}" if "limit" in words else "")
+
+
+def quota_hint(words: Words) -> str:
+    """Say how to see a quota, and where to ask for more."""
+    page = "ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project} (filter: {metric}), or delete what uses it"
+    if quota_width(words) == "global":
+        return 'see what is used: gcloud compute project-info describe --project={project} --format="yaml(quotas)"\n' + page
+    return (
+        'see what is used: gcloud compute regions describe {region} --project={project} --format="yaml(quotas)"\n' + page + ", or name zones of another region"
+    )
+
+
+def permission_hint(words: Words) -> str:
+    """Say which role holds a permission, and the command that grants it."""
+    permission = words.get("permission", "")
+    role = next((role for start, role in _ROLES if permission.startswith(start)), "roles/notebooks.admin")
+    if role == "roles/compute.networkUser":
+        host = words.get("host", "HOST_PROJECT")
+        return (
+            "in a Shared VPC the service agent of Notebooks and you need the network (NUMBER: gcloud projects describe {project}):\n"
+            f"gcloud projects add-iam-policy-binding {host} --role={role} --member=serviceAccount:service-NUMBER@gcp-sa-notebooks.iam.gserviceaccount.com"
+        )
+    if permission.startswith("storage."):
+        return f"gcloud storage buckets add-iam-policy-binding gs://BUCKET --role={role} --member=user:YOU"
+    return f"gcloud projects add-iam-policy-binding {{project}} --role={role} --member=user:YOU"
+
+
+def actas_hint(words: Words) -> str:
+    """Say how a person is allowed to act as a service account."""
+    account = words.get("account", "SERVICE_ACCOUNT").rpartition("/")[2]
+    return (
+        "who makes an instance must be allowed to act as its service account:\n"
+        f"gcloud iam service-accounts add-iam-policy-binding {account} --project={{project}} --role=roles/iam.serviceAccountUser --member=user:YOU"
+    )
+
+
+def policy_hint(words: Words) -> str:
+    """Say what to write in the spec so that a policy of the organization holds."""
+    way = _WAYS_OF_CONSTRAINTS.get(words.get("constraint", ""), "ask who keeps the policies of the organization, or use another project")
+    return way + "\nsee the policy: gcloud org-policies describe {constraint} --effective --project={project}"

@@ -1,0 +1,330 @@
+"""Instances from plan to report and away again, against the look-alike of Google's services, with devices that answer by script."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.commands.apply import Applied, Wishes, apply
+from provision.commands.attach import attach
+from provision.commands.destroy import destroy
+from provision.commands.loading import load
+from provision.commands.opening import doors
+from provision.commands.orphans import orphans
+from provision.commands.plan import plan
+from provision.commands.status import status
+from provision.commands.substituting import substitute
+from provision.commands.verify import verify
+from provision.effects import AwaitReport, CreateInstance, Effect, Tell
+from provision.errors import ProvisionError, Refused, WorldError
+from provision.plan import Verb
+from provision.sandbox import Faults, Store, serve
+from provision.stores import LocalStore
+from provision.world import Machine
+from provision.world.awaiting import DeviceFailed, NoReport
+from tests.rig import Bench
+from tests.views import builders
+
+pytest.importorskip("google.cloud.notebooks_v2")
+
+SPEC = """\
+gpu: none
+python: "3.11"
+packages: [{packages}]
+targets:
+  wb:
+    kind: workbench
+    project: my-project
+    zones: [us-central1-a, us-central1-b]
+    image: workbench-instances-2603-20261004-2157-rc0
+    bucket: gs://my-bucket/p
+    service_account: trainer@my-project.iam.gserviceaccount.com
+    nat: true
+    max_lifetime: 8h
+    on_failure: {on_failure}
+"""
+
+
+@dataclass
+class Device:
+    """Answers for an instance as soon as it boots. `verdict` None: it never answers; "error": its program fails; `lies` changes what it sends."""
+
+    verdict: str | None = "simulated"
+    lies: str = ""
+    boots: list[str] = field(default_factory=list)
+
+    def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
+        self.boots.append(name)
+        run = json.loads((store.metadata(name) or {})["provision-run"])
+        bucket, _, place = run["document"].removeprefix("gs://").partition("/")
+        held = store.object(bucket, place)
+        assert held is not None
+        nonce, folder = run["nonce"], place.rpartition("/")[0]
+        if self.verdict is None:
+            return
+        if self.verdict == "error":
+            store.put_object(bucket, f"{folder}/log.txt", b"line\nuv: \x1b[31mno such file\n")
+            store.set_guest_attribute(name, "provision", "status", json.dumps({"n": nonce, "s": "error", "p": "packages", "e": "cannot install the packages"}))
+            return
+        document: dict[str, Any] = builders.sample(self.verdict, [builders.check("H01", "host", "memory")])
+        document["subject"]["nonce"] = "f" * 32 if self.lies == "nonce" else nonce
+        report = json.dumps(document).encode()
+        told = hashlib.sha256(b"other" if self.lies == "sha256" else report).hexdigest()
+        store.put_object(bucket, f"{folder}/report.json", report)
+        store.set_guest_attribute(name, "provision", "status", json.dumps({"n": nonce, "s": "running", "p": "packages", "i": 1, "of": 2}))
+        store.set_guest_attribute(name, "provision", "result", json.dumps({"n": nonce, "v": self.verdict, "exit": 0, "sha256": told}))
+
+    def stop(self, name: str) -> None:
+        return
+
+
+class CutShort(BaseException):
+    """As if the process were killed."""
+
+
+class Failing(Machine):
+    """A World that is cut short before or after the first effect of a kind."""
+
+    def __init__(self, *words: Any, at: type, after: bool, **more: Any) -> None:
+        super().__init__(*words, **more)
+        self.at, self.after = at, after
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        if isinstance(effect, self.at) and not self.after:
+            raise CutShort
+        super().perform(effect, tell)
+        if isinstance(effect, self.at):
+            raise CutShort
+
+
+@dataclass
+class Place:
+    """A project with a sandbox at work."""
+
+    bench: Bench
+    path: Path
+    endpoints: Mapping[str, str]
+    store: Store
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def world(self) -> Machine:
+        return Machine(self.bench.environment(), endpoints=self.endpoints)
+
+    def write(self, packages: str = "alpha", on_failure: str = "stop") -> None:
+        self.path.write_text(SPEC.format(packages=packages, on_failure=on_failure))
+
+    def loaded(self, world: Machine | None = None) -> Any:
+        return substitute(load(self.path, self.world), world or self.world)
+
+    def apply(self, world: Machine | None = None, **wishes: Any) -> Applied:
+        return apply(self.loaded(), ("wb",), Wishes(**wishes), world or self.world, lambda *_: None, self.lines.append)
+
+    def destroy(self) -> list[str]:
+        gone = destroy(self.path, (), self.world, lambda _: None, self.lines.append, sandbox=True)
+        return [action.part for action in gone]
+
+    def verbs(self) -> list[Verb]:
+        return [action.verb for action in plan(self.loaded(), ("wb",), self.world, self.lines.append).proposal.plan.actions]
+
+    def instances(self) -> dict[str, str]:
+        return {one["name"].split("/")[3]: one["state"] for one in self.world.cloud().instances("my-project")}
+
+    def ledger(self) -> Any:
+        return LocalStore(self.loaded().folder, self.world).ledger()
+
+
+@contextmanager
+def at(bench: Bench, device: Device, *faults: str) -> Iterator[Place]:
+    path = bench.spec("")
+    with serve(bench.folder / ".provision/sandbox", faults, booter=device) as running:
+        assert running.store is not None
+        place = Place(bench, path, running.endpoints, running.store)
+        place.write()
+        yield place
+
+
+def test_an_instance_is_made_verified_kept_changed_and_removed(bench: Bench) -> None:
+    device = Device()
+    with at(bench, device) as place:
+        applied = place.apply()
+        assert (applied.exit_code, applied.results[0].report.verdict) == (0, "simulated")
+        assert "packages: 1 of 2" in place.lines
+        assert place.verbs() == [Verb.KEEP]
+        assert place.apply().results[0].fresh is False
+        assert status(place.loaded(), place.ledger(), place.world).exit_code == 0
+        assert doors(place.loaded(), ("wb",), place.world)[0].ssh.startswith("gcloud compute ssh provision-spec-wb-")
+        place.write("alpha, gamma")
+        assert place.verbs() == [Verb.CHANGE]
+        assert (place.apply().exit_code, place.verbs(), len(device.boots)) == (0, [Verb.KEEP], 2)
+        assert orphans([place.loaded()], place.world) == ()
+        assert place.destroy() == ["instance", "verification"]
+        assert (place.instances(), place.store.objects("my-bucket")) == ({}, ())
+        assert place.destroy() == []
+
+
+def test_what_is_real_is_never_touched_by_a_sandbox(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        place.apply()
+    assert not (bench.folder / "spec.lock").exists()
+    assert sorted(path.name for path in (bench.folder / ".provision").iterdir()) == ["sandbox"]
+    assert bench.run("status", "spec.yaml").returncode == 1
+
+
+def test_verify_runs_again_under_a_new_nonce(bench: Bench) -> None:
+    device = Device()
+    with at(bench, device) as place:
+        place.apply()
+        first = place.ledger().state.resource("spec/wb", "instance")["nonce"]
+        (done,) = verify(place.loaded(), ("wb",), place.world, place.lines.append)
+        assert (done.exit_code, len(device.boots)) == (0, 2)
+        assert place.ledger().state.resource("spec/wb", "instance")["nonce"] != first
+        with pytest.raises(Refused, match="single checks"):
+            verify(place.loaded(), ("wb",), place.world, place.lines.append, only=("P02",))
+
+
+def test_a_detached_apply_is_attached_later(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        applied = place.apply(detach=True)
+        assert (applied.exit_code, applied.results, len(applied.waiting)) == (3, (), 1)
+        (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
+        assert done.exit_code == 0
+        assert place.apply().results[0].fresh is False
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_cut_short_at_the_creation_goes_on_with_the_same_instance(bench: Bench, after: bool) -> None:
+    with at(bench, Device()) as place:
+        cut = Failing(place.bench.environment(), endpoints=place.endpoints, at=CreateInstance, after=after)
+        with pytest.raises(CutShort):
+            place.apply(cut)
+        assert len(place.ledger().interrupted.names) == 2
+        made = {one["id"] for one in place.world.cloud().instances("my-project")}
+        assert len(made) == int(after)
+        assert orphans([place.loaded()], place.world) == ()
+        assert place.apply().exit_code == 0
+        assert len(place.instances()) == 1
+        assert not made or made == {one["id"] for one in place.world.cloud().instances("my-project")}
+        assert place.ledger().interrupted is None
+
+
+def test_a_run_cut_short_while_waiting_waits_on(bench: Bench) -> None:
+    device = Device()
+    with at(bench, device) as place:
+        with pytest.raises(CutShort):
+            place.apply(Failing(place.bench.environment(), endpoints=place.endpoints, at=AwaitReport, after=False))
+        assert place.apply().exit_code == 0
+        assert len(device.boots) == 1
+
+
+def test_destroy_after_a_run_cut_short_leaves_nothing(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        with pytest.raises(CutShort):
+            place.apply(Failing(place.bench.environment(), endpoints=place.endpoints, at=CreateInstance, after=True))
+        assert "instance" in place.destroy()
+        assert place.instances() == {}
+
+
+def test_the_next_zone_is_taken_and_the_reason_told(bench: Bench) -> None:
+    with at(bench, Device(), "stockout:us-central1-a") as place:
+        assert place.apply().exit_code == 0
+        assert list(place.instances()) == ["us-central1-b"]
+        assert any("us-central1-a: capacity" in line for line in place.lines)
+
+
+def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:
+    with at(bench, Device(), "stockout:us-central1-a", "stockout:us-central1-b") as place:
+        with pytest.raises(WorldError) as caught:
+            place.apply()
+        assert "nothing was left running" in caught.value.hint
+        assert (place.instances(), place.ledger().interrupted) == ({}, None)
+
+
+@pytest.mark.parametrize(("wish", "left"), [("stop", ["STOPPED"]), ("keep", ["ACTIVE"]), ("delete", [])])
+def test_what_happens_to_an_instance_that_fails(bench: Bench, wish: str, left: list[str]) -> None:
+    with at(bench, Device("failed")) as place:
+        place.write(on_failure=wish)
+        applied = place.apply()
+        assert (applied.exit_code, bool(applied.results[0].taken)) == (1, True)
+        assert list(place.instances().values()) == left
+        place.destroy()
+        assert place.instances() == {}
+
+
+def test_a_program_that_fails_is_told_with_the_end_of_its_log(bench: Bench) -> None:
+    with at(bench, Device("error")) as place:
+        with pytest.raises(DeviceFailed) as caught:
+            place.apply()
+        assert caught.value.exit_code == 1
+        assert "in phase packages: cannot install the packages" in caught.value.why
+        assert "\x1b" not in caught.value.why
+        assert "is stopped" in caught.value.hint
+        assert list(place.instances().values()) == ["STOPPED"]
+
+
+@pytest.mark.parametrize(("lies", "words"), [("nonce", "answers another run"), ("sha256", "not the one that the device told of")])
+def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
+    with at(bench, Device(lies=lies)) as place:
+        with pytest.raises(NoReport, match=words) as caught:
+            place.apply()
+        assert caught.value.exit_code == 3
+        assert not list((bench.folder / ".provision/sandbox/state/reports").rglob("report.json"))
+
+
+def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        place.apply()
+        (place.loaded().folder / "state.json").unlink()
+        (found,) = orphans([place.loaded()], place.world)
+        assert (found.spec, found.target) == ("spec", "wb")
+        assert found.delete.startswith("gcloud workbench instances delete provision-spec-wb-")
+        assert (place.apply().exit_code, orphans([place.loaded()], place.world)) == (0, ())
+
+
+@pytest.mark.parametrize("fault", ["permission", "api-disabled", "act-as", "create-internal", "quota-global"])
+def test_what_google_refuses_is_told_and_leaves_nothing(bench: Bench, fault: str) -> None:
+    with at(bench, Device(), fault) as place:
+        with pytest.raises(ProvisionError) as caught:
+            place.apply()
+        assert caught.value.what
+        assert caught.value.hint
+    with at(bench, Device()) as place:
+        assert place.instances() == {}
+
+
+class Cut(Machine):
+    """A World that loses the network while it waits."""
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        if isinstance(effect, AwaitReport):
+            raise WorldError("Google Cloud cannot be reached", hint="look at the network")
+        super().perform(effect, tell)
+
+
+def test_a_lost_network_says_nothing_of_the_device_which_runs_on(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        with pytest.raises(WorldError, match="cannot be reached"):
+            place.apply(Cut(place.bench.environment(), endpoints=place.endpoints))
+        assert list(place.instances().values()) == ["ACTIVE"]
+        (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
+        assert done.exit_code == 0
+
+
+def test_a_secret_of_the_caller_is_in_no_file_and_no_line(bench: Bench) -> None:
+    canary = "hf_" + "A1b2C3d4" * 5
+    with at(bench, Device()) as place:
+        place.path.write_text(place.path.read_text() + "secrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")
+        place.store.set_secret("projects/my-project/secrets/hf", canary.encode())
+        place.apply(Machine(place.bench.environment(HF_TOKEN=canary), endpoints=place.endpoints))
+        place.destroy()
+    kept = [path for path in (bench.folder / ".provision").rglob("*") if path.is_file() and path.name != "store.json"]
+    assert kept
+    assert not any(canary.encode() in path.read_bytes() for path in kept)
+    assert canary not in "\n".join(place.lines)

@@ -1,0 +1,286 @@
+"""Everything that can be made to go wrong, as a client meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import google.api_core.exceptions as said
+import pytest
+from google.cloud import notebooks_v2 as nb
+from google.protobuf import json_format
+from googleapiclient.errors import HttpError
+
+from provision.errors import UsageError
+from provision.sandbox import Faults
+from provision.sandbox.faults import KNOWN
+from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
+
+MESSAGE = nb.Instance(json_format.ParseDict(BODY, nb.Instance.pb(nb.Instance())))
+
+
+def refused(call: Any) -> dict[str, Any]:
+    """Return the error body that a REST call is refused with."""
+    with pytest.raises(HttpError) as caught:
+        call.execute()
+    return dict(json.loads(caught.value.content)["error"])
+
+
+def creation(sandbox: Clients, zone: str = ZONE) -> Any:
+    return sandbox.rest.instances().create(parent=zone, instanceId="one", body=BODY)
+
+
+def outcome(sandbox: Clients, zone: str = ZONE) -> dict[str, Any]:
+    """Return the error that a creation ends with."""
+    return dict(sandbox.done(creation(sandbox, zone).execute())["error"])
+
+
+def test_stockout(tmp_path: Path) -> None:
+    with clients(tmp_path, "stockout:us-central1-a", "stockout:us-central1-b") as sandbox:
+        error = outcome(sandbox)
+        assert error["code"] == 8
+        assert "The zone 'projects/my-project/zones/us-central1-a' does not have enough resources available to fulfill the request." in error["message"]
+        (info,) = error["details"]
+        assert (info["reason"], info["domain"]) == ("resource_availability", "compute.googleapis.com")
+        assert info["metadata"]["attachment"] == "nvidia-l4=1"
+        left = info["metadata"]["zonesAvailable"].split(",")
+        assert left
+        assert not {"us-central1-a", "us-central1-b"}.intersection(left)
+        other = ZONE.replace("us-central1-a", left[0])
+        assert "error" not in sandbox.done(creation(sandbox, other).execute())
+
+
+def test_stockout_over_grpc_keeps_its_details(tmp_path: Path) -> None:
+    with clients(tmp_path, "stockout:us-central1-a") as sandbox:
+        with pytest.raises(said.ResourceExhausted, match="does not have enough resources") as caught:
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE).result(timeout=5, polling=SOON)
+        (packed,) = caught.value.response.error.details
+        assert packed.type_url == "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+def test_stockout_at_a_start(tmp_path: Path) -> None:
+    with clients(tmp_path) as sandbox:
+        sandbox.made()
+        sandbox.done(sandbox.rest.instances().stop(name=NAME, body={}).execute())
+    with clients(tmp_path, "stockout:us-central1-a") as sandbox:
+        assert sandbox.done(sandbox.rest.instances().start(name=NAME, body={}).execute())["error"]["code"] == 8
+        assert sandbox.rest.instances().get(name=NAME).execute()["state"] == "STOPPED"
+
+
+def test_quota_of_a_region(tmp_path: Path) -> None:
+    with clients(tmp_path, "quota:us-central1") as sandbox:
+        assert outcome(sandbox) == {"code": 7, "message": "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 0.0 in region us-central1."}
+        with pytest.raises(said.PermissionDenied, match="Quota 'NVIDIA_L4_GPUS' exceeded"):
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE).result(timeout=5, polling=SOON)
+        assert "error" not in sandbox.done(creation(sandbox, f"{PROJECT}/locations/us-west1-a").execute())
+        quotas = sandbox.http("GET", "/compute/v1/projects/my-project/regions/us-central1")[1]["quotas"]
+        assert {"metric": "NVIDIA_L4_GPUS", "limit": 0.0, "usage": 2.0} in quotas
+
+
+def test_quota_of_all_regions(tmp_path: Path) -> None:
+    with clients(tmp_path, "quota-global") as sandbox:
+        assert outcome(sandbox) == {"code": 7, "message": "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally."}
+        assert sandbox.http("GET", "/compute/v1/projects/my-project")[1]["quotas"][0] == {"metric": "GPUS_ALL_REGIONS", "limit": 0.0, "usage": 1.0}
+
+
+def test_exists(tmp_path: Path) -> None:
+    with clients(tmp_path, "exists") as sandbox:
+        error = refused(creation(sandbox))
+        assert (error["code"], error["status"]) == (409, "ALREADY_EXISTS")
+        assert sandbox.grpc.get_instance(name=NAME).labels["owner"] == "somebody-else"
+        with pytest.raises(said.AlreadyExists):
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE)
+
+
+def test_busy(tmp_path: Path) -> None:
+    with clients(tmp_path, "busy:2") as sandbox:
+        error = refused(creation(sandbox))
+        assert (error["code"], error["status"]) == (409, "ABORTED")
+        assert "unable to queue the operation" in error["message"]
+        assert sandbox.rest.instances().list(parent=ZONE).execute() == {}, "what only looks is not refused"
+        with pytest.raises(said.Aborted, match="unable to queue the operation"):
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE)
+        sandbox.made()
+
+
+def test_rate(tmp_path: Path) -> None:
+    with clients(tmp_path, "rate:2") as sandbox:
+        status, body, headers = sandbox.http("GET", f"/v2/{ZONE}/instances")
+        assert (status, headers["Retry-After"], body["error"]["status"]) == (429, "1", "RESOURCE_EXHAUSTED")
+        with pytest.raises(said.ResourceExhausted) as caught:
+            sandbox.grpc.get_instance(name=NAME)
+        assert caught.value.reason == "RATE_LIMIT_EXCEEDED"
+        assert sandbox.http("GET", f"/v2/{ZONE}/instances")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("fault", "http", "status", "grpc"),
+    [("error-500", 500, "INTERNAL", said.InternalServerError), ("unavailable", 503, "UNAVAILABLE", said.ServiceUnavailable)],
+)
+def test_errors_of_the_server(tmp_path: Path, fault: str, http: int, status: str, grpc: type[Exception]) -> None:
+    with clients(tmp_path, f"{fault}:2") as sandbox:
+        error = refused(sandbox.rest.instances().list(parent=ZONE))
+        assert (error["code"], error["status"]) == (http, status)
+        with pytest.raises(grpc):
+            sandbox.grpc.get_instance(name=NAME)
+        sandbox.made()
+
+
+def test_token_expiry_is_told_once(tmp_path: Path) -> None:
+    with clients(tmp_path, "token-expiry:2") as sandbox:
+        assert sandbox.http("GET", f"/v2/{ZONE}/instances", headers={"Authorization": "Bearer x"})[0] == 200
+        status, body, headers = sandbox.http("GET", f"/v2/{ZONE}/instances", headers={"Authorization": "Bearer x"})
+        assert (status, body["error"]["status"], body["error"]["details"][0]["reason"]) == (401, "UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED")
+        assert "invalid_token" in headers["WWW-Authenticate"]
+        assert sandbox.http("GET", f"/v2/{ZONE}/instances")[0] == 200
+    with clients(tmp_path, "token-expiry") as sandbox:
+        with pytest.raises(said.Unauthenticated):
+            sandbox.grpc.get_instance(name=NAME)
+        sandbox.made()
+
+
+def test_hang(tmp_path: Path) -> None:
+    with clients(tmp_path, "hang") as sandbox:
+        begun = creation(sandbox).execute()
+        for _ in range(5):
+            assert "done" not in sandbox.rest.operations().get(name=begun["name"]).execute()
+        assert sandbox.rest.instances().get(name=NAME).execute()["state"] == "PROVISIONING"
+
+
+def test_lost_operation(tmp_path: Path) -> None:
+    with clients(tmp_path, "lost-operation") as sandbox:
+        begun = sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE)
+        with pytest.raises(said.NotFound):
+            begun.result(timeout=5, polling=SOON)
+        assert [sandbox.grpc.get_instance(name=NAME).state.name for _ in range(2)] == ["PROVISIONING", "ACTIVE"]
+
+
+def test_stuck_provisioning(tmp_path: Path) -> None:
+    with clients(tmp_path, "stuck-provisioning") as sandbox:
+        assert "error" not in sandbox.done(creation(sandbox).execute())
+        for _ in range(5):
+            assert sandbox.rest.instances().get(name=NAME).execute()["state"] == "PROVISIONING"
+
+
+def test_hidden(tmp_path: Path) -> None:
+    with clients(tmp_path, "hidden:2") as sandbox:
+        sandbox.done(creation(sandbox).execute())
+        assert [sandbox.http("GET", f"/v2/{NAME}")[0] for _ in range(3)] == [404, 404, 200]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [("create-internal", 13, "an internal error has occurred"), ("create-aborted", 10, "Failed to perform tenant project creation")],
+)
+def test_creations_that_end_badly(tmp_path: Path, fault: str, code: int, words: str) -> None:
+    with clients(tmp_path, fault) as sandbox:
+        assert outcome(sandbox) == {"code": code, "message": words}
+
+
+@pytest.mark.parametrize(
+    ("fault", "http", "words"),
+    [
+        ("act-as", 403, "needs iam.serviceAccounts.ActAs (Service Account User) permission on VM Service Account"),
+        ("secure-boot", 412, "Secure Boot is not enabled in the 'shielded_instance_config' field"),
+    ],
+)
+def test_creations_that_are_refused(tmp_path: Path, fault: str, http: int, words: str) -> None:
+    with clients(tmp_path, fault) as sandbox:
+        error = refused(creation(sandbox))
+        assert error["code"] == http
+        assert words in error["message"]
+        assert sandbox.http("GET", f"/v2/{NAME}")[0] == 404
+
+
+def test_what_a_policy_asks_for_is_taken(tmp_path: Path) -> None:
+    with clients(tmp_path, "secure-boot", "external-ip") as sandbox:
+        private = {**BODY, "gceSetup": {**BODY["gceSetup"], "shieldedInstanceConfig": {"enableSecureBoot": True}}}
+        public = {**private, "gceSetup": {**private["gceSetup"], "disablePublicIp": False}}
+        error = refused(sandbox.rest.instances().create(parent=ZONE, instanceId="one", body=public))
+        assert error["code"] == 412
+        assert "constraints/compute.vmExternalIpAccess violated" in error["message"]
+        sandbox.made(body=private)
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("permission", "IAM_PERMISSION_DENIED"), ("api-disabled", "SERVICE_DISABLED")])
+def test_every_request_is_refused(tmp_path: Path, fault: str, reason: str) -> None:
+    with clients(tmp_path, fault) as sandbox:
+        assert refused(creation(sandbox))["details"][0]["reason"] == reason
+        with pytest.raises(said.PermissionDenied) as caught:
+            sandbox.grpc.get_instance(name=NAME)
+        assert caught.value.reason == reason
+
+
+def test_no_bucket(tmp_path: Path) -> None:
+    with clients(tmp_path, "no-bucket") as sandbox:
+        assert sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0] == 404
+        assert sandbox.http("POST", "/storage/v1/b?project=my-project", {"name": "mine"})[0] == 200
+        assert sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0] == 200
+
+
+def test_no_guest_attributes(tmp_path: Path) -> None:
+    with clients(tmp_path, "no-guest-attributes") as sandbox:
+        sandbox.made()
+        status, body, _ = sandbox.http("GET", "/compute/v1/projects/my-project/zones/us-central1-a/instances/one/getGuestAttributes?queryPath=provision/")
+        assert status == 403
+        assert "constraints/compute.disableGuestAttributesAccess" in body["error"]["message"]
+
+
+@pytest.mark.parametrize("fault", ["silent-device", "script-failure", "wrong-gpu", "forged-report"])
+def test_faults_of_the_device_are_told_to_whoever_boots_it(tmp_path: Path, fault: str) -> None:
+    told: list[Faults] = []
+
+    class Listening:
+        def start(self, store: Any, name: str, endpoints: Any, faults: Faults) -> None:
+            told.append(faults)
+
+        def stop(self, name: str) -> None:
+            """Nothing runs."""
+
+    with clients(tmp_path, fault, booter=Listening()) as sandbox:
+        sandbox.made()
+    (faults,) = told
+    assert {name for name in KNOWN if faults.has(name)} == {fault}
+
+
+def test_every_fault_has_a_test() -> None:
+    text = Path(__file__).read_text()
+    assert [name for name in KNOWN if f'"{name}' not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("stockuot:us-central1-a", "no fault of that name"),
+        ("nothing", "no fault of that name"),
+        ("stockout", "a zone is missing"),
+        ("quota:", "a region is missing"),
+        ("hang:1", "it takes no argument"),
+        ("busy:x", "'x' is no number of times"),
+        ("busy:0", "'0' is no number of times"),
+        ("busy:", "'' is no number of times"),
+    ],
+)
+def test_a_script_that_is_wrong(script: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        Faults((script,))
+    assert caught.value.hint
+
+
+def test_faults_count_down() -> None:
+    faults = Faults(("busy:2", "token-expiry:2", "stockout:a", "stockout:b"))
+    assert [faults.take("busy") for _ in range(3)] == [True, True, False]
+    assert [faults.reached("token-expiry") for _ in range(3)] == [False, True, False]
+    assert not faults.take("rate")
+    assert not faults.reached("rate")
+    assert faults.places("stockout") == {"a", "b"}
+    assert faults.has("stockout", "a")
+    assert not faults.has("stockout", "c")
+
+
+def test_every_fault_is_on_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    for name, kind in KNOWN.items():
+        assert f"| {kind.meaning} |" in page, name
+        assert f"| `{name}" in page

@@ -1,0 +1,351 @@
+"""The kind workbench as values: the body, the document, the machine, the image, and what differs."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from provision import facts as known
+from provision.device import parse_document
+from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, StartInstance, StopInstance, UpdateInstance, UploadObjects
+from provision.errors import Refused
+from provision.facts.places import Machine
+from provision.lock import Chosen as LockChosen
+from provision.lock import Environment, File, Lock, Package
+from provision.lock.asked import asked_of
+from provision.lock.model import environment_digest, sealed
+from provision.plan import Action, Verb
+from provision.spec import Spec
+from provision.state import Intent, Ledger, State, empty
+from provision.targets import TARGETS, Place
+from provision.targets.workbench import programs
+from provision.targets.workbench.body import Choices, Run, body_of
+from provision.targets.workbench.diff import Way, changes, patch
+from provision.targets.workbench.document import document_of, holds, written
+from provision.targets.workbench.image import pick
+from provision.targets.workbench.machine import choose
+from provision.targets.workbench.naming import instance_id, names_of
+from tests.targets.google import IMAGE, SPEC, FakeCloud, with_keys_of_the_service
+
+FACTS = known.load()
+FOLDER = Path("/project/.provision")
+RUN = Run("0" * 32, "1" * 64, "sha256:" + "2" * 64)
+HOSTILE = "$(touch /tmp/x); `id`\n\"'${HOME} <script>"
+
+
+def place(target: dict[str, Any] | None = None, stem: str = "spec", version: str = "2.11.0", **fields: Any) -> Place:
+    document = {"gpu": "L4", "cuda": "12.8", "python": "3.12", "packages": ["torch", "ipykernel"], **fields}
+    spec = Spec.model_validate({**document, "targets": {"wb": {**SPEC, **(target or {})}}})
+    names = {"torch": "pytorch-cu128", "ipykernel": "pypi"}
+    held = tuple(
+        Package(name, version if name == "torch" else "1.0", index, ("k",), (), (File(f"{name}-1-py3-none-any.whl", "0" * 64),))
+        for name, index in names.items()
+    )
+    environment = Environment("k", "linux-x86_64", "cu128", "2.28", "525", environment_digest("3.12", "linux-x86_64", "cu128", held))
+    indexes = {"pytorch-cu128": "https://download.pytorch.org/whl/cu128"}
+    lock = sealed(Lock(asked_of(spec), "3.12", (environment,), {"wb": LockChosen(("k",), "why")}, indexes, held))
+    return Place(spec.at("wb"), "wb", stem, FOLDER, lock, "linux-x86_64")
+
+
+def body(there: Place, run: Run = RUN) -> dict[str, Any]:
+    return body_of(there, Choices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1), run, FACTS)
+
+
+class World:
+    def __init__(self, cloud: FakeCloud | None = None) -> None:
+        self.google = cloud or FakeCloud()
+
+    def cloud(self) -> FakeCloud:
+        return self.google
+
+
+def planned(there: Place, world: World, state: State | None = None, intent: Intent | None = None) -> Action:
+    kind, ledger = TARGETS["workbench"], Ledger(state or empty("l"), intent)
+    have = kind.look(there, ledger, world)  # type: ignore[arg-type]
+    assert kind.refusals(there, have) == ()
+    (action,) = kind.plan(there, have)
+    return action
+
+
+def made(there: Place, world: World, state: State | None = None) -> State:
+    action = planned(there, world, state)
+    for effect in action.effects:
+        world.google.perform(effect)
+    zone = next(name.split("/")[3] for name in world.google.found)
+    assert action.record is not None
+    return (state or empty("l")).recording(action.address, action.part, {**action.record, "zone": zone})
+
+
+def refused(there: Place, world: World | None = None) -> list[str]:
+    kind = TARGETS["workbench"]
+    return [refusal.why for refusal in kind.refusals(there, kind.look(there, Ledger(empty("l")), world or World()))]  # type: ignore[arg-type]
+
+
+class TestNames:
+    def test_they_are_short_readable_and_tell_specs_apart(self) -> None:
+        name = instance_id("my-project", "My Spec" + "x" * 80, "Tä rget")
+        assert len(name) <= 63
+        assert re.fullmatch(r"[a-z][a-z0-9-]*[a-z0-9]", name)
+        assert len({instance_id(*words) for words in (("p", "a-b", "c"), ("p", "a", "b-c"), ("q", "a", "b-c"))}) == 3
+
+    def test_labels_hold_no_more_than_labels_may(self) -> None:
+        labels = body(place(stem="Sp ec." + "é" * 80))["labels"]
+        assert all(re.fullmatch(r"[a-z0-9_-]{0,63}", value) for value in labels.values())
+
+
+class TestBody:
+    def test_every_field_stands_where_the_service_has_it(self) -> None:
+        setup = body(place())["gceSetup"]
+        assert setup["acceleratorConfigs"] == [{"type": "NVIDIA_L4", "coreCount": "1"}]
+        assert setup["vmImage"] == {"project": "cloud-notebooks-managed", "name": IMAGE}
+        assert setup["bootDisk"] == {"diskSizeGb": "150", "diskType": "PD_BALANCED", "diskEncryption": "GMEK"}
+        assert setup["disablePublicIp"] is True
+        assert setup["metadata"]["idle-timeout-seconds"] == ""
+        assert setup["metadata"]["post-startup-script"].endswith("/program.sh")
+
+    def test_what_is_left_out_of_the_spec_is_left_out_of_the_body(self) -> None:
+        assert {"serviceAccounts", "networkInterfaces", "tags", "reservationAffinity"}.isdisjoint(body(place())["gceSetup"])
+
+    def test_network_disks_account_and_reservation(self) -> None:
+        key = "projects/my-project/locations/us-central1/keyRings/r/cryptoKeys/k"
+        target = {"network": "net", "subnet": "sub", "service_account": "a@my-project.iam.gserviceaccount.com", "reservation": "mine", "tags": ["ssh"]}
+        setup = body(place({**target, "data_disk": {"size": "500GiB", "type": "ssd", "kms_key": key}}))["gceSetup"]
+        interface = {"network": "projects/my-project/global/networks/net", "subnet": "projects/my-project/regions/us-central1/subnetworks/sub"}
+        assert setup["networkInterfaces"] == [interface]
+        assert setup["dataDisks"] == [{"diskSizeGb": "500", "diskType": "PD_SSD", "diskEncryption": "CMEK", "kmsKey": key}]
+        assert (setup["serviceAccounts"], setup["tags"]) == ([{"email": "a@my-project.iam.gserviceaccount.com"}], ["ssh"])
+        assert setup["reservationAffinity"]["values"] == ["mine"]
+
+    def test_our_own_keys_cannot_be_taken(self) -> None:
+        made = body(place({"metadata": {"post-startup-script": "gs://evil/x.sh", "provision-run": "x"}, "labels": {"provision": "0"}}))
+        assert made["labels"]["provision"] == "1"
+        assert "evil" not in json.dumps(made["gceSetup"]["metadata"])
+
+
+class TestDocument:
+    def test_the_device_reads_it(self) -> None:
+        there = place(secrets={"HF_TOKEN": {"secret": "projects/my-project/secrets/hf/versions/3"}}, env={"A": "b"}, system_packages=["git"])
+        document = document_of(there, names_of(there), "n" * 32, programs.fetched(), programs.uv())
+        read = parse_document(json.loads(written(document)))
+        assert (read.nonce, read.python, read.gpu, read.packages) == ("n" * 32, "3.12", ("L4", 1), 2)
+        assert read.secrets == {"HF_TOKEN": "projects/my-project/secrets/hf/versions/3"}
+        assert document["expectations"]["nonce"] == "n" * 32
+
+    def test_mirrors_take_the_place_of_indexes(self) -> None:
+        there = place({"mirrors": {"pypi": "https://mirror.example.com/pypi/simple", "pytorch": "https://mirror.example.com/torch"}})
+        indexes = document_of(there, names_of(there), "n", {}, {})["install"]["indexes"]
+        assert indexes == {"pypi": "https://mirror.example.com/pypi/simple", "pytorch-cu128": "https://mirror.example.com/torch/cu128"}
+
+    def test_what_it_declares_has_a_digest_of_its_own(self) -> None:
+        assert holds(place()) == holds(place({"labels": {"team": "x"}, "idle_shutdown": "60m"}))
+        assert len({holds(place()), holds(place(env={"A": "1"})), holds(place(version="2.12.0"))}) == 3
+
+
+def test_hostile_values_are_data_and_never_program() -> None:
+    there = place({"metadata": {"note": HOSTILE}}, env={"A": HOSTILE}, paths={"data": "/data/" + HOSTILE})
+    document = written(document_of(there, names_of(there), "n" * 32, programs.fetched(), programs.uv()))
+    assert json.loads(document)["env"]["A"] == HOSTILE
+    assert body(there)["gceSetup"]["metadata"]["note"] == HOSTILE
+    program, others = programs.startup(), programs.startup()
+    assert program == others
+    assert b"touch /tmp/x" not in program
+
+
+def test_a_secret_travels_by_reference_only() -> None:
+    there, world = place(secrets={"HF_TOKEN": {"secret": "projects/p/secrets/hf/versions/3"}}), World()
+    action = planned(there, world)
+    assert "projects/p/secrets/hf/versions/3" in repr(action)
+    assert refused(place(secrets={"HF_TOKEN": {"env": "HF_TOKEN"}})) == ["an instance fetches secrets from Secret Manager only"]
+
+
+class TestDiff:
+    def test_what_the_service_adds_and_leaves_out_is_no_difference(self) -> None:
+        wanted = body(place({"tags": ["ssh"], "shielded": {"secure_boot": True}}))
+        assert changes(wanted, with_keys_of_the_service(copy.deepcopy(wanted)), wanted) == ()
+        assert changes(wanted, with_keys_of_the_service(copy.deepcopy(wanted)), None) == ()
+
+    @pytest.mark.parametrize(
+        ("target", "path", "way"),
+        [
+            ({"labels": {"team": "a"}}, "labels/team", Way.RUNNING),
+            ({"metadata": {"notebook-disable-root": "true"}}, "gceSetup/metadata/notebook-disable-root", Way.RUNNING),
+            ({"idle_shutdown": "60m"}, "gceSetup/metadata/idle-timeout-seconds", Way.RUNNING),
+            ({"tags": ["ssh"]}, "gceSetup/tags", Way.RUNNING),
+            ({"shielded": {"secure_boot": True}}, "gceSetup/shieldedInstanceConfig", Way.STOPPED),
+            ({"reservation": "mine"}, "gceSetup/reservationAffinity", Way.STOPPED),
+            ({"gpu_driver": False}, "gceSetup/gpuDriverConfig", Way.STOPPED),
+            ({"public_ip": True}, "gceSetup/disablePublicIp", Way.REPLACE),
+            ({"data_disk": {"type": "ssd"}}, "gceSetup/dataDisks", Way.REPLACE),
+            ({"boot_disk": {"size": "300GiB"}}, "gceSetup/bootDisk", Way.REPLACE),
+            ({"service_account": "a@p.iam.gserviceaccount.com"}, "gceSetup/serviceAccounts", Way.REPLACE),
+            ({"network": "net"}, "gceSetup/networkInterfaces", Way.REPLACE),
+            ({"access": {"mode": "single-user", "owner": "me@example.com"}}, "instanceOwners", Way.REPLACE),
+        ],
+    )
+    def test_each_field_and_the_way_it_changes(self, target: dict[str, Any], path: str, way: Way) -> None:
+        old = body(place())
+        (found,) = changes(body(place(target)), with_keys_of_the_service(copy.deepcopy(old)), old)
+        assert (found.path, found.way) == (path, way)
+
+    def test_what_goes_is_sent_as_an_empty_text(self) -> None:
+        old = body(place({"labels": {"team": "a"}, "idle_shutdown": "60m"}))
+        found = changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
+        sent, mask = patch(found)
+        assert sent == {"labels": {"team": ""}, "gceSetup": {"metadata": {"idle-timeout-seconds": ""}}}
+        assert mask == "labels,gce_setup.metadata"
+
+    def test_a_public_address_goes_in_place(self) -> None:
+        old = body(place({"public_ip": True}))
+        (found,) = changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
+        assert (found.way, patch((found,))) == (Way.RUNNING, ({"gceSetup": {"disablePublicIp": True}}, "gce_setup.disable_public_ip"))
+
+    def test_a_disk_that_was_grown_by_hand_stays(self) -> None:
+        old = body(place())
+        real = with_keys_of_the_service(copy.deepcopy(old))
+        real["gceSetup"]["dataDisks"][0]["diskSizeGb"] = "300"
+        assert changes(body(place({"data_disk": {"size": "200GiB"}})), real, old) == ()
+
+
+class TestMachine:
+    def test_the_cheapest_that_carries_the_card(self) -> None:
+        chosen = choose(place().spec, place().spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
+        assert chosen.machine_type == "g2-standard-4"
+        assert re.fullmatch(r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic", chosen.price)
+
+    def test_memory_counts(self) -> None:
+        there = place(requires={"ram": "40GiB"})
+        chosen = choose(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
+        machine: Machine = FACTS.machines[chosen.machine_type]
+        assert machine.ram_gb >= 40
+
+    def test_more_than_there_is_is_refused(self) -> None:
+        assert any("no machine type with L4 has 9000 GiB" in why for why in refused(place(requires={"ram": "9000GiB"})))
+
+    def test_no_price_is_said(self) -> None:
+        there = place({"zones": ["mars-north1-a"]})
+        assert choose(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price == "price not known"  # type: ignore[arg-type]
+
+
+class TestImage:
+    OFFERED: ClassVar[dict[str, Any]] = {
+        "availableImages": [
+            {"imageFamily": "workbench-instances-2603", "imageName": f"workbench-instances-2603-2026{day}-rc0"}
+            for day in ("0901-2157", "1004-2157", "0930-1200")
+        ]
+    }
+
+    def test_a_name_is_taken_as_it_stands(self) -> None:
+        assert pick(IMAGE, FACTS, None, None)[:2] == ("cloud-notebooks-managed", IMAGE)
+
+    def test_a_family_is_its_newest_image_and_stays_once_recorded(self) -> None:
+        found = pick("workbench-instances-2603", FACTS, self.OFFERED, None)
+        assert found.name == "workbench-instances-2603-20261004-2157-rc0"
+        recorded = {"project": "cloud-notebooks-managed", "name": "workbench-instances-2603-20260901-2157-rc0", "family": "workbench-instances-2603"}
+        assert pick("workbench-instances-2603", FACTS, self.OFFERED, recorded).name == recorded["name"]
+
+    @pytest.mark.parametrize("config", [None, {}, {"availableImages": []}])
+    def test_a_family_that_cannot_be_resolved_is_refused(self, config: dict[str, Any] | None) -> None:
+        assert pick("workbench-instances-2603", FACTS, config, None).problem
+
+
+class TestPlan:
+    def test_a_new_instance_costs_and_says_so(self) -> None:
+        action = planned(place(), World())
+        assert [type(effect) for effect in action.effects] == [UploadObjects, CreateInstance]
+        assert (action.verb, action.because) == (Verb.CREATE, "there is none yet")
+        assert any(note.startswith("cost: $0.") for note in action.notes)
+
+    def test_another_lock_restarts_the_same_instance(self) -> None:
+        world = World()
+        state = made(place(), world)
+        action = planned(place(version="2.12.0"), world, state)
+        assert (action.verb, [type(effect) for effect in action.effects]) == (Verb.CHANGE, [UploadObjects, UpdateInstance, StopInstance, StartInstance])
+        state = made(place(version="2.12.0"), world, state)
+        assert planned(place(version="2.12.0"), world, state).verb is Verb.KEEP
+
+    def test_a_label_changes_while_it_runs_and_a_machine_while_it_is_stopped(self) -> None:
+        world = World()
+        state = made(place(), world)
+        assert [type(e) for e in planned(place({"labels": {"team": "a"}}), world, state).effects] == [UpdateInstance]
+        assert [type(e) for e in planned(place({"machine_type": "g2-standard-8"}), world, state).effects] == [StopInstance, UpdateInstance, StartInstance]
+
+    def test_what_cannot_change_is_made_anew_and_the_loss_is_said(self) -> None:
+        world = World()
+        action = planned(place({"data_disk": {"type": "ssd"}}), world, made(place(), world))
+        assert (action.verb, [type(e) for e in action.effects]) == (Verb.REPLACE, [DeleteInstance, UploadObjects, CreateInstance])
+        assert "all that lies in it goes" in action.because
+
+    def test_one_that_is_stopped_is_started_and_one_that_is_gone_is_made(self) -> None:
+        world = World()
+        state = made(place(), world)
+        (name,) = world.google.found
+        world.google.found[name]["state"] = "STOPPED"
+        assert [type(e) for e in planned(place(), world, state).effects] == [StartInstance]
+        del world.google.found[name]
+        assert planned(place(), world, state).because == "it is gone: someone deleted it"
+
+    def test_an_interrupted_run_is_adopted_in_whichever_zone_it_is(self) -> None:
+        there, world = place({"zones": ["us-central1-a", "us-central1-b"]}), World()
+        created = planned(there, world)
+        names = names_of(there)
+        (create,) = [effect for effect in created.effects if isinstance(effect, CreateInstance)]
+        world.google.perform(create._replace(zones=("us-central1-b",)))
+        assert created.record is not None
+        intent = Intent(there.address, "instance", "+", (), "now", tuple(map(names.full, names.zones)), {"nonce": created.record["nonce"]})
+        again = planned(there, world, None, intent)
+        assert (again.verb, again.effects) == (Verb.CHANGE, ())
+        assert again.record is not None
+        assert (again.record["zone"], again.record["nonce"]) == ("us-central1-b", created.record["nonce"])
+
+    def test_one_of_the_same_name_that_is_not_ours_is_never_touched(self) -> None:
+        world = World()
+        name = names_of(place()).full("us-central1-a")
+        world.google.found[name] = {"name": name, "labels": {}, "state": "ACTIVE", "gceSetup": {}}
+        assert any("is not ours" in why for why in refused(place(), world))
+
+    def test_quota_and_capacity_are_told_apart(self) -> None:
+        short = FakeCloud(rows=({"metric": "NVIDIA_L4_GPUS", "limit": 1.0, "usage": 1.0},))
+        assert any("1 of 1 used" in why for why in refused(place(), World(short)))
+        assert any("none of the zones has L4" in why for why in refused(place(), World(FakeCloud(cards=({"name": "nvidia-tesla-t4"},)))))
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "words"),
+        [
+            ({"bucket": None}, {}, "none is named"),
+            ({"managed_euc": True}, {}, "managed credentials"),
+            ({"image": "us-docker.pkg.dev/x/y:1"}, {}, "container images"),
+            ({"subnet": "s", "zones": ["us-central1-a", "us-east1-b"]}, {}, "several"),
+            ({}, {"cuda_toolkit": "12.8"}, "CUDA toolkit"),
+            ({}, {"verify": {"tier": "burn"}}, "tier burn"),
+            ({}, {"gpu": "RTX-4090"}, "Workbench has no RTX-4090"),
+            ({"mirrors": {"pypi": "file:///opt/pypi"}}, {}, "out of the instance's reach"),
+        ],
+    )
+    def test_what_is_refused(self, target: dict[str, Any], fields: dict[str, Any], words: str) -> None:
+        assert any(words in why for why in refused(place(target, **fields)))
+
+
+class TestDestroy:
+    def test_only_what_the_state_names_goes(self) -> None:
+        world = World()
+        state = made(place(), world)
+        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(state))
+        assert action.effects == (DeleteInstance(names_of(place()).full("us-central1-a")), DeleteObjects(names_of(place()).folder))
+
+    @pytest.mark.parametrize("forged", [{"instance": "production-db"}, {"bucket": "gs://other/"}, {"bucket": "gs://my-bucket/"}])
+    def test_a_forged_state_deletes_nothing(self, forged: dict[str, str]) -> None:
+        world = World()
+        state = made(place(), world)
+        record = {**(state.resource(place().address, "instance") or {}), **forged}
+        with pytest.raises(Refused, match="not ours"):
+            TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(state.recording(place().address, "instance", record)))
+
+    def test_what_an_interrupted_run_may_have_left_is_named(self) -> None:
+        intent = Intent(place().address, "instance", "+", (), "now", ("projects/p/locations/z/instances/provision-x",))
+        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), intent))
+        assert action.effects == (DeleteInstance("projects/p/locations/z/instances/provision-x"),)
