@@ -51,7 +51,9 @@ def found_in(question: Question, project: Project, resolution: Resolution, rows:
 
 
 def _idle(question: Question, graph: str) -> Iterator[str]:
-    known = {row["name"]: row.get("optional-dependencies", {}) for row in tomllib.loads(graph)["package"]}
+    if not any(package.extras for package in question.spec.packages):
+        return
+    known = {row["name"]: row.get("optional-dependencies", {}) for row in _rows(graph)}
     for package in question.spec.packages:
         if package.key in known and package.key not in question.from_source:
             yield from (f"{package.key}[{extra}]" for extra in package.extras if canonical(extra) not in known[package.key])
@@ -65,10 +67,15 @@ def _both(one: Package, other: Package, order: tuple[str, ...]) -> Package:
 
 
 @cache
+def _rows(graph: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tomllib.loads(graph)["package"]
+    return rows
+
+
+@cache
 def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    rows = tomllib.loads(graph)["package"]
     needs = {}
-    for row in rows:
+    for row in _rows(graph):
         extras = [needed for extra in row.get("optional-dependencies", {}).values() for needed in extra]
         needs[row["name"], row.get("version", "")] = tuple(sorted({needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {row["name"]}))
     return needs
