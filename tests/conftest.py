@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.pytorch_rig import PyTorch, lay_out
 from tests.rig import Bench, make_index, make_wheel
 
 ROOT = Path(__file__).parent.parent
+if hasattr(signal, "SIGHUP"):  # who starts the tests by nohup ignores it for all that they start, and some of that is about it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

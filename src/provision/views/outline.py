@@ -59,6 +59,10 @@ class Line:
     measures: tuple[Measure, ...]
 
 
+_PASSED = ("verified", "simulated")
+"""Verdicts with which every required check has passed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """The checks of one group, in the report's order."""
@@ -125,15 +129,16 @@ class Outline:
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """The titles of the training checks that passed, where the verdict is "verified"; else nothing is proven."""
-        return tuple(line.title for line in self.of(Status.PASS) if line.group == TRAINING) if self.result == "verified" else ()
+        """The titles of the training checks that passed, where all that is required did; else nothing is proven."""
+        return tuple(line.title for line in self.of(Status.PASS) if line.group == TRAINING) if self.result in _PASSED else ()
 
     @property
     def proof(self) -> str:
         """The run that stands behind the verdict, in words."""
-        if self.result != "verified":
+        if self.result not in _PASSED:
             return f"none; what has to pass is {self.run}" if self.run else "none"
-        return f"{self.run} on this machine" if self.proven else "no training ran in this verification"
+        where = "on this machine" if self.result == "verified" else "on a device that is simulated"
+        return f"{self.run} {where}" if self.proven else "no training ran in this verification"
 
     @property
     def remarks(self) -> tuple[Line, ...]:
