@@ -15,8 +15,10 @@ from tests.pytorch_rig import PyTorch, lay_out
 from tests.rig import Bench, make_index, make_wheel
 
 ROOT = Path(__file__).parent.parent
-if hasattr(signal, "SIGHUP"):  # who starts the tests by nohup ignores it for all that they start, and some of that is about it
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Who starts the tests by nohup, or in the background of a script, ignores these for all that they start, and some of that is about them.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
