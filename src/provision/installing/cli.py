@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from .document import Audit, InstallError, read_document
-from .install import REFUSED_FILE, SWITCHED_OFF, UvFailed, install
+from .install import UvFailed, install
 from .interpreter import Answer
+from .sayings import REFUSED_FILE, SWITCHED_OFF
 from .scrubbing import scrub
 
 _USERINFO = re.compile(r"(?<=://)[^/\s]+@")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +18,6 @@ from .inventory import Audited, Found, audit, installed, same_version
 from .layout import GIVEN, HASHES, PROJECT, lay_out, located
 
 SCHEMA = "provision.installed/1"
-REFUSED_FILE = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
-"""What uv says of a file that is not one of those that were locked."""
-SWITCHED_OFF = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
-"""What uv says of something that is not in its cache, with the network switched off."""
-
 _OFF = ("", "0", "false", "f", "no", "n", "off")
 
 

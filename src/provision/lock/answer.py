@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from provision.effects import Project, Resolution, Sources
@@ -19,8 +19,7 @@ from provision.lock.wheels import applies, runs_on
 from provision.spec import canonical
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What uv found, as packages of environments; `keys` are the environments by flavour and platform."""
 
     project: Project

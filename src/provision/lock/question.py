@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from provision.effects import Binding, Index, Preference, Project
 from provision.facts import Facts
@@ -13,17 +14,16 @@ from provision.lock.wheels import LINUX, any_of, marker_of
 from provision.spec import Spec
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What is being locked: the spec, the torch flavours with the platforms that each is for, what is held fast or preferred, what is taken as source."""
 
     spec: Spec
     facts: Facts
     proposal: Proposal
     preferences: tuple[Preference, ...] = ()
-    constraints: Mapping[str, str] = field(default_factory=dict)
+    constraints: Mapping[str, str] = MappingProxyType({})
     direct: frozenset[str] = frozenset()
-    from_source: Mapping[str, FromSource] = field(default_factory=dict)
+    from_source: Mapping[str, FromSource] = MappingProxyType({})
 
     @property
     def flavours(self) -> dict[str, tuple[str, ...]]:

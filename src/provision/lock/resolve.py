@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from packaging.version import Version
 
@@ -65,7 +66,7 @@ def _until(question: Question) -> Question:
     """Return the question with torch held to releases of `exclude_newer`: PyTorch's indexes tell no day of upload, the facts do."""
     if question.spec.exclude_newer is None or not (releases := admitted(question.spec, question.facts)):
         return question
-    return replace(question, constraints={"torch": f"<={releases[0].release}"})
+    return question._replace(constraints={"torch": f"<={releases[0].release}"})
 
 
 def _with_another_torch(questions: list[Question], error: LockError, world: World, tell: Tell) -> Lock:
@@ -76,7 +77,7 @@ def _with_another_torch(questions: list[Question], error: LockError, world: Worl
     said: LockError | None = None
     for first in list(by_builds.values())[:_ROUNDS]:
         try:
-            found = _answer(replace(first, constraints={}), world, tell)
+            found = _answer(first._replace(constraints={}), world, tell)
         except LockError as free:
             said = said or free  # what does not resolve with any torch, in uv's own words
             continue
@@ -87,8 +88,7 @@ def _with_another_torch(questions: list[Question], error: LockError, world: Worl
     raise said or error
 
 
-@dataclass(frozen=True, slots=True)
-class _Narrowing:
+class _Narrowing(NamedTuple):
     """What has to be asked for besides, and why, in words: what no set of versions did, and what each package by itself would be."""
 
     constraints: Mapping[str, str]
@@ -116,7 +116,7 @@ def _agreed(question: Question, world: World, tell: Tell) -> Lock:
             for extra in found.idle:
                 tell(f"warning: {extra} brings nothing: there is no such extra, or it has nothing for these platforms")
             return _lock(question, found)
-        question = replace(question, constraints={**question.constraints, **narrowing.constraints})
+        question = question._replace(constraints={**question.constraints, **narrowing.constraints})
     raise narrowing.failed("") if narrowing is not None else AssertionError
 
 
@@ -186,7 +186,7 @@ def _answer(question: Question, world: World, tell: Tell) -> Found:
         hidden = ({row["name"] for rows in found.values() for row in rows} & question.facts.flavoured) - question.direct
         if not hidden:
             return found_in(question, project, resolution, found)
-        question = replace(question, direct=question.direct | hidden)
+        question = question._replace(direct=question.direct | hidden)
 
 
 def _lock(question: Question, found: Found) -> Lock:

@@ -57,13 +57,15 @@ def _releases(marker: str, python: str) -> list[str]:
 @cache
 def runs_on(name: str, python: str, platform: str) -> bool:
     """Tell whether a file is a wheel that runs on a platform with a CPython such as "3.11"."""
+    system, machine, _, _ = _MARKERS[platform]
+    starts = {"linux": ("manylinux", "linux_"), "darwin": ("macosx",), "win32": ("win",)}[system]
+    if not name.endswith("-any.whl") and not any(start in name for start in starts):
+        return False  # most wheels are for other systems, and to parse a name takes time
     try:
         _, _, _, tags = parse_wheel_filename(name)
     except InvalidWheelFilename:
         return False
     tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _abis(python))
-    system, machine, _, _ = _MARKERS[platform]
-    starts = {"linux": ("manylinux", "linux_"), "darwin": ("macosx",), "win32": ("win",)}[system]
     ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
     return any(tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends)) for tag in tags)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from packaging.requirements import Requirement
@@ -31,24 +31,14 @@ from provision.effects import (
     Sources,
 )
 from provision.errors import LockError, ProvisionError, WorldError
-from provision.installing import (
-    DEFAULT_INDEX,
-    Answer,
-    InstallError,
-    Mode,
-    Pin,
-    UvFailed,
-    Wanted,
-    bare,
-    index_lines,
-    locations,
-    project_lines,
-    scrub,
-)
+from provision.installing import bare, index_lines, locations, project_lines, scrub
 from provision.safe import redact, safe
 from provision.world.pip_configuration import PipConfiguration
 from provision.world.process import Finished, capture
 from provision.world.uv_answers import explained
+
+if TYPE_CHECKING:
+    from provision.installing import Answer
 
 _EXPORT = ("export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml")
 
@@ -97,6 +87,8 @@ def newest(project: Project, sources: Sources, interpreter: Interpreter, environ
 
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
     """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
+    from provision.installing import DEFAULT_INDEX, InstallError, Mode, Pin, UvFailed, Wanted
+
     pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.built) for pin in effect.pins)
     indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
@@ -289,5 +281,7 @@ def _failure(verb: str, code: int, said: str, project: Project | None, sources: 
 
 
 def _answered(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> Answer:
+    from provision.installing import Answer
+
     done = capture(argv, environment, cwd=folder)
     return Answer(done.code, done.stdout, done.stderr)
