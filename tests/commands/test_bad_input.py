@@ -220,7 +220,10 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        ("targets: {w: {kind: workbench, project: my-project, zones: [us-central1-a]}}\n", "targets of kind workbench cannot be made by this version"),
+        (
+            "targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
+            "targets of kind colab-enterprise cannot be made by this version",
+        ),
         ("targets: {c: {kind: colab, runtime: '2026.07', isolation: venv}}\n", "targets of kind colab cannot be made"),
         ("targets: {here: {kind: local, manager: conda}}\n", "manager: conda"),
         ("cuda_toolkit: '12.8'\n", "CUDA toolkit"),
@@ -260,10 +263,10 @@ def test_a_check_that_does_not_exist_is_named_with_its_neighbours(bench: Bench) 
 
 
 def test_a_target_of_another_kind_is_refused_before_anything_is_resolved(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {w: {kind: workbench, project: my-project, zones: [us-central1-a]}}\n"))
+    bench.spec(small_spec("alpha", extra="targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n"))
     done = bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple")
     assert done.returncode == 2
-    assert "kind workbench" in done.stderr
+    assert "kind colab-enterprise" in done.stderr
 
 
 def test_specs_and_targets_with_hyphens_do_not_meet(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .document import DEFAULT_INDEX, Audit, InstallError, Mode, Pin, Wanted, parse_document, read_document
-    from .install import UvFailed, install
+    from .install import UvFailed
     from .interpreter import Answer
     from .layout import bare, index_lines, locations, project_lines
     from .sayings import REFUSED_FILE, SWITCHED_OFF
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # A lock needs how uv is called, and not how it installs: each room is imported when something of it is asked for.
 _ROOMS = {
     "document": ("DEFAULT_INDEX", "Audit", "InstallError", "Mode", "Pin", "Wanted", "parse_document", "read_document"),
-    "install": ("UvFailed", "install"),
+    "install": ("UvFailed",),
     "interpreter": ("Answer",),
     "layout": ("bare", "index_lines", "locations", "project_lines"),
     "sayings": ("REFUSED_FILE", "SWITCHED_OFF"),
@@ -35,7 +35,6 @@ __all__ = [
     "Wanted",
     "bare",
     "index_lines",
-    "install",
     "locations",
     "parse_document",
     "project_lines",

@@ -1,4 +1,4 @@
-"""The Notebooks service by the messages of google-cloud-notebooks: what these lack is not carried, as with the real client."""
+"""The Notebooks service by the messages of google-cloud-notebooks: what these lack travels without a name, as with the real service."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from provision.sandbox.notebooks import Notebooks, unfiltered
 _SERVICE = "google.cloud.notebooks.v2.NotebookService"
 _OPERATIONS = "google.longrunning.Operations"
 _DETAILS = {"ErrorInfo": error_details_pb2.ErrorInfo, "RetryInfo": error_details_pb2.RetryInfo}
+_NAMELESS = b"\xc0\x3e\x01"  # field 1000, a number: 1
 _Answer = Callable[[Any], Any]
 
 
@@ -120,5 +121,20 @@ def _json(message: Any) -> dict[str, Any]:
 
 
 def _message(shown: Mapping[str, Any], message: Any) -> Any:
-    """Return the protobuf message that holds what its fields can of a JSON body: newer fields and enum values are left out."""
-    return json_format.ParseDict(dict(shown), type(message).pb(message), ignore_unknown_fields=True)
+    """Return the protobuf message that holds what its fields can of a JSON body.
+
+    Newer fields and enum values travel as a field without a name, so that a client can tell that there is more: the real service sends them so.
+    """
+    raw = json_format.ParseDict(dict(shown), type(message).pb(message), ignore_unknown_fields=True)
+    for one, told in ((raw, shown), *zip(getattr(raw, "instances", ()), shown.get("instances", ()), strict=False)):
+        if _lost(told, json_format.MessageToDict(one)):
+            one.MergeFromString(_NAMELESS)
+    return raw
+
+
+def _lost(told: Any, held: Any) -> bool:
+    if isinstance(told, Mapping):
+        return any(value not in (False, "", 0, [], {}) and (key not in held or _lost(value, held[key])) for key, value in told.items())
+    if isinstance(told, list):
+        return len(told) != len(held) or any(_lost(value, held[place]) for place, value in enumerate(told))
+    return False

@@ -16,7 +16,6 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from provision import installing
 from provision.effects import (
     Binding,
     CreateVenv,
@@ -88,13 +87,14 @@ def newest(project: Project, sources: Sources, interpreter: Interpreter, environ
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
     """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
     from provision.installing import DEFAULT_INDEX, InstallError, Mode, Pin, UvFailed, Wanted
+    from provision.installing.install import install as bring
 
     pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.built) for pin in effect.pins)
     indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         wanted = Wanted(Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder)))
         try:
-            return installing.install(wanted, _program(), environment, _answered, Path(folder))
+            return bring(wanted, _program(), environment, _answered, Path(folder))
         except UvFailed as error:
             raise _failure("pip", error.code, error.said, None, sources) from None
         except InstallError as error:
