@@ -180,6 +180,7 @@ def _show_instance(path: Path, result: Result, option: str) -> None:
     if provenance := result.report.provenance:
         terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
     terminal.say(f"environment  {result.seat.prefix} on the instance")
-    terminal.say(f"kernel       in Jupyter: {result.place.spec.name} ({result.place.target})")
+    if result.place.spec.package("ipykernel") is not None:
+        terminal.say(f"kernel       in Jupyter: {result.place.spec.name} ({result.place.target})")
     terminal.say(f"open         provision open {shlex.quote(str(path))}{words}")
     terminal.say(f"remove       provision destroy {shlex.quote(str(path))}{words}")
