@@ -1,10 +1,10 @@
 """A device of the sandbox from boot until its environment is in place, by our program or by the same one with pip in the place of uv.
 
-    python booted.py uv|pip SPEC    # prints [wall, CPU] in seconds, of the device alone
+    python booted.py uv|pip|pip-no-compile SPEC    # prints [wall, CPU] in seconds, of the device alone
 
 The device runs what it always runs, from the startup script on; this process listens to its console and ends it where the packages are in place. Our side
 fetches uv first, as an instance does: that of this machine is not used. The other side makes an environment with venv and has its pip install the same
-files by the same hashes; it looks at nothing afterwards.
+files by the same hashes; it looks at nothing afterwards. pip writes bytecode unless told not to, which uv leaves to the first import.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ from provision.world import Machine
 _MAKING = "provision_device/making.py"
 _IN_PLACE = "provision: packages: "
 _LIMIT_S = 300
-_WAYS = {
-    "uv": """
+_UV = """
 
 def find_uv(document, machine):
     tools = machine.ours / "tools" / f"uv-{document.uv.version}"
     _fetch_uv(document, document.uv, tools, machine)
     return str(tools / "bin/uv")
-""",
-    "pip": """
+"""
+_PIP = """
 
 def find_uv(document, machine):
     return machine.which("uv")  # for the interpreter alone
@@ -50,11 +49,11 @@ def make(document, uv, python, machine):
     lines = (" ".join([f"{one['name']}=={one['version']}", *(f"--hash=sha256:{sha}" for sha in one["files"].values())]) for one in document.install["packages"])
     machine.put(where / "requirements.txt", "\\n".join(lines))
     variables = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": document.install["indexes"]["pypi"], "PIP_CACHE_DIR": str(machine.ours / "cache")}
-    words = ["install", "--quiet", "--no-compile", "--no-deps", "--require-hashes", "--requirement", str(where / "requirements.txt")]
+    words = ["install", "--quiet", "--no-deps", "--require-hashes", "-r", str(where / "requirements.txt")]
     machine.must("pip failed", [str(where / "bin/python"), "-m", "pip", *words], 900, variables=variables)
     return {"installed by pip": len(document.install["packages"])}
-""",
-}
+"""
+_WAYS = {"uv": _UV, "pip": _PIP, "pip-no-compile": _PIP.replace('"--quiet"', '"--quiet", "--no-compile"')}
 
 
 class _Listening:

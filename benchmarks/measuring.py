@@ -266,5 +266,6 @@ PROMISES: dict[Promise, Measure] = {
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
     Promise("workbench-apply", "provision apply --sandbox, without torch", "the same calls of uv", Figure.CPU_ADDED, 1.5): workbench.apply,
-    Promise("workbench-install", "boot to packages, uv fetched too", "the same program, venv + pip", Figure.WALL_RATIO, 0.25): workbench.install,
+    Promise("workbench-install", "a device, boot to packages", "the same, venv + pip install -r", Figure.WALL_RATIO, 0.25): workbench.install,
+    Promise("workbench-bare", "the same", "venv + pip install --no-compile", Figure.WALL_RATIO, None): workbench.install_uncompiled,
 }

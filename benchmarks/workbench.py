@@ -53,16 +53,24 @@ def apply(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def install(workshop: Workshop) -> tuple[Cost, Cost | None]:
-    """Measure a device from boot until its packages are in place, by our program and by the same one with pip; a mirror on loopback gives the files."""
+    """Measure a device from boot until its packages are in place, by our program and by the same one with a plain `pip install -r`."""
+    return _installing(workshop, "pip")
+
+
+def install_uncompiled(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    """Measure the same with a pip that leaves bytecode to the first import, as uv does."""
+    return _installing(workshop, "pip-no-compile")
+
+
+def _installing(workshop: Workshop, peer: str) -> tuple[Cost, Cost | None]:
     _isolated(workshop)
     with _mirror(workshop) as index:
 
         def booted(way: str) -> Cost:
-            spec = _project(workshop, f"workbench-{way}", _PACKAGES)
-            call = workshop.python("-P", str(_BOOTED), way, str(spec))
+            call = workshop.python("-P", str(_BOOTED), way, str(_project(workshop, f"workbench-{way}", _PACKAGES)))
             return Cost(*json.loads(_said(replace(call, environment=_pointed(call, index)))))
 
-        return alternate(lambda: booted("uv"), lambda: booted("pip"), rounds=3)
+        return alternate(lambda: booted("uv"), lambda: booted(peer), rounds=3)
 
 
 @contextmanager
