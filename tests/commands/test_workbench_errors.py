@@ -52,3 +52,31 @@ def test_a_refused_creation_is_told_with_the_next_command_and_leaves_nothing(ben
     assert "nothing was left running" in done.stderr
     assert "Traceback" not in done.stderr
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
+
+
+def test_a_policy_against_public_addresses_is_told_with_what_to_write(bench: Bench) -> None:
+    done = apply(bench, "external-ip", more="public_ip: true")
+    assert done.returncode == 2
+    assert "error: a policy of the organization forbids it: compute.vmExternalIpAccess" in done.stderr
+    assert "write `public_ip: false` under the target" in done.stderr.partition("help:")[2]
+    assert "nothing was left running" in done.stderr
+    assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
+
+
+BEFORE = {
+    "permission": (
+        "error: a permission is missing: notebooks.instances.list",
+        "gcloud projects add-iam-policy-binding my-project --role=roles/notebooks.admin",
+    ),
+    "api-disabled": ("error: an API is not enabled in project my-project", "gcloud services enable notebooks.googleapis.com --project=my-project"),
+}
+
+
+@pytest.mark.parametrize(("fault", "what", "following"), [(fault, *words) for fault, words in BEFORE.items()], ids=BEFORE)
+def test_what_is_refused_before_anything_is_asked_for_is_told_with_the_next_command(bench: Bench, fault: str, what: str, following: str) -> None:
+    done = apply(bench, fault)
+    assert done.returncode == 2
+    assert what in done.stderr
+    assert following in done.stderr.partition("help:")[2]
+    assert "request:" not in done.stderr
+    assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
