@@ -26,6 +26,7 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
         return
     # gRPC writes notices of its own to the terminal, among them one for every process that is started beside its threads.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # uv is started beside gRPC's threads: its handlers of a fork may end the child
     from provision.sandbox import serve
 
     ours = path.resolve().parent / ".provision"
