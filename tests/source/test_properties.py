@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from provision import source
 from provision.diagnostics import At, Fix, Place, Replace
 from provision.errors import WorldError
+from provision.safe import safe_line
 from provision.source.composing import compose
 from provision.source.nodes import Mapping, Scalar, Sequence, resolve, target
 from provision.source.quoting import quoted, written
@@ -57,7 +58,8 @@ def test_any_bytes_end_in_findings_with_places_inside_the_text(raw):
             for where in (finding.where, *(other.where for other in finding.related)):
                 span = document.span(where)
                 assert 0 <= span.start.offset <= span.end.offset <= len(document.files[span.file])
-            assert (finding.message + finding.why + finding.help).isprintable()
+            words = finding.message + finding.why + finding.help
+            assert safe_line(words) == words
         new = document.edited([finding.fix for finding in findings if finding.fix])
         assert all(text != raw.decode() for text in new.values())
 
