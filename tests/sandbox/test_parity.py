@@ -118,7 +118,7 @@ def test_the_extract_is_that_of_the_installed_discovery_document() -> None:
     assert installed is not None
     kept = json.loads(EXTRACT.read_bytes())
     kept.pop("source")
-    assert kept == extracted(json.loads(installed.read_bytes())), "run support/read_notebooks_surface.py"
+    assert kept == extracted(json.loads(installed.read_bytes())), "run support/extract_notebooks_surface.py"
 
 
 def test_the_extract_serves_where_the_document_is_not_installed() -> None:

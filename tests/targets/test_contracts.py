@@ -300,7 +300,9 @@ def test_no_field_of_a_workbench_target_is_ignored(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
 def test_no_field_of_the_spec_is_ignored_on_workbench(name: str) -> None:
     change = {"gpu": {"gpu": "T4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
-    assert effect_on_workbench(change, {}) != effect_on_workbench({}, {})
+    bound = {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}  # an index is for what is bound to it
+    before = {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}} if name == "indexes" else {}
+    assert effect_on_workbench({**change, **bound}, {}) != effect_on_workbench({**before, **bound}, {})
 
 
 @pytest.mark.parametrize("name", sorted(TRAINING))

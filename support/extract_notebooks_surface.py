@@ -19,7 +19,7 @@ def main() -> int:
         f' "{name}": {{\n' + ",\n".join(f"  {json.dumps(field)}: {json.dumps(about)}" for field, about in fields.items()) + "\n }"
         for name, fields in extract["messages"].items()
     ]
-    source = "notebooks.v2 discovery document of google-api-python-client; written by support/read_notebooks_surface.py"
+    source = "notebooks.v2 discovery document of google-api-python-client; written by support/extract_notebooks_surface.py"
     head = f'{{"source": {json.dumps(source)},\n"revision": {json.dumps(extract["revision"])},\n"masks": {json.dumps(extract["masks"], indent=1)},\n'
     EXTRACT.write_text(head + '"messages": {\n' + ",\n".join(lines) + "\n}}\n")
     return 0
