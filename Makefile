@@ -32,7 +32,7 @@ bench: $(VENV)/.developed
 	$(LOCAL) $(BIN)/python -m benchmarks
 
 bench-lock: $(VENV)/.developed
-	$(LOCAL) $(BIN)/python -m benchmarks lock-online lock-offline lock-check pip-compile
+	$(LOCAL) $(BIN)/python -m benchmarks lock-online lock-offline lock-check install pip-compile
 
 # What is generated and kept under version control; a test fails when it is stale.
 facts: $(VENV)/.developed
