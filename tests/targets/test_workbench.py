@@ -323,7 +323,7 @@ class TestPlan:
             ({}, {"cuda_toolkit": "12.8"}, "CUDA toolkit"),
             ({}, {"verify": {"tier": "burn"}}, "tier burn"),
             ({}, {"gpu": "RTX-4090"}, "Workbench has no RTX-4090"),
-            ({"mirrors": {"pypi": "file:///opt/pypi"}}, {}, "out of the instance's reach"),
+            ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "out of the instance's reach"),
         ],
     )
     def test_what_is_refused(self, target: dict[str, Any], fields: dict[str, Any], words: str) -> None:
