@@ -14,7 +14,7 @@ from tests.lock.test_lock import spec
 ALPHA = Package("alpha", "1.0", "pypi", ("linux-x86_64",), ("beta", "torch"), (File("alpha-1.0.tar.gz", "00" * 32),))
 BETA = Package("beta", "2.0+cu128", "ours", ("linux-x86_64",), (), (File("beta-2.0+cu128-py3-none-any.whl", "11" * 32),), unconfirmed=True)
 HERE = Environment("linux-x86_64", "linux-x86_64", None, None, None, "sha256:0")
-PORTION = Portion("sha256:1", "3.12", (HERE,), (Held(ALPHA, ""), Held(BETA, "")), {"pypi": "https://pypi.org/simple", "ours": "https://a.example/simple/?x=1"})
+PORTION = Portion("sha256:1", "3.12", (HERE,), (Held(ALPHA, ""), Held(BETA, "")), {"pypi": "", "ours": "https://a.example/simple/?x=1"})
 
 
 def test_a_source_distribution_is_one_in_a_pylock_and_pip_is_told_to_build_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,9 +17,6 @@ from provision.lock.model import File, Package
 from provision.lock.portion import Portion
 from provision.safe import redact
 
-_PYPI_FILES = "files.pythonhosted.org"
-# PyPI stores a file by its BLAKE2b-256 digest, and mirrors of PyPI keep that part of the path.
-_STORED = re.compile(r"/packages/(?P<stored>[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{60}/[^/]+)$")
 _OTHERWISE = "the formats requirements, cyclonedx and pyproject need no addresses"
 _SHOWN = 5
 
@@ -100,8 +96,7 @@ def _public(package: Package, file: File, url: str, portion: Portion, sources: S
         return None  # signed for this machine, for a while
     given = address._replace(path=address.path.replace("+", "%2B")).geturl()  # some hosts read a bare + as a space
     if package.index == "pypi":
-        stored = _STORED.search(urlsplit(given).path)
-        return given if address.hostname == _PYPI_FILES else f"https://{_PYPI_FILES}{stored.group()}" if stored else None
+        return given if not sources.default.url and address.scheme == "https" else None
     source = _source(package.index, sources)
     return given if not source.wheels and source.url == index and _lies_there(address, index) else None
 
@@ -136,10 +131,11 @@ def _refuse_private(wanted: list[tuple[Package, File]], public: Mapping[tuple[st
         return
     name = hidden[0][0].index
     url, variable = portion.indexes[name], "PROVISION_INDEX_" + name.upper().replace("-", "_")
+    itself = f"{variable}={url}" if url else f"leave out {variable} and pip's index-url"
     raise Refused(
         "no public address is known for some of the locked files",
         why=f"{_where(name, sources, portion)}: what this machine knows of these means nothing elsewhere\n{_listed([file.name for _, file in hidden])}",
-        hint=f"ask the index itself: {variable}={url}, and no folder of wheels in pip's find-links\n{_OTHERWISE}",
+        hint=f"ask the index itself: {itself}, and no folder of wheels in pip's find-links\n{_OTHERWISE}",
     )
 
 

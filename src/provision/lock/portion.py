@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from provision.lock.model import Environment, File, Lock, Package
 from provision.lock.wheels import any_of, marker_of, runs_on
 
-PYPI = "https://pypi.org/simple"
-"""The default index: a lock calls it "pypi" and names no address for it."""
+PYPI = ""
+"""The default index: a lock calls it "pypi" and names no address for it, so that it is the default of whoever installs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one target uses: its environments, what they hold, and the canonical address of every index that something comes from, "pypi" first."""
+    """What one target uses: its environments, what they hold, and the canonical address of every index that something comes from, "pypi" (address "") first."""
 
     digest: str
     python: str

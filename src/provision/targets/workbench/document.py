@@ -91,7 +91,12 @@ def _install(place: Place, target: WorkbenchTarget) -> dict[str, Any]:
     given = place.stand_in.indexes if place.stand_in else {}
     used = {name: given.get(name) or _mirrored(name, address, target) for name, address in known.items() if name == "pypi" or name in _bound(held)}
     how = {"schema": "provision.install/1", "mode": "own", "python_version": place.lock.python, "audit": "size"}
-    return {**how, "packages": packages, "indexes": used, "links": list(place.stand_in.links) if place.stand_in else []}
+    return {
+        **how,
+        "packages": packages,
+        "indexes": {name: address for name, address in used.items() if address},
+        "links": list(place.stand_in.links) if place.stand_in else [],
+    }
 
 
 def _bound(held: list[Package]) -> set[str]:

@@ -32,7 +32,8 @@ def _package(held: Held, index: str, addresses: Mapping[tuple[str, str], str]) -
     yield f"version = {string(package.version)}"
     if held.marker:
         yield f"marker = {string(held.marker)}"
-    yield f"index = {string(index)}"
+    if index:
+        yield f"index = {string(index)}"
     for source in (file for file in package.files if not is_wheel(file)):
         yield f"sdist = {_file(source, addresses[package.name, source.name])}"
     wheels = [_file(file, addresses[package.name, file.name]) for file in package.files if is_wheel(file)]

@@ -17,7 +17,7 @@ def text(portion: Portion) -> str:
         f"# {MADE_BY} --format requirements`: change the spec, lock, and export again.",
         f"# For Python {portion.python} on {keys}; lock {portion.digest}",
         f"# Install with: pip install {options} -r FILE",
-        *(f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values())),
+        *(f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values()) if url),
         "",
     ]
     return "\n".join([*lines, *(" \\\n    ".join(_requirement(held)) for held in portion.held)]) + "\n"
