@@ -296,9 +296,36 @@ class AwaitReport(NamedTuple):
     timeout_s: int
 
 
+class RunOnColab(NamedTuple):
+    """Take a Colab machine as `session`, run a cell on it until it is done, file its report at `report`, and give the machine back in every ending.
+
+    `gpu` is Colab's own name ("T4"; "" for none). `folder` holds what is known of the session. Only a report that carries `nonce` and the lock digest `lock`
+    is accepted. `timeout_s` is for one run of the cell. `keep` leaves the machine running once a report came.
+    """
+
+    session: str
+    gpu: str
+    high_memory: bool
+    cell: bytes
+    nonce: str
+    lock: str
+    folder: Path
+    report: Path
+    timeout_s: int
+    keep: bool = False
+
+
+class StopColab(NamedTuple):
+    """Give a Colab machine back that was taken as `session`; nothing happens when it is gone already."""
+
+    session: str
+    folder: Path
+
+
+OnColab = RunOnColab | StopColab
 OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
 OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
-Effect = OnThisMachine | OnGoogleCloud
+Effect = OnThisMachine | OnGoogleCloud | OnColab
 
 
 class CloudReader(Protocol):

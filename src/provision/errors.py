@@ -43,7 +43,12 @@ class Refused(ProvisionError):
 
 
 class WorldError(ProvisionError):
-    """Disk, permissions, an interpreter or another program stands in the way."""
+    """Disk, permissions, an interpreter or another program stands in the way.
+
+    `left` is what an effect that costs money left running elsewhere: () for nothing, None where that is not known.
+    """
+
+    left: tuple[str, ...] | None = None
 
 
 class NetworkError(WorldError):

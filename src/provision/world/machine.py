@@ -184,6 +184,10 @@ class Machine:
                 self._on_google(effect, tell)
             case effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
                 self._on_google(effect, tell)
+            case effects.RunOnColab() | effects.StopColab():
+                from provision.world import colab
+
+                colab.perform(effect, self._environment, tell)
             case _:
                 assert_never(effect)
 

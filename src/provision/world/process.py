@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
+_PATIENCE_S = 120
+_PIPES: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec nothing may take a lock
 
 
@@ -41,6 +43,26 @@ def capture(argv: list[str], environment: Mapping[str, str], *, cwd: Path | None
 def stream(argv: list[str], environment: Mapping[str, str], line: Callable[[str], None], *, timeout_s: float | None = None) -> Finished:
     """Run a program as `capture` does and hand over each line that it writes as it comes; after `timeout_s` it is ended. The last 200 lines are kept."""
     return _run(argv, environment, None, timeout_s, line)
+
+
+def complete(argv: list[str], environment: Mapping[str, str], *, holding: int, timeout_s: float, waits: Callable[[], None]) -> Finished:
+    """Run a program whose end must not be missed, as what it is given elsewhere would be known to nobody: it lives on when we are killed.
+
+    It inherits the descriptor `holding`, whose lock thus tells that it is at work. On Ctrl-C `waits` is called and it is waited for; when another one
+    follows, it is left alone. Raises FileNotFoundError when there is no such program, subprocess.TimeoutExpired after `timeout_s`: it is ended then.
+    """
+    child = subprocess.Popen(argv, env=dict(environment), start_new_session=True, pass_fds=(holding,), **_PIPES)
+    try:
+        stdout, stderr = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        _end(child)
+        raise
+    except BaseException:
+        waits()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=_PATIENCE_S)
+        raise
+    return Finished(child.returncode, stdout, stderr)
 
 
 def become(argv: list[str], environment: Mapping[str, str]) -> NoReturn:

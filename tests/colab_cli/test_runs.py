@@ -1,0 +1,242 @@
+"""Runs on Colab machines through Google's own program against a stand-in of the service: what comes home, and that nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.effects import RunOnColab, StopColab
+from provision.errors import NetworkError, WorldError
+from provision.world import Machine
+from provision.world.awaiting import DeviceFailed, NoReport
+from tests.colab_cli import cells
+from tests.colab_cli.rig import Account
+
+NAME = "provision-0123456789ab"
+
+
+@dataclass
+class Runs:
+    """A folder of ours, and an account."""
+
+    account: Account
+    folder: Path
+    lines: list[str] = field(default_factory=list)
+
+    def effect(self, cell: str, **more: Any) -> RunOnColab:
+        told = {"gpu": "T4", "high_memory": False, "timeout_s": 60, **more}
+        return RunOnColab(NAME, cell=cell.encode(), nonce=cells.NONCE, lock=cells.LOCK, folder=self.folder, report=self.folder / "report.json", **told)
+
+    def run(self, cell: str, *, environment: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+        self.world(environment).perform(self.effect(cell, **more), self.lines.append)
+        return dict(json.loads((self.folder / "report.json").read_text()))
+
+    def stop(self) -> None:
+        self.world().perform(StopColab(NAME, self.folder), self.lines.append)
+
+    def world(self, environment: dict[str, str] | None = None) -> Machine:
+        return Machine({**os.environ, **self.account.variables(), **(environment or {})})
+
+    @property
+    def running(self) -> int:
+        return len(self.account.plane.running)
+
+
+@pytest.fixture
+def runs(account: Account, tmp_path: Path) -> Runs:
+    return Runs(account, tmp_path / "colab")
+
+
+def test_report_fetched_and_machine_given_back(runs: Runs) -> None:
+    found = runs.run(cells.writing(cells.status("verified"), cells.report()))
+    assert found["subject"]["nonce"] == cells.NONCE
+    assert runs.account.plane.granted[0] | {"nbh": "", "authuser": ""} == {"nbh": "", "authuser": "", "variant": "GPU", "accelerator": "T4"}
+    assert len(runs.account.plane.returned) == 1
+    assert runs.running == 0
+    assert "Colab account: 42.5 compute units left" in [line.replace("42.50", "42.5") for line in runs.lines]
+    assert "  stage install: 2 of 2 packages" in runs.lines
+    assert sorted(path.name for path in runs.folder.iterdir() if path.suffix != ".lock") == ["report.json", "sessions.json"]
+    assert (runs.folder.stat().st_mode & 0o777, (runs.folder / "report.json").stat().st_mode & 0o777) == (0o700, 0o600)
+    assert "token" not in (runs.folder / "sessions.json").read_text()
+
+
+def test_restart_that_the_cell_asks_for(runs: Runs) -> None:
+    assert runs.run(cells.restarting(1), gpu="L4", high_memory=True)["verdict"]["result"] == "verified"
+    assert "Colab: restarting the kernel (numpy is loaded in an older version)" in runs.lines
+    assert runs.running == 0
+
+
+def test_restarts_come_to_an_end(runs: Runs) -> None:
+    with pytest.raises(NoReport, match="after 2 restarts"):
+        runs.run(cells.restarting(9), gpu="", high_memory=False)
+    assert runs.account.plane.granted[0]["variant"] == "DEFAULT"
+    assert runs.running == 0
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "words"),
+    [
+        (cells.writing(cells.status("verified"), cells.report(nonce="f" * 32)), NoReport, "answers another run"),
+        (cells.writing(cells.status("verified"), cells.report(lock="sha256:" + "2" * 64)), NoReport, "of another lock"),
+        (cells.writing(cells.status("stopped", stage="check", message="the GPU is Tesla T4, not L4"), None), DeviceFailed, "stopped at stage check"),
+        ("raise RuntimeError('no')", NoReport, "left no report"),
+    ],
+    ids=["nonce", "lock", "stopped", "raised"],
+)
+def test_what_is_no_report_of_this_run(runs: Runs, cell: str, kind: type[NoReport], words: str) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        runs.run(cell)
+    assert caught.value.left == ()
+    assert not (runs.folder / "report.json").exists()
+    assert runs.running == 0
+
+
+def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
+    began = time.monotonic()
+    with pytest.raises(NoReport, match="did not end"):
+        runs.run("import time\ntime.sleep(600)", timeout_s=1)
+    assert time.monotonic() - began < 120
+    assert runs.running == 0
+
+
+def test_keep_leaves_it_running_until_it_is_stopped(runs: Runs) -> None:
+    runs.run(cells.writing(cells.status("failed"), cells.report(verdict="failed")), keep=True)
+    assert runs.running == 1
+    runs.stop()
+    assert runs.running == 0
+    runs.stop()
+
+
+@pytest.mark.parametrize(
+    ("refuse", "kind", "words"),
+    [(412, WorldError, "too many sessions"), (400, WorldError, "no right to it"), (503, WorldError, "503"), (500, WorldError, "Internal Server Error")],
+)
+def test_refusals_of_the_service(runs: Runs, refuse: int, kind: type[WorldError], words: str) -> None:
+    runs.account.plane.refuse = refuse
+    with pytest.raises(kind) as caught:
+        runs.run("pass")
+    told = f"{caught.value.what} {caught.value.why} {caught.value.hint}"
+    assert words in told
+    assert "\x1b" not in told
+    assert "runtime-proxy-token" not in told
+    assert caught.value.left == ()
+
+
+def test_service_out_of_reach(runs: Runs) -> None:
+    with pytest.raises(NetworkError) as caught:
+        runs.run("pass", environment={"COLAB_STAND_IN": "http://127.0.0.1:9"})
+    assert "Max retries exceeded" in caught.value.why
+
+
+@pytest.mark.parametrize("auth", ["adc", "oauth2"])
+def test_nobody_signed_in(runs: Runs, auth: str) -> None:
+    with pytest.raises(WorldError, match="not signed in") as caught:
+        runs.run("pass", environment={"GOOGLE_APPLICATION_CREDENTIALS": "", "PROVISION_COLAB_AUTH": auth})
+    assert ("gcloud auth application-default login --scopes=" in caught.value.hint) is (auth == "adc")
+    assert caught.value.left == ()
+    assert runs.account.plane.calls == []
+
+
+def test_giving_back_that_fails_is_told(runs: Runs) -> None:
+    runs.account.plane.deaf = True
+    with pytest.raises(WorldError, match="could not be stopped") as caught:
+        runs.run(cells.writing(cells.status("verified"), cells.report()))
+    assert caught.value.left is None
+    assert "Manage sessions" in caught.value.hint
+    runs.account.plane.deaf = False
+    runs.stop()
+    assert runs.running == 0
+
+
+def test_no_program(tmp_path: Path) -> None:
+    effect = RunOnColab(NAME, "T4", False, b"pass", cells.NONCE, cells.LOCK, tmp_path / "colab", tmp_path / "report.json", 60)
+    with pytest.raises(WorldError, match="no program called colab") as caught:
+        Machine({"PATH": str(tmp_path)}).perform(effect, print)
+    assert "uv tool install google-colab-cli" in caught.value.hint
+    assert caught.value.left == ()
+
+
+@pytest.mark.parametrize(("gpu", "high"), [("V100", False), ("t4", False), ("--tpu", False), ("H100", True)])
+def test_unknown_machines_are_refused_before_anything_is_called(tmp_path: Path, gpu: str, high: bool) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "colab").write_text(f"#!/bin/sh\necho called >> {tmp_path}/called\n")
+    (programs / "colab").chmod(0o755)
+    effect = RunOnColab(NAME, gpu, high, b"pass", cells.NONCE, cells.LOCK, tmp_path / "colab", tmp_path / "report.json", 60)
+    with pytest.raises(WorldError, match="Colab has no machine with"):
+        Machine({"PATH": f"{programs}:{os.environ['PATH']}"}).perform(effect, print)
+    assert not (tmp_path / "called").exists()
+
+
+def test_unknown_way_to_sign_in(tmp_path: Path) -> None:
+    with pytest.raises(WorldError, match="PROVISION_COLAB_AUTH"):
+        Machine({"PATH": str(tmp_path), "PROVISION_COLAB_AUTH": "gcloud"}).perform(StopColab(NAME, tmp_path), print)
+
+
+BESIDE = """\
+import os, sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from provision.world import Machine
+from provision.cli.door import Terminated, _terminate
+import signal
+signal.signal(signal.SIGTERM, _terminate)
+from tests.colab_cli.test_runs import Runs, NAME
+from tests.colab_cli import cells
+from provision.effects import RunOnColab
+cell = b"import time; print('asleep', flush=True); time.sleep(100)"
+effect = RunOnColab(NAME, "T4", False, cell, cells.NONCE, cells.LOCK, Path({folder!r}), Path("r.json"), 60)
+Machine().perform(effect, lambda line: print(line, flush=True))
+"""
+
+
+def beside(runs: Runs, tmp_path: Path) -> subprocess.Popen[str]:
+    """Perform a run in a process of its own."""
+    code = BESIDE.format(root=str(Path(__file__).parents[2]), folder=str(runs.folder))
+    environment = {**os.environ, **runs.account.variables()}
+    return subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def await_that(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [2, 15])
+def test_signals_while_the_cell_runs(runs: Runs, tmp_path: Path, number: int) -> None:
+    process = beside(runs, tmp_path)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "asleep" in line:
+            break
+    assert runs.running == 1
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert runs.running == 0
+
+
+def test_killed_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path) -> None:
+    """The program outlives us: it learns the machine's name, and whoever stops the session waits for that."""
+    import threading
+
+    runs.account.plane.hold = threading.Event()
+    process = beside(runs, tmp_path)
+    runs.account.plane.arrived.wait(60)
+    await_that(lambda: runs.running == 1)
+    process.kill()
+    process.communicate(timeout=60)
+    threading.Timer(2, runs.account.plane.hold.set).start()
+    runs.stop()
+    assert runs.running == 0
+    assert len(runs.account.plane.returned) == 1
