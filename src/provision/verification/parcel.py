@@ -34,6 +34,11 @@ def device() -> bytes:
     return _zipped(_files("device"))
 
 
+def cell() -> bytes:
+    """Return the zipapp that a notebook imports: its package under the name provision_cell, laid out as the probe's."""
+    return _zipped(_files("cell"))
+
+
 def _zipped(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
