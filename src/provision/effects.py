@@ -208,6 +208,13 @@ class RemoveTree(NamedTuple):
     path: Path
 
 
+class MoveFile(NamedTuple):
+    """Give a file in a folder of ours another place on the same disk; nothing happens when it is gone already."""
+
+    path: Path
+    to: Path
+
+
 class PointLink(NamedTuple):
     """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
 
@@ -297,7 +304,7 @@ class AwaitReport(NamedTuple):
 
 
 OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
-OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
+OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RunProbe
 Effect = OnThisMachine | OnGoogleCloud
 
 
