@@ -191,7 +191,9 @@ def _refuse_other_probe(report: Report, name: str, place: Place) -> None:
     told, ours = report.document["tool"], hashlib.sha256(parcel()).hexdigest()
     if told["name"] == "provision" and told["probe_sha256"] == ours:
         return
-    why = f"the probe that wrote it is {_short(told['probe_sha256'])} of {_short(told['name'])} {_short(str(told.get('version')))}, and this version's is {ours}"
+    why = (
+        f"the probe that wrote it is {_short(told['probe_sha256'])} of {_short(told['name'])} {_short(str(told.get('version')))}, and this version's is {ours}"
+    )
     hint = f"make the notebook of {place.address} again with this version of provision and run it, or add the report with the version that made it"
     raise Refused(f"{name} was written by another probe", why=why, hint=hint)
 
