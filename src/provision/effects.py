@@ -208,6 +208,20 @@ class RemoveTree(NamedTuple):
     path: Path
 
 
+class MoveFile(NamedTuple):
+    """Give a file in a folder of ours another place on the same disk; nothing happens when it is gone already."""
+
+    path: Path
+    to: Path
+
+
+class RemoveUnchanged(NamedTuple):
+    """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote; what someone has changed stays, and that is told."""
+
+    path: Path
+    sha256: str
+
+
 class PointLink(NamedTuple):
     """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
 
@@ -324,7 +338,7 @@ class StopColab(NamedTuple):
 
 OnColab = RunOnColab | StopColab
 OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
-OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
+OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
 Effect = OnThisMachine | OnGoogleCloud | OnColab
 
 

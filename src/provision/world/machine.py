@@ -174,10 +174,15 @@ class Machine:
                 files.write(effect.path, effect.content, effect.mode)
             case effects.MakeFolder():
                 files.make_folder(effect.path, effect.mode)
+            case effects.MoveFile():
+                files.move(effect.path, effect.to)
             case effects.PointLink():
                 files.point_link(effect.path, effect.target)
             case effects.RemoveTree():
                 files.remove_tree(effect.path)
+            case effects.RemoveUnchanged():
+                if not files.remove_unchanged(effect.path, effect.sha256):
+                    tell(f"{effect.path} was changed since it was written: it stays")
             case effects.RunProbe():
                 self._probe(effect, tell)
             case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():
