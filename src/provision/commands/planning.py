@@ -74,6 +74,11 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
 
 
+def is_notebook(place: Place) -> bool:
+    """Tell whether the environment of a place is made by a notebook."""
+    return isinstance(place.spec.targets[place.target], ColabTarget)
+
+
 def in_browser(place: Place) -> bool:
     """Tell whether a person runs what was made of a target, in a notebook."""
     target = place.spec.targets[place.target]
