@@ -243,6 +243,7 @@ def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
 @click.option("--detach", is_flag=True, help="Do not wait for an instance's report; `provision attach` does later.")
+@click.option("--keep", is_flag=True, help="Leave the machine of a target with via: colab-cli running; `provision destroy` gives it back.")
 @_sandbox
 @_faults
 @_wait

@@ -21,7 +21,7 @@ from provision.commands.init import init as begin
 from provision.commands.loading import Loaded, load
 from provision.commands.lock import Locked
 from provision.commands.plan import plan as propose
-from provision.commands.planning import choose
+from provision.commands.planning import choose, in_browser
 from provision.commands.reconsidering import reconsider
 from provision.commands.run import run as start
 from provision.errors import Refused
@@ -72,7 +72,9 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
 
 def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, options: Mapping[str, Any]) -> int:
     names = choose(loaded, targets, everything=options["everything"])
-    wishes = Wishes(options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"], detach=options["detach"])
+    wishes = Wishes(
+        options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"], detach=options["detach"], keep=options["keep"]
+    )
     as_text = options["form"] == "text"
 
     def agree(proposed: Plan, locked: Locked) -> None:
@@ -139,7 +141,8 @@ def _outcome(result: Result, loaded: Loaded) -> dict[str, Any]:
     told = {"changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
     if result.notebook is not None:
         found = reconsider(loaded, result.place, result.report.document)
-        return {**told, "notebook": homecoming.notebook_of(result.notebook), **homecoming.reconsidered_document(found, loaded)}
+        told = {**told, "notebook": homecoming.notebook_of(result.notebook), **({"session": result.session} if result.session else {})}
+        return {**told, **homecoming.reconsidered_document(found, loaded)}
     if result.instance is None:
         return told
     return {**told, "instance": result.instance["instance"], "zone": result.instance["zone"], "on_failure": result.taken or None}
@@ -172,11 +175,13 @@ def _show_result(path: Path, result: Result, loaded: Loaded, *, verbose: bool, o
     show_report(report_document(result.report), result.json_path, verbose=verbose)
     if not result.fresh:
         when = result.report.document["subject"].get("created_utc", "")
-        again = "--verify asks the device again" if result.notebook is None else "run the notebook again for a new one"
+        again = "run the notebook again for a new one" if in_browser(result.place) else "--verify asks the device again"
         terminal.say(f"No changes: this is the stored verdict of {when}; {again}.")
     if result.notebook is not None:
         homecoming.show_reconsidered(reconsider(loaded, result.place, result.report.document), loaded)
         terminal.say(f"\nnotebook     {os.path.relpath(loaded.folder.parent / homecoming.notebook_of(result.notebook))}")
+        if result.session:
+            terminal.say(f"running      {result.session} at Colab, and it costs; give it back: provision destroy {shlex.quote(str(path))}{option}")
     elif result.instance is not None:
         _show_instance(path, result, option)
     else:

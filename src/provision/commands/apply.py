@@ -9,6 +9,7 @@ from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
+from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
 from provision.commands.planning import NOTEBOOK, Proposal, check_saved, in_browser, propose, refuse_unknown_kinds
 from provision.commands.remote import await_and_file, begun, found_again, rerun, settled
 from provision.commands.verify import Verified, verify_place
@@ -18,6 +19,7 @@ from provision.plan import Action, Plan
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
+from provision.targets.colab import SESSION
 from provision.targets.target import Seat
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
@@ -35,6 +37,7 @@ class Wishes:
     saved_plan: Path | None = None
     lock_wait_s: float = 0
     detach: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Result:
     """What became of one target: its place and seat, the report with its files, whether it is fresh, what was changed, the kernel.
 
     `changed` says whether this run changed anything, `installed` whether it installed the packages: else what is told of how they came there is older.
-    Of an instance: its record, and in words what became of it when it was not verified. Of a notebook: its record.
+    Of an instance: its record, and in words what became of it when it was not verified. Of a notebook: its record,
+    and the session that still runs at Colab.
     """
 
     place: Place
@@ -57,6 +61,7 @@ class Result:
     instance: Mapping[str, Any] | None = None
     taken: str = ""
     notebook: Mapping[str, Any] | None = None
+    session: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -119,7 +124,7 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
         results: list[Result] = []
         waiting: list[Waiting] = []
         for name in names:
-            found, state = _prove(name, proposal, state, store, world, tell, detach=wishes.detach)
+            found, state = _prove(name, proposal, state, store, world, tell, wishes)
             (waiting if isinstance(found, Waiting) else results).append(found)  # type: ignore[arg-type]
     return Applied(tuple(results), loaded.lock_path, tuple(waiting))
 
@@ -132,6 +137,10 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
     """
     intent = ledger.interrupted
     if intent is None:
+        return ledger.state
+    if intent.part == SESSION:
+        stop_interrupted(intent, store, world, tell)
+        store.end()
         return ledger.state
     if intent.names:
         if intent.address in addresses:
@@ -179,7 +188,7 @@ def _touched(effects: tuple[Effect, ...], folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder)))
 
 
-def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell, *, detach: bool = False) -> tuple[Result | Waiting, State]:
+def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell, wishes: Wishes) -> tuple[Result | Waiting, State]:
     place = proposal.places[name]
     seat = TARGETS[place.spec.targets[name].kind].seat(place)
     ours = [action for action in proposal.plan.changes if action.address == place.address]
@@ -193,16 +202,21 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
         if report is not None:
             page = place.folder / str(record.get("html"))
             told = Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance)
-            return replace(told, notebook=notebook), state
+            session = str((state.resource(place.address, SESSION) or {}).get("session", ""))
+            return replace(told, notebook=notebook, session=session), state
     if notebook is not None and in_browser(place):
         world.perform(MakeFolder(place.folder / "reports" / f"{place.stem}.{place.target}", 0o700), tell)  # to drop the report into
         return Waiting(place, None, notebook, _because(proposal, name)), state
+    if by_command_line(place):
+        ran = run_and_file(place, state, store, world, tell, keep=wishes.keep)
+        told = Result(place, seat, ran.report, ran.json_path, ran.html_path, fresh=True, changed=changed, installed=True, kernel=None, notebook=notebook)
+        return replace(told, session=ran.left), ran.state
     if instance is not None:
         stored = state.resource(place.address, "verification")
         if stored is not None and stored.get("nonce") == instance.get("nonce"):
             state = rerun(place, store, state, world, tell)
             instance = state.resource(place.address, "instance") or {}
-        if detach:
+        if wishes.detach:
             return Waiting(place, instance), state
         proven = await_and_file(place, state, store, world, tell)
         paths = (proven.report, proven.json_path, proven.html_path)

@@ -13,12 +13,13 @@ from provision.plan import Action
 from provision.state import Ledger
 from provision.stores import LocalStore
 from provision.targets import TARGETS
+from provision.targets.colab import SESSION
 
 Agree = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
 
 
-_OURS = ("envs", "reports", "journal.json", "state.json", "lock")
+_OURS = ("envs", "reports", "colab", "journal.json", "state.json", "lock")
 """What apply makes in the folder beside the spec."""
 
 
@@ -82,7 +83,7 @@ def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, 
 def _kind(address: str, ledger: Ledger) -> str:
     """Return the kind of what is recorded at an address, whatever the spec says today."""
     intent = ledger.cut_short(address)
-    if ledger.state.resource(address, NOTEBOOK) is not None or (intent is not None and intent.part == NOTEBOOK):
+    if any(ledger.state.resource(address, part) is not None or (intent is not None and intent.part == part) for part in (NOTEBOOK, SESSION)):
         return "colab"
     return "workbench" if ledger.state.resource(address, "instance") is not None or (intent is not None and intent.names) else "local"
 

@@ -15,6 +15,7 @@ from provision.lock.asked import differences
 from provision.plan import Verb
 from provision.state import Ledger
 from provision.targets import TARGETS, Place, Target
+from provision.targets.colab import SESSION
 
 _MADE = ("environment", "instance", NOTEBOOK)
 """The parts of which a target has one: what was made of it."""
@@ -95,9 +96,11 @@ def _where(loaded: Loaded, made: Any) -> str:
 
 def _of_notebook(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:
     """Return how the files of a notebook stand: rendered when they are as spec and lock make them."""
-    have = target.look(place, ledger, reader)
+    have, intent = target.look(place, ledger, reader), ledger.cut_short(place.address)
+    if intent is not None and intent.part == SESSION:
+        return f"half-made: {intent.details['session']} may be running at Colab, and cost; apply or destroy gives it back"
     if have.recorded is None:
-        return "half-made" if ledger.cut_short(place.address) else "absent"
+        return "half-made" if intent else "absent"
     if target.refusals(place, have):
         return "outdated"
     return "rendered" if all(step.verb is Verb.KEEP for step in target.plan(place, have)) else "outdated"

@@ -14,6 +14,7 @@ from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.plan import Action, Verb
 from provision.state import Ledger
+from provision.targets.colab.leaving import SESSION, sessions_away
 from provision.targets.colab.naming import CELL, NOTEBOOK, PAYLOAD, colab, name_of
 from provision.targets.colab.refusing import refusals_of
 from provision.targets.colab.rendering import MOST, Rendered, foreign, names, rendered
@@ -87,9 +88,11 @@ class Colab:
         return act(Verb.CHANGE, "the files are what spec and lock make, and are recorded now")
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
-        """Return the actions that remove what was written for an address; files that someone has changed since stay."""
-        actions = []
+        """Return the actions that give back its machines and remove what was written for it; files that someone has changed since stay."""
+        actions = list(sessions_away(address, folder, ledger))
         for part, record in ledger.state.parts(address).items():
+            if part == SESSION:
+                continue
             effects: tuple[Effect, ...] = tuple(RemoveTree(report_folder(folder, path)) for path in record.get("paths", ()))
             effects = (*_away(record, folder.parent), *effects) if part == PART else effects
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects))
@@ -149,6 +152,8 @@ def _notes(place: Place, facts: Facts) -> Iterator[str]:
     runtime, shape = facts.runtimes.get(target.runtime), shape_of(place.spec.gpu, target.shape, facts)
     known = f", Python {runtime.python}, torch {runtime.torch}, as of {runtime.evidence.as_of}; the cell looks again" if runtime else ": not in the facts"
     yield f"runtime: {target.runtime}{known}"
+    if target.via == "colab-cli":
+        yield "run: on a machine taken for it through the colab program, always with the newest runtime, and given back at the end (unless --keep)"
     units = f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}" if shape and shape.units_per_hour else ""
     tier = "" if shape is None or shape.free_tier else ", not in the free tier"
     yield f"machine: {'no GPU' if gpu.none else gpu}{', high RAM' if shape and shape.shape == 'high' else ''}{units}{tier}"

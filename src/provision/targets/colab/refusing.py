@@ -56,7 +56,9 @@ def _unavailable(place: Place) -> Iterator[Refusal]:
     if spec.cuda_toolkit is not None:
         yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on a runtime: {LATER}", "remove the field; a runtime with a GPU brings its own toolkit")
     for name, reference in spec.secrets.items():
-        if reference.colab is None:
+        if colab(place).via == "colab-cli":
+            yield Refusal(("secrets", name), "Colab gives its secrets to a browser only, and via: colab-cli has none", "write via: browser, or leave it out")
+        elif reference.colab is None:
             yield Refusal(("secrets", name), "a notebook takes secrets from Colab's own store only", f"write {{colab: {name}}}")
     if place.stand_in is not None:
         yield Refusal(("targets", place.target), "a sandbox has no Colab", "pick another target with --target, or leave --sandbox out")
