@@ -39,3 +39,8 @@ def test_verified_and_nothing_left(place: Bench, account: Account) -> None:
     done = place.run("apply", "spec.yaml", "--yes", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout, done.stderr)
+    print(place.run("plan", "spec.yaml").stdout, place.run("status", "spec.yaml"))
+    print(place.run("apply", "spec.yaml", "--yes", timeout=300))
+    print(place.run("apply", "spec.yaml", "--yes", "--verify","--keep", timeout=300))
+    print(place.run("destroy", "spec.yaml", "--yes", timeout=300), account.plane)
+    print(list(place.folder.iterdir()))

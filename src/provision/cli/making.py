@@ -141,8 +141,8 @@ def _outcome(result: Result, loaded: Loaded) -> dict[str, Any]:
     told = {"changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
     if result.notebook is not None:
         found = reconsider(loaded, result.place, result.report.document)
-        told = {**told, "notebook": homecoming.notebook_of(result.notebook), **({"session": result.session} if result.session else {})}
-        return {**told, **homecoming.reconsidered_document(found, loaded)}
+        names = {"notebook": homecoming.notebook_of(result.notebook), **({"session": result.session} if result.session else {})}
+        return {**told, **names, **homecoming.reconsidered_document(found, loaded)}
     if result.instance is None:
         return told
     return {**told, "instance": result.instance["instance"], "zone": result.instance["zone"], "on_failure": result.taken or None}

@@ -140,7 +140,6 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
         return ledger.state
     if intent.part == SESSION:
         stop_interrupted(intent, store, world, tell)
-        store.end()
         return ledger.state
     if intent.names:
         if intent.address in addresses:

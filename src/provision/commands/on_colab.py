@@ -68,11 +68,17 @@ def run_and_file(place: Place, state: State, store: LocalStore, world: World, te
     return Ran(report, path, filed.html_path, filed.state, session if keep else "")
 
 
-def stop_interrupted(intent: Intent, store: LocalStore, world: World, tell: Tell) -> None:
-    """Give back what an earlier run that was cut short may have taken; raises WorldError, with the intent still open, when it may still run."""
+def stop_interrupted(intent: Intent | None, store: LocalStore, world: World, tell: Tell) -> None:
+    """Give back what an earlier run that was cut short may have taken, and close its intent; does nothing for an intent of another kind.
+
+    Raises WorldError, with the intent still open, when it may still run.
+    """
+    if intent is None or intent.part != SESSION:
+        return
     session = intent.details["session"]
     tell(f"an earlier run was cut short: stopping {session} on Colab, in case it runs")
     world.perform(StopColab(session, sessions_folder(store.folder)), tell)
+    store.end()
 
 
 def _run(place: Place, session: str, nonce: str, path: Path, *, keep: bool) -> RunOnColab:

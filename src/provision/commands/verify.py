@@ -12,7 +12,8 @@ from pathlib import Path
 from provision.commands.filing import file_report, write_page
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
-from provision.commands.planning import is_notebook, place_of
+from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
+from provision.commands.planning import in_browser, place_of
 from provision.commands.remote import await_and_file, is_remote, rerun
 from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError, WorldError
@@ -58,14 +59,20 @@ def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, 
     store = LocalStore(loaded.folder, world)
     done: list[Verified] = []
     with store.exclusive(lock_wait_s, tell):
+        stop_interrupted(store.interrupted(), store, world, tell)
         ledger = store.ledger()
         state = ledger.state
         for name in names:
             kind, place = place_of(loaded, lock, name, world)
             _refuse_notebook(place, loaded)
+            if only and (is_remote(place) or by_command_line(place)):
+                raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
+            if by_command_line(place):
+                ran = run_and_file(place, state, store, world, tell)
+                done.append(Verified(ran.report, ran.json_path, ran.html_path, ran.state))
+                state = ran.state
+                continue
             if is_remote(place):
-                if only:
-                    raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
                 proven = await_and_file(place, rerun(place, store, state, world, tell), store, world, tell)
                 sandbox = place.stand_in is not None
                 done.append(Verified(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, taken=proven.taken))
@@ -110,7 +117,7 @@ def activation(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse_notebook(place: Place, loaded: Loaded) -> None:
-    if not is_notebook(place):
+    if not in_browser(place):
         return
     words = f"{shlex.quote(str(loaded.path))} --target {place.target}"
     hint = f"open the notebook (`provision apply {words}` says how), run all of it, and file what it offers: provision report add FILE"

@@ -43,6 +43,7 @@ _NOT_SIGNED_IN = re.compile(
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(r"Max retries exceeded|Name or service not known|Connection refused|ConnectTimeout|ReadTimeout")
+_OPEN_LINK = re.compile(r"^\[[^\]]*$")
 _BALANCE = re.compile(r"(\d+(?:\.\d+)?) compute units")
 
 
@@ -102,7 +103,7 @@ class CommandLine:
         limit = timeout_s + _AFTER_CELL_S
         began = time.monotonic()
         try:
-            process.stream(self._argv(*words), self.environment, lambda line: _tell(line, tell), timeout_s=limit)
+            process.stream(self._argv(*words), self.environment, _teller(tell), timeout_s=limit)
         finally:
             path.unlink(missing_ok=True)
         return time.monotonic() - began < limit
@@ -189,10 +190,18 @@ def _locked(handle: int) -> bool:
     return True
 
 
-def _tell(line: str, tell: Tell) -> None:
-    """Tell a line that came from the machine."""
-    if line.strip():
-        tell(f"  {safe_line(redact(line.rstrip()))[:400]}")
+def _teller(tell: Tell) -> Tell:
+    """Return what tells the lines that come from the machine, but for files that the cell offers a browser: the program writes these out as base64."""
+    data = False
+
+    def told(line: str) -> None:
+        nonlocal data
+        text = line.strip()
+        data = "base64," in text or bool(_OPEN_LINK.search(text)) or (data and bool(text) and " " not in text)
+        if text and not data:
+            tell(f"  {safe_line(redact(line.rstrip()))[:400]}")
+
+    return told
 
 
 def _last(done: process.Finished) -> str:
