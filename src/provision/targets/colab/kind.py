@@ -127,7 +127,7 @@ def _record(place: Place, made: Rendered, files: Mapping[str, bytes]) -> dict[st
         "title": f"notebook {name_of(place)}{NOTEBOOK} and cell {name_of(place)}{CELL}",
         "kind": "colab",
         "via": colab(place).via,
-        "paths": [],
+        "paths": [f"reports/{place.stem}.{place.target}"],
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
         "nonce": made.nonce,
         "digest": place.environment.digest,
