@@ -40,9 +40,9 @@ def test_the_example_is_rendered_the_same_twice(bench: Bench, pytorch: PyTorch, 
     assert bench.run("lock", "hf-trainer.yaml", **pytorch.offline()).returncode == 0
     done = rendered(bench, "hf-trainer.yaml")
     assert "rendered, not verified" in done.stdout
-    assert "upload       hf-trainer.ipynb at https://colab.research.google.com" in done.stdout
-    assert "it asks for runtime 2026.07 and GPU T4" in done.stdout
-    assert "provision report add hf-trainer.report.json" in done.stdout
+    assert "open         hf-trainer.ipynb in Colab (File > Upload notebook)" in done.stdout
+    assert "version 2026.07, T4" in done.stdout
+    assert "then         provision report add " in done.stdout
     first = files(bench.folder)
     assert {"hf-trainer.colab.py", "hf-trainer.ipynb"} <= set(first)
     nbformat.validate(nbformat.read(bench.folder / "hf-trainer.ipynb", 4))
@@ -116,7 +116,7 @@ def test_the_link_is_told_where_the_remote_is_known_and_stands_in_no_file(golden
     (golden.folder / ".git/config").write_text('[remote "origin"]\n\turl = git@github.com:me/repo.git\n')
     done = rendered(golden, "spec.yaml", "--target", "colab")
     link = "https://colab.research.google.com/github/me/repo/blob/main/spec.colab.ipynb"
-    assert f"open         {link} (once spec.colab.ipynb is pushed)" in done.stdout
+    assert f"open         {link}" in done.stdout
     assert files_after(golden) == plain
 
 
@@ -129,7 +129,7 @@ def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
     url = "https://example.com/spec.payload"
     done = rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url)
     payload = golden.folder / "spec.colab.payload"
-    assert f"put          spec.colab.payload at {url} (sha256 " in done.stdout
+    assert f"put spec.colab.payload at {url}: the cell fetches it there (sha256 " in done.stdout
     assert url in (golden.folder / "spec.colab.colab.py").read_text()
     assert len((golden.folder / "spec.colab.colab.py").read_text()) < 10_000
     rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check")
@@ -162,9 +162,9 @@ def test_without_a_lock_that_holds_nothing_is_written(golden: Bench) -> None:
 
 def test_what_a_runtime_cannot_give_is_refused_at_its_place(golden: Bench) -> None:
     path = golden.folder / "spec.yaml"
-    path.write_text(path.read_text() + "secrets: {T: {env: T}}\n")
+    path.write_text(path.read_text() + "verify: {tier: deep}\n")
     done = rendered(golden, "spec.yaml", code=2)
-    assert "spec.yaml:9:14: a notebook takes secrets from Colab's own store only (write {colab: T})" in done.stderr
+    assert "spec.yaml:10:16: tier deep: this version does not do that yet (use tier: quick)" in done.stderr
     assert not list(golden.folder.glob("*.ipynb"))
 
 
