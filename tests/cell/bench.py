@@ -18,7 +18,36 @@ from tests.probe.conftest import document as expectations
 from tests.rig import MINOR, make_index, make_wheel
 
 NONCE = "0123456789abcdef0123456789abcdef"
-LOADED = "import alpha, os\n"
+IPYTHON = """
+import json, os
+
+class _Kernel:
+    def do_shutdown(self, restart):
+        print("SHUTDOWN", restart)
+        return {"status": "ok"}
+
+class _Display:
+    def publish(self, bundle):
+        print("BUNDLE", json.dumps(bundle))
+
+class _Shell:
+    kernel, display_pub = _Kernel(), _Display()
+
+def get_ipython():
+    return _Shell()
+"""
+"""What stands in for IPython here: a shell with a kernel. The real one runs in tests of their own."""
+USERDATA = """
+class SecretNotFoundError(Exception): ...
+class NotebookAccessError(Exception): ...
+
+def get(name):
+    if name == "CLOSED":
+        raise NotebookAccessError(name)
+    if name != "OPEN":
+        raise SecretNotFoundError(name)
+    return "s3cret-value"
+"""
 NAMES = (("alpha", "1.0"), ("alpha", "2.0"), ("beta", "1.0"), ("gamma", "1.0"), ("gamma", "2.0"), ("delta", "1.0"), ("theirs", "1.0"))
 
 
@@ -75,6 +104,23 @@ class Runtime:
     def bring(self, *pins: str) -> None:
         """Install packages as an image would bring them."""
         self.uv("pip", "install", "--quiet", "--no-cache", "--no-deps", "--python", self.python, *pins)
+
+    def in_kernel(self) -> None:
+        """Let the interpreter have a kernel: stand-ins of ipython and ipykernel, and ipykernel 2.0 on the index, with which no kernel comes up."""
+        for name, version, code in (("ipykernel", "1.0", ""), ("ipykernel", "2.0", "raise ImportError('traitlets is too old for this ipykernel')\n")):
+            self.wheels[f"{name}=={version}"] = make_wheel(self.folder / "wheels", name, version, code=code)
+        self.index = make_index(self.folder / "index", tuple(self.wheels.values()))
+        self.bring("ipykernel==1.0")
+        (self.packages / "ipykernel/kernelapp.py").write_text("class IPKernelApp: ...\n")
+        (self.packages / "IPython.py").write_text(IPYTHON)
+
+    def in_colab(self) -> None:
+        """Let the interpreter have Colab's packages: stand-ins of those that the kernel imports, and of the store of secrets."""
+        self.in_kernel()
+        (self.packages / "google/colab").mkdir(parents=True)
+        for name, text in (("__init__", ""), ("_kernel", "import ipykernel\n"), ("userdata", USERDATA)):
+            (self.packages / f"google/colab/{name}.py").write_text(text)
+        (self.packages / "colab_kernel_launcher.py").write_text("import google.colab._kernel\n")
 
     def program(self, name: str, text: str) -> None:
         path = self.folder / "bin" / name

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import string
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from provision.cell.document import parse_document
+from provision.cell.payload import payload_of
 from provision.facts import Facts, load
 from provision.lock import File, Lock
 from provision.plan import Action, Verb
@@ -289,3 +293,28 @@ def test_facts_can_be_given(facts: Facts) -> None:
     kind, there = Colab(facts=lambda: facts.with_tables(runtimes=runtimes)), place()
     have = kind.look(there, Ledger(empty("l")), Machine())
     assert "Python 3.12.99" in kind.plan(there, have)[0].notes[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "fields"),
+    [
+        ("colab", {"env": {"A": "'\"\\\n!x"}, "secrets": {"T": {"colab": "MY"}}, "paths": {"data": "/content/data"}, "system_packages": ["git"]}),
+        ("apart", {"gpu": "none"}),
+        ("apart", {"colab": {"runtime": "2031.01"}}),
+        ("colab", {"gpu": "H100", "requires": {"ram": "16GiB"}}),
+    ],
+)
+def test_the_program_in_the_notebook_can_read_the_document(target: str, fields: dict[str, Any], facts: Facts) -> None:
+    document = told(place(target, **fields), facts)
+    read = parse_document(json.loads(written(document)))
+    assert (read.nonce, read.isolation, read.env, read.secrets) == (document["nonce"], document["isolation"], document["env"], document["secrets"])
+    assert read.packages == {package["name"]: package["version"] for package in document["install"]["packages"]}
+    assert read.predicted_restart == tuple(document["predicted"]["restart"])
+
+
+def test_the_payload_is_the_one_that_the_program_in_the_notebook_expects(tmp_path: Path, facts: Facts) -> None:
+    made = rendered(place(), facts)
+    folder = tmp_path / made.sha256[:12]
+    with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
+        archive.extractall(folder)
+    assert payload_of(folder) == made.sha256

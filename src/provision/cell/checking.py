@@ -50,12 +50,13 @@ def moved(document: Document, machine: Machine, torch: str | None) -> list[Moved
     runtime = document.runtime
     if runtime is None:
         return []
-    listed = runtime.torch and (f"{runtime.torch}+{runtime.flavour}" if runtime.flavour and "+" not in runtime.torch else runtime.torch)
-    # An image for CPU only brings torch +cpu, whatever the list of the GPU image says.
-    wants_torch = listed and torch and not ("+" not in torch and torch == runtime.torch) and document.gpu is not None
+    flavour = runtime.flavour if torch and "+" in torch else None
+    listed = f"{runtime.torch}+{flavour}" if runtime.torch and flavour else runtime.torch
+    # Catalogues list the image of a GPU; that of a CPU brings another build of the same torch.
+    same_build = document.gpu is None and torch and runtime.torch and torch.partition("+")[0] == runtime.torch
     pairs = [
         ("Python", runtime.python, machine.python),
-        ("torch", listed if wants_torch else None, torch),
+        ("torch", None if same_build else listed, torch),
         ("the NVIDIA driver", runtime.driver, machine.driver),
         ("the system", runtime.os, machine.os),
     ]

@@ -122,10 +122,12 @@ def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, tell: T
             sys.stdout.write(chunk.decode("utf-8", "replace"))
             sys.stdout.flush()
         code = process.wait()
-    except BaseException:
-        end_group(process)
-        process.wait()
-        raise
+    except KeyboardInterrupt:
+        raise Stopped("interrupted", "the program and all that it had started were ended", "run it again") from None
+    finally:
+        if process.poll() is None:
+            end_group(process)
+            process.wait()
     if code:
         tell.say("run", f"{Path(argv[0]).name} ended with exit code {code}")
     return code

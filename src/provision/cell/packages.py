@@ -31,7 +31,7 @@ def compare_stage(course: Course) -> None:
         return
     for text in surprises(comparison, course.document.predicted_changed)[:5] if course.document.runtime and not course.result else ():
         course.tell.more(f"not as the catalogue lists it: {text}")
-    if refused := protected_changes(comparison, course.document.protected):
+    if refused := protected_changes(comparison, course.document.protected - set(course.document.predicted_restart)):
         raise Stopped(
             f"the lock would change what this notebook's kernel lives on: {', '.join(refused[:8])}",
             "after that the kernel may not come back, and the runtime would have to be deleted; nothing was installed",
@@ -102,6 +102,7 @@ def roll_back(course: Course) -> tuple[list[str], list[str]]:
     done, left = undoing.put_back(course.folder, there, course.document.packages, sys.prefix)
     (course.folder / INSTALLED).unlink(missing_ok=True)
     course.ledger.alive = course.ledger.proven = ""
+    course.ledger.in_use = []
     course.ledger.save(course.folder)
     return done, left
 
@@ -149,6 +150,10 @@ def _why_not(answer: Answer) -> Stopped:
 
 
 def _bury(course: Course, death: str) -> None:
+    if course.ledger.alive and not course.installed_now:
+        why = "this cell changed nothing now, and a new kernel came up after it had installed its packages: something else was changed since"
+        hint = "do not restart this kernel before that is put right; provision_cell.rollback(FOLDER) puts back what this cell changed"
+        raise Stopped(f"a new kernel would not come up: {death}", why, hint, "error")
     done, left = roll_back(course)
     after = kernel_death(course.place, sys.executable, course.environ)
     back = f"{len(done)} packages were put back as they were" if done else "no package was changed by this cell"

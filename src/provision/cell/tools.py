@@ -71,6 +71,6 @@ def _fetch(document: Document, uv: Uv, folder: Path, python: str, environ: Mappi
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:
-    answer = ask([program, "--version"], 60, environ)
+    answer = ask([program, "--version"], 60, {key: value for key, value in environ.items() if not _FOREIGN.match(key)})
     found = re.match(r"uv (\d+(?:\.\d+)*)", answer.stdout)
     return tuple(map(int, found[1].split("."))) if answer.code == 0 and found else None
