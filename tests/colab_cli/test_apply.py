@@ -1,8 +1,12 @@
-"""`provision apply` with `via: colab-cli`, end to end: the real command, Google's own program, the real cell in a real kernel."""
+"""`provision apply` with `via: colab-cli`, end to end: the real command, Google's own program, the real cell and probe in a real kernel."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +22,6 @@ training: {framework: none}
 targets:
   colab: {kind: colab, via: colab-cli, runtime: latest, isolation: venv}
 """
-NOTHING = "https://nothing.invalid/simple"
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def place(account: Account, tmp_path: Path) -> Bench:
     """A folder with a spec, and an account."""
     folder = tmp_path / "project"
     (folder / "home").mkdir(parents=True)
-    made = Bench(folder, NOTHING, account.variables())
+    made = Bench(folder, "https://nothing.invalid/simple", account.variables())
     made.spec(SPEC)
     return made
 
@@ -35,12 +38,108 @@ def resources(place: Bench) -> dict[str, dict[str, object]]:
     return dict(json.loads((place.own / "state.json").read_text())["resources"])
 
 
-def test_verified_and_nothing_left(place: Bench, account: Account) -> None:
+def follow(process: subprocess.Popen[str], words: str) -> None:
+    """Read what a command says until it says that."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if words in line:
+            return
+    raise AssertionError("".join(said))
+
+
+def test_verified_then_stored_then_kept_then_given_back(place: Bench, account: Account) -> None:
+    planned = place.run("plan", "spec.yaml")
+    assert "always with the newest runtime" in planned.stdout
+    assert account.plane.calls == []
     done = place.run("apply", "spec.yaml", "--yes", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    print(done.stdout, done.stderr)
-    print(place.run("plan", "spec.yaml").stdout, place.run("status", "spec.yaml"))
-    print(place.run("apply", "spec.yaml", "--yes", timeout=300))
-    print(place.run("apply", "spec.yaml", "--yes", "--verify","--keep", timeout=300))
-    print(place.run("destroy", "spec.yaml", "--yes", timeout=300), account.plane)
-    print(list(place.folder.iterdir()))
+    assert "VERIFIED" in done.stdout
+    assert (len(account.plane.returned), account.plane.running) == (1, {})
+    assert "spec/colab#session" not in resources(place)
+    assert "verified" in place.run("status", "spec.yaml").stdout
+
+    again = place.run("apply", "spec.yaml", "--yes", timeout=300)
+    assert "this is the stored verdict" in again.stdout
+    assert len(account.plane.granted) == 1
+
+    kept = place.run("apply", "spec.yaml", "--yes", "--verify", "--keep", timeout=300)
+    assert kept.returncode == 0, kept.stdout + kept.stderr
+    assert (len(account.plane.granted), len(account.plane.running)) == (2, 1)
+    session = resources(place)["spec/colab#session"]["session"]
+    assert f"running      {session} at Colab" in kept.stdout
+    gone = place.run("destroy", "spec.yaml", "--yes", timeout=120)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert account.plane.running == {}
+    assert not place.own.exists()
+
+
+def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Account) -> None:
+    process = place.start("apply", "spec.yaml", "--yes")
+    follow(process, "Colab: running the cell")
+    assert len(account.plane.running) == 1
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert len(account.plane.running) == 1
+    told = place.run("status", "spec.yaml")
+    assert "may be running at Colab, and cost" in told.stdout
+    again = place.run("apply", "spec.yaml", "--yes", timeout=300)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "an earlier run was cut short: stopping" in again.stderr
+    assert (len(account.plane.granted), len(account.plane.returned), account.plane.running) == (2, 2, {})
+    assert (place.own / "journal.json").read_text() == ""
+
+
+def test_killed_while_a_machine_is_asked_for_then_destroyed(place: Bench, account: Account) -> None:
+    process = place.start("apply", "spec.yaml", "--yes")
+    account.plane.arrived.wait(120)
+    process.kill()
+    process.communicate(timeout=60)
+    gone = place.run("destroy", "spec.yaml", "--yes", timeout=120)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert "Colab session provision-" in gone.stderr
+    assert account.plane.running == {}
+
+
+def test_interrupted_while_the_cell_runs(place: Bench, account: Account) -> None:
+    process = place.start("apply", "spec.yaml", "--yes")
+    follow(process, "Colab: running the cell")
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert account.plane.running == {}
+
+
+def test_what_stands_in_the_way_leaves_no_intent(place: Bench, account: Account, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("sh", "git", "uv"):
+        if (found := next((Path(part) / name for part in os.environ["PATH"].split(os.pathsep) if (Path(part) / name).exists()), None)) is not None:
+            (bare / name).symlink_to(found)
+    missing = place.run("apply", "spec.yaml", "--yes", PATH=str(bare))
+    assert missing.returncode == 2
+    assert "uv tool install google-colab-cli" in missing.stderr
+    assert (place.own / "journal.json").read_text() == ""
+    account.plane.refuse = 412
+    refused = place.run("apply", "spec.yaml", "--yes")
+    assert refused.returncode == 2
+    assert "Colab refused a machine with no GPU" in refused.stderr
+    assert (place.own / "journal.json").read_text() == ""
+    assert "Traceback" not in missing.stderr + refused.stderr
+
+
+def test_secrets_of_colabs_own_store_are_refused(place: Bench) -> None:
+    place.spec(SPEC + "secrets: {HF_TOKEN: {colab: HF_TOKEN}}\n")
+    planned = place.run("plan", "spec.yaml")
+    assert planned.returncode == 2
+    assert "Colab gives its secrets to a browser only" in planned.stderr
+
+
+def test_verify_takes_a_machine_of_its_own(place: Bench, account: Account) -> None:
+    place.run("lock", "spec.yaml")
+    began = time.monotonic()
+    done = place.run("verify", "spec.yaml", timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (len(account.plane.granted), account.plane.running) == (1, {})
+    assert time.monotonic() - began < 300

@@ -131,6 +131,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, and 2 are asked for"),
     "a toolkit": ("colab", {"cuda_toolkit": "12.8"}, "installing a CUDA toolkit on a runtime"),
     "a tier that is not made": ("colab", {"verify": {"tier": "deep"}}, "tier deep: this version does not do that yet"),
+    "a secret without a browser": (
+        "apart",
+        {"secrets": {"T": {"colab": "T"}}, "colab": {"via": "colab-cli", "runtime": "latest"}},
+        "Colab gives its secrets to a browser only",
+    ),
     "a pinned runtime through the command line": ("apart", {"colab": {"via": "colab-cli"}}, "via: colab-cli gets the newest runtime"),
 }
 

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
-_PATIENCE_S = 120
 _PIPES: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: between fork and exec nothing may take a lock
 
@@ -45,22 +44,17 @@ def stream(argv: list[str], environment: Mapping[str, str], line: Callable[[str]
     return _run(argv, environment, None, timeout_s, line)
 
 
-def complete(argv: list[str], environment: Mapping[str, str], *, holding: int, timeout_s: float, waits: Callable[[], None]) -> Finished:
-    """Run a program whose end must not be missed, as what it is given elsewhere would be known to nobody: it lives on when we are killed.
+def complete(argv: list[str], environment: Mapping[str, str], *, holding: int, timeout_s: float) -> Finished:
+    """Run a program whose end must not be missed, as what it is given elsewhere would be known to nobody: it goes on when we are interrupted or killed.
 
-    It inherits the descriptor `holding`, whose lock thus tells that it is at work. On Ctrl-C `waits` is called and it is waited for; when another one
-    follows, it is left alone. Raises FileNotFoundError when there is no such program, subprocess.TimeoutExpired after `timeout_s`: it is ended then.
+    It inherits the descriptor `holding`, whose lock thus tells that it is at work. Raises FileNotFoundError when there is no such program,
+    subprocess.TimeoutExpired after `timeout_s`: then it is ended.
     """
     child = subprocess.Popen(argv, env=dict(environment), start_new_session=True, pass_fds=(holding,), **_PIPES)
     try:
         stdout, stderr = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _end(child)
-        raise
-    except BaseException:
-        waits()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=_PATIENCE_S)
         raise
     return Finished(child.returncode, stdout, stderr)
 

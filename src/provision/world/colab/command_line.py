@@ -34,7 +34,6 @@ _SIGN_IN = {
 _CALL_S = 120
 _TAKE_S = 15 * 60
 """A request for a machine is repeated by the program up to three times; each may take two minutes, and the waits between them 70 s."""
-_WAITS = "waiting for Colab's answer to the request for a machine, so that it can be given back"
 _RESTART_S = 180
 _AFTER_CELL_S = 30
 _NOT_SIGNED_IN = re.compile(
@@ -83,12 +82,12 @@ class CommandLine:
         found = _BALANCE.search(done.stdout)
         return f"{found.group(1)} compute units left" if found else ""
 
-    def take(self, session: str, gpu: str, tell: Tell, *, high_memory: bool) -> None:
+    def take(self, session: str, gpu: str, *, high_memory: bool) -> None:
         """Take a machine. The program goes on when we end meanwhile, so that what it is given is known by its name, and can be given back."""
         words = ["new", "-s", session, *(["--gpu", gpu] if gpu else []), *(["--high-mem"] if high_memory else [])]
-        with self._granting(session, 0) as handle:
+        with self._granting(session) as handle:
             try:
-                done = process.complete(self._argv(*words), self.environment, holding=handle, timeout_s=_TAKE_S, waits=lambda: tell(_WAITS))
+                done = process.complete(self._argv(*words), self.environment, holding=handle, timeout_s=_TAKE_S)
             except subprocess.TimeoutExpired:
                 why = f"nothing came within {_TAKE_S // 60} minutes"
                 raise NetworkError("Colab does not answer", why=why, hint=f"run the command again{self._strangers()}") from None
@@ -124,21 +123,24 @@ class CommandLine:
         finally:
             path.unlink(missing_ok=True)
 
-    def give_back(self, session: str) -> None:
-        """Give a machine back, once a request for it that outlived an earlier run of ours has been answered."""
-        with self._granting(session, _TAKE_S):
+    def give_back(self, session: str, tell: Tell) -> None:
+        """Give a machine back, once a request for it that goes on from a run that was cut short has been answered."""
+        with self._granting(session, tell):
             done = self._call(_CALL_S, "stop", "-s", session)
         if done.code != 0 or not re.search(r"terminated|not found", done.stdout):
             raise WorldError(f"{session} on Colab could not be stopped", why=_last(done))
         (self.folder / f"{session}.lock").unlink(missing_ok=True)
 
     @contextmanager
-    def _granting(self, session: str, wait_s: float) -> Iterator[int]:
+    def _granting(self, session: str, tell: Tell | None = None) -> Iterator[int]:
         """Hold the lock that says "a machine is being asked for under this name"; the program inherits it, and the kernel lets go of it when both end."""
         handle = os.open(self.folder / f"{session}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            end = time.monotonic() + wait_s
+            end, told = time.monotonic() + (_TAKE_S if tell else 0), False
             while not _locked(handle):
+                if tell and not told:
+                    tell(f"waiting for Colab's answer to the request for {session}, so that it can be given back")
+                    told = True
                 if time.monotonic() >= end:
                     raise WorldError(f"{session} is still being asked for", why="an earlier run's request is not answered", hint="run the command again later")
                 time.sleep(0.2)

@@ -29,7 +29,7 @@ class Runtimes(Protocol):
     def balance(self) -> str:
         """Return in words what the account has left, "" where it cannot be told; raises WorldError where nobody is signed in."""
 
-    def take(self, session: str, gpu: str, tell: Tell, *, high_memory: bool) -> None:
+    def take(self, session: str, gpu: str, *, high_memory: bool) -> None:
         """Take a machine under a name; what was granted is known by that name even when we end meanwhile. Raises WorldError."""
 
     def run(self, session: str, cell: bytes, timeout_s: int, tell: Tell) -> bool:
@@ -41,7 +41,7 @@ class Runtimes(Protocol):
     def fetch(self, session: str, name: str) -> bytes | None:
         """Return a file of the cell's folder, None when it cannot be had."""
 
-    def give_back(self, session: str) -> None:
+    def give_back(self, session: str, tell: Tell) -> None:
         """Give a machine back; nothing happens when there is none of that name. Raises WorldError."""
 
 
@@ -67,7 +67,7 @@ def run(effect: RunOnColab, runtimes: Runtimes, tell: Tell) -> None:
     """
     try:
         tell(f"Colab: asking for a machine with {effect.gpu or 'no GPU'}")
-        runtimes.take(effect.session, effect.gpu, tell, high_memory=effect.high_memory)
+        runtimes.take(effect.session, effect.gpu, high_memory=effect.high_memory)
         files.write(effect.report, _report(effect, runtimes, tell), 0o600)
     except BaseException as error:
         _clean_up(effect.session, runtimes, tell, error)
@@ -80,7 +80,7 @@ def stop(session: str, runtimes: Runtimes, tell: Tell) -> None:
     """Give a machine back, a few times if need be; raises WorldError when it may still run."""
     for attempt in range(1, _TRIES + 1):
         try:
-            runtimes.give_back(session)
+            runtimes.give_back(session, tell)
         except WorldError as error:
             if attempt == _TRIES:
                 raise WorldError(error.what, why=error.why, hint=f"run the command again, {_BY_HAND}") from error

@@ -1,0 +1,168 @@
+"""What is asked of Colab's command line for a target, and that the ledger always knows what may be running there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
+from provision.effects import Effect, RunOnColab, StopColab, Tell
+from provision.errors import WorldError
+from provision.facts import load as load_facts
+from provision.state import Intent, State
+from provision.stores import LocalStore
+from provision.targets import TARGETS, Place
+from provision.targets.colab import SESSION
+from provision.world import Machine
+from tests.targets.colab_places import place
+from tests.views import builders
+
+
+class Colab(Machine):
+    """This machine, with a Colab that answers at once; `fails` is what it answers instead, `journal` what was open in the ledger when it was asked."""
+
+    def __init__(self, folder: Path, fails: BaseException | None = None) -> None:
+        super().__init__({})
+        self.folder, self.fails = folder, fails
+        self.seen: list[RunOnColab | StopColab] = []
+        self.journal: list[str] = []
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        if not isinstance(effect, RunOnColab | StopColab):
+            super().perform(effect, tell)
+            return
+        self.seen.append(effect)
+        self.journal.append((self.folder / "journal.json").read_text() if (self.folder / "journal.json").exists() else "")
+        if self.fails is not None:
+            raise self.fails
+        if isinstance(effect, RunOnColab):
+            document = builders.sample("verified", [builders.check("H01", "host", "memory")])
+            document["subject"]["nonce"] = effect.nonce
+            effect.report.write_text(json.dumps(document))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / ".provision").mkdir()
+    return tmp_path / ".provision"
+
+
+def there(folder: Path, shape: str = "standard", **fields: Any) -> Place:
+    return place("apart", folder=folder, colab={"via": "colab-cli", "runtime": "latest", "shape": shape}, **fields)
+
+
+def ran(folder: Path, world: Colab, *, keep: bool = False, at: Place | None = None) -> tuple[Any, LocalStore]:
+    store = LocalStore(folder, world)
+    state: State = store.load()
+    return run_and_file(at or there(folder), state, store, world, lambda _: None, keep=keep), store
+
+
+def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None:
+    assert by_command_line(there(folder))
+    assert not by_command_line(place("apart", folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "shape", "name", "high"),
+    [
+        ("none", "standard", "", False),
+        ("none", "high", "", True),
+        ("T4", "standard", "T4", False),
+        ("T4", "high", "T4", True),
+        ("L4", "standard", "L4", True),
+        ("A100-40GB", "standard", "A100", False),
+        ("A100-80GB", "standard", "A100", True),
+        ("RTX-PRO-6000", "standard", "G4", False),
+    ],
+)
+def test_cards_go_by_the_names_that_colab_has(folder: Path, gpu: str, shape: str, name: str, high: bool) -> None:
+    world = Colab(folder)
+    ran(folder, world, at=there(folder, shape, gpu=gpu))
+    (effect,) = world.seen
+    assert isinstance(effect, RunOnColab)
+    assert (effect.gpu, effect.high_memory) == (name, high)
+    assert (name, high) in {(row.colab, row.shape == "high") for row in load_facts().shapes}
+
+
+def test_every_run_has_a_nonce_of_its_own_in_its_cell(folder: Path) -> None:
+    world = Colab(folder)
+    ran(folder, world)
+    ran(folder, world)
+    one, other = (effect for effect in world.seen if isinstance(effect, RunOnColab))
+    assert one.nonce != other.nonce
+    assert one.nonce in one.cell.decode()
+    assert one.session == f"provision-{one.nonce[:12]}"
+    assert one.lock == there(folder).lock.digest
+
+
+def test_the_session_is_in_the_journal_before_it_is_asked_for(folder: Path) -> None:
+    world = Colab(folder)
+    done, store = ran(folder, world)
+    assert json.loads(world.journal[0])["details"] == {"session": world.seen[0].session}
+    assert store.interrupted() is None
+    assert done.state.resource("spec/apart", SESSION) is None
+    assert done.state.resource("spec/apart", "verification")["verdict"] == "verified"
+
+
+def test_a_kept_session_is_recorded_and_given_back_before_the_next(folder: Path) -> None:
+    world = Colab(folder)
+    done, store = ran(folder, world, keep=True)
+    kept = world.seen[0].session
+    assert done.left == kept
+    assert store.load().resource("spec/apart", SESSION)["session"] == kept
+    again, _ = ran(folder, world)
+    assert [(type(effect).__name__, effect.session == kept) for effect in world.seen[1:]] == [("StopColab", True), ("RunOnColab", False)]
+    assert again.state.resource("spec/apart", SESSION) is None
+
+
+@pytest.mark.parametrize(("left", "open_"), [((), False), (None, True)])
+def test_an_error_that_may_have_left_something_keeps_the_intent(folder: Path, left: Any, open_: bool) -> None:
+    error = WorldError("no")
+    error.left = left
+    with pytest.raises(WorldError):
+        ran(folder, Colab(folder, error))
+    assert (LocalStore(folder, Machine()).interrupted() is not None) is open_
+
+
+def test_an_interrupted_run_is_stopped_and_its_intent_closed(folder: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ran(folder, Colab(folder, KeyboardInterrupt()))
+    deaf, world = Colab(folder, WorldError("deaf")), Colab(folder)
+    store = LocalStore(folder, world)
+    with pytest.raises(WorldError):
+        stop_interrupted(store.interrupted(), store, deaf, lambda _: None)
+    intent = store.interrupted()
+    assert intent is not None
+    stop_interrupted(intent, store, world, lambda _: None)
+    assert world.seen == [StopColab(intent.details["session"], folder / "colab")]
+    assert store.interrupted() is None
+
+
+def test_other_intents_are_left_alone(folder: Path) -> None:
+    world = Colab(folder)
+    store = LocalStore(folder, world)
+    store.begin(Intent("spec/here", "environment", "+", (), world.now()))
+    stop_interrupted(store.interrupted(), store, world, lambda _: None)
+    assert (world.seen, store.interrupted() is not None) == ([], True)
+
+
+def test_destroy_gives_back_what_is_recorded_and_what_was_begun(folder: Path) -> None:
+    world = Colab(folder)
+    ran(folder, world, keep=True)
+    store = LocalStore(folder, world)
+    store.begin(Intent("spec/apart", SESSION, "+", (), world.now(), (), {"session": "provision-begun"}))
+    actions = TARGETS["colab"].destroy("spec/apart", folder, store.ledger())
+    stopped = [effect.session for action in actions for effect in action.effects if isinstance(effect, StopColab)]
+    assert stopped == ["provision-begun", world.seen[0].session]
+
+
+def test_a_plan_says_how_the_cell_is_run(folder: Path) -> None:
+    kind, at, store = TARGETS["colab"], there(folder, gpu="T4"), LocalStore(folder, Colab(folder))
+    (action,) = kind.plan(at, kind.look(at, store.ledger(), Machine()))
+    told = "\n".join(action.notes)
+    assert "through the colab program, always with the newest runtime" in told
+    assert "1.19" in told
+    assert not any(isinstance(effect, RunOnColab) for effect in action.effects)
