@@ -1,8 +1,9 @@
-"""A spec with a Colab target, made by the real command; reports of its notebook by the real probe; and machines that nobody has here, as the probe judges them."""
+"""A spec with a Colab target, made for real; reports of its notebook by the real probe; and machines that nobody has, judged by the probe's functions."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import shutil
 import subprocess
@@ -111,7 +112,15 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
     scratch.mkdir(parents=True, exist_ok=True)
     (scratch / "probe.pyz").write_bytes(parcel())
     (scratch / "expectations.json").write_text(json.dumps(expectations))
-    words = [str(home.python), str(scratch / "probe.pyz"), "verify", "--expectations", str(scratch / "expectations.json"), "--out", str(scratch / "report.json")]
+    words = [
+        str(home.python),
+        str(scratch / "probe.pyz"),
+        "verify",
+        "--expectations",
+        str(scratch / "expectations.json"),
+        "--out",
+        str(scratch / "report.json"),
+    ]
     subprocess.run(words, check=False, capture_output=True, timeout=120)
     return (scratch / "report.json").read_bytes()
 
@@ -132,7 +141,6 @@ def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = 
     checks = asked(expected)
     account = Account(frozenset(one.id for one in checks))
     report = make_report(expected, [Judged(one, judge(one, expected, seen, account), 0.1) for one in checks], seen, [], Redactor(), partial=False)
-    import hashlib
 
     def as_shipped(document: dict[str, Any]) -> None:
         document["tool"]["probe_sha256"] = hashlib.sha256(parcel()).hexdigest()
