@@ -92,7 +92,7 @@ def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, 
     for name in names:
         kind, place = place_of(loaded, lock, name, reader)
         have = kind.look(place, ledger, reader)
-        _refuse(loaded, kind.refusals(place, have))
+        refuse(loaded, kind.refusals(place, have))
         steps = kind.plan(place, have)
         actions += steps
         places[name] = place
@@ -157,7 +157,8 @@ def promised_digest(place: Place) -> str:
     return digest_of_expectations(expectations_of(place.promised, place.target, place.lock, place.environment, prefix), probe_digest())
 
 
-def _refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:
+def refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:
+    """Raise Refused with everything that a target refuses, each at its place in the spec; nothing happens where there is none."""
     if not refusals:
         return
     lines = []
