@@ -203,15 +203,20 @@ def test_signals_while_the_cell_runs(runs: Runs, tmp_path: Path, number: int) ->
     assert runs.running == 0
 
 
-def test_killed_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path) -> None:
-    """The program outlives us: it learns the machine's name, and whoever stops the session waits for that."""
+@pytest.mark.parametrize("number", [2, 9])
+def test_ended_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path, number: int) -> None:
+    """The program goes on: it learns the machine's name, and whoever stops the session waits for that."""
     runs.account.plane.hold = threading.Event()
     process = beside(runs, tmp_path)
     runs.account.plane.arrived.wait(60)
     await_that(lambda: runs.running == 1)
-    process.kill()
-    process.communicate(timeout=60)
+    process.send_signal(number)
     threading.Timer(2, runs.account.plane.hold.set).start()
-    runs.stop()
+    said, _ = process.communicate(timeout=60)
+    if number == 9:
+        assert runs.running == 1
+        runs.stop()
+        said = "\n".join(runs.lines)
+    assert "waiting for Colab's answer" in said
     assert runs.running == 0
     assert len(runs.account.plane.returned) == 1

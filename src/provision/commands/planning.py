@@ -135,7 +135,7 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
     if is_notebook(place):
         made = state.resource(place.address, NOTEBOOK) or {}
         if stored is None or not stored["verdict"]:
-            return Verification(True, tier, "its report has not come home yet")
+            return Verification(True, tier, "its report has not come home yet" if in_browser(place) else "it was not verified yet")
         if changed or stored.get("nonce") != made.get("nonce"):
             because = f"the notebook was made anew, and the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier one"
             return Verification(True, tier, because)

@@ -51,13 +51,19 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
         yield from (_action(action, pen) for action in plan.actions if action.address == address)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
-            parts = [action.part for action in plan.actions if action.address == address]
-            where = next((where for part, where in _ELSEWHERE.items() if part in parts), "on this device")
+            where = _where([action for action in plan.actions if action.address == address])
             yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification {where}: {safe_line(check.because)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     else:
         yield "No changes. Everything is as declared." if any(action.part in _ELSEWHERE for action in plan.actions) else _AS_LOCKED
+
+
+def _where(actions: list[Action]) -> str:
+    """Return where the verification of a target with these actions runs."""
+    if any((action.record or {}).get("via") == "colab-cli" for action in actions):
+        return "on a Colab machine"
+    return next((where for part, where in _ELSEWHERE.items() if any(action.part == part for action in actions)), "on this device")
 
 
 def _action(action: Action, pen: Pen) -> str:
