@@ -89,6 +89,7 @@ def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
 
 
 def test_refusals_of_the_service(runs: Runs) -> None:
+    runs.account.plane.running["m-s-of-someone"] = {}
     for status, words in ((412, "too many sessions"), (400, "no right to it"), (503, "answered 503"), (500, "Internal Server Error")):
         runs.account.plane.refuse = status
         with pytest.raises(WorldError) as caught:
@@ -97,14 +98,8 @@ def test_refusals_of_the_service(runs: Runs) -> None:
         assert words in told
         assert "\x1b" not in told
         assert caught.value.left == ()
-
-
-def test_machine_granted_and_its_answer_lost_is_told(runs: Runs) -> None:
-    runs.account.plane.running["m-s-of-someone"] = {}
-    runs.account.plane.refuse = 500
-    with pytest.raises(WorldError) as caught:
-        runs.run("pass")
-    assert "Colab lists 1 of this account not known here" in caught.value.hint
+        # Some machine runs whose answer may have been lost, where the service did not clearly say no.
+        assert ("Colab lists 1 of this account not known here" in told) is (status in (503, 500))
 
 
 def test_service_out_of_reach(runs: Runs) -> None:
@@ -190,15 +185,14 @@ def await_that(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [2, 15])
-def test_signals_while_the_cell_runs(runs: Runs, tmp_path: Path, number: int) -> None:
+def test_sigterm_while_the_cell_runs(runs: Runs, tmp_path: Path) -> None:
     process = beside(runs, tmp_path)
     assert process.stdout is not None
     for line in process.stdout:
         if "asleep" in line:
             break
     assert runs.running == 1
-    process.send_signal(number)
+    process.terminate()
     process.communicate(timeout=60)
     assert runs.running == 0
 

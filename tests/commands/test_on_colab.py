@@ -10,7 +10,7 @@ import pytest
 
 from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
 from provision.effects import Effect, RunOnColab, StopColab, Tell
-from provision.errors import WorldError
+from provision.errors import Refused, WorldError
 from provision.facts import load as load_facts
 from provision.state import Intent, State
 from provision.stores import LocalStore
@@ -147,6 +147,14 @@ def test_other_intents_are_left_alone(folder: Path) -> None:
     store.begin(Intent("spec/here", "environment", "+", (), world.now()))
     stop_interrupted(store.interrupted(), store, world, lambda _: None)
     assert (world.seen, store.interrupted() is not None) == ([], True)
+
+
+def test_an_open_intent_is_never_written_over(folder: Path) -> None:
+    world = Colab(folder)
+    LocalStore(folder, world).begin(Intent("spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)))
+    with pytest.raises(Refused, match="cut short at spec/wb"):
+        ran(folder, world)
+    assert world.seen == []
 
 
 def test_destroy_gives_back_what_is_recorded_and_what_was_begun(folder: Path) -> None:

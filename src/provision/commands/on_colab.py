@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from provision.commands.filing import file_report
 from provision.effects import MakeFolder, RemoveTree, RunOnColab, StopColab, Tell, World
-from provision.errors import WorldError
+from provision.errors import Refused, WorldError
 from provision.grammar import seconds_of
 from provision.places import ColabTarget
 from provision.state import Intent, State
@@ -44,7 +44,10 @@ def run_and_file(place: Place, state: State, store: LocalStore, world: World, te
     """Run the cell of a place on a fresh machine under a fresh nonce, and file its report; one that was kept running before is given back first.
 
     The intent is on disk before a machine is asked for, and is closed once it is known that none runs, or, with `keep`, that the state names it.
+    Raises Refused while another intent is open, WorldError, NoReport.
     """
+    if (other := store.interrupted()) is not None:
+        raise Refused(f"an earlier run was cut short at {other.address}", why="what it had begun would be forgotten", hint="go on with it: provision apply")
     state = _given_back(place.address, state, store, world, tell)
     nonce = world.token()
     session = f"provision-{nonce[:12]}"
