@@ -318,3 +318,11 @@ def test_the_payload_is_the_one_that_the_program_in_the_notebook_expects(tmp_pat
     with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
         archive.extractall(folder)
     assert payload_of(folder) == made.sha256
+
+
+@pytest.mark.parametrize("name", ["spec.yaml", "spec.yml"])
+def test_a_cell_names_the_file_of_its_spec(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("")
+    there = place(folder=tmp_path / ".provision")
+    carried_out((planned(there, empty("l")),), empty("l"))
+    assert f'"make_again": "provision render {name} --target colab"' in (tmp_path / "spec.colab.colab.py").read_text()

@@ -356,6 +356,7 @@ def test_a_cell_that_fetches_holds_an_address_in_place_of_the_payload(facts: Fac
     assert about is not None
     assert (about["payload"], about["payload_url"]) == ([], "https://example.com/spec.colab.payload")
     assert about["payload_sha256"] == sha256_of(made.files({})["spec.colab.payload"])
+    assert about["make_again"].endswith(" --payload-url https://example.com/spec.colab.payload")
     assert made.nonce == rendered(place(), facts).nonce
 
 
