@@ -27,13 +27,15 @@ from provision.verification import expectations_of, parcel
 from provision.world import Machine
 from tests.rig import Bench, small_spec
 
-TARGETS = "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', isolation: venv{more}}}\n"
+TARGETS = "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', isolation: {isolation}}}\n"
 RUNTIME = "2026.07"
+RUNTIMES = {"3.11": "2025.07", "3.12": "2026.07", "3.13": "latest"}
+"""A runtime with each Python that Colab has had."""
 
 
-def with_colab(*packages: str, runtime: str = RUNTIME, more: str = "", extra: str = "") -> str:
-    """A small spec with a local target and a Colab target in an environment of its own, so that any Python will do."""
-    return small_spec(*packages, extra=extra + TARGETS.format(runtime=runtime, more=more))
+def with_colab(*packages: str, runtime: str = RUNTIME, isolation: str = "venv") -> str:
+    """A small spec with a local target and a Colab target; in an environment of its own any Python will do."""
+    return small_spec(*packages, extra=TARGETS.format(runtime=runtime, isolation=isolation))
 
 
 @dataclass
@@ -77,7 +79,8 @@ class Home:
     def promised(self, **changes: Any) -> dict[str, Any]:
         place = self.place()
         promised = expectations_of(place.spec, "colab", place.lock, place.environment, PurePosixPath("/content/.provision/env"))
-        return {**promised, "nonce": self.nonce, **changes}
+        shared = {"shared": True} if "isolation: system" in self.path.read_text() or "isolation" not in self.path.read_text() else {}
+        return {**promised, "nonce": self.nonce, **shared, **changes}
 
     def receive(self, content: bytes, name: str = "report.json", target: str | None = None) -> Received:
         return receive(content, name, self.path, target, self.world, self.said.append)
@@ -181,6 +184,8 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         **{f"packages.{name}": [] for name in nothing},
         "packages.files": 100,
         "_packages.own": False,
+        "_packages.others": 700,
+        "packages.unmet_unlocked": [],
         "_packages.hashed": False,
         "_packages.altered_count": 0,
         **{f"package.{name}": installed.get(name) for name in promised["direct"]},

@@ -13,8 +13,8 @@ import pytest
 from provision.errors import LockError, ProvisionError, Refused
 from provision.probe.canonical import canonical
 from provision.verification.report import LIMIT
-from tests.notebook_rig import Home, changed, copied, made, probed, with_colab
-from tests.rig import Bench, make_index, make_wheel
+from tests.notebook_rig import RUNTIMES, Home, changed, copied, made, probed, with_colab
+from tests.rig import MINOR, Bench, make_index, make_wheel
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -99,6 +99,32 @@ def test_a_failed_report_is_filed_and_ends_with_1(home: Home, tmp_path: Path) ->
     received = home.receive(probed(home, tmp_path / "probe"))
     assert (received.report.verdict, received.exit_code) == ("failed", 1)
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 1
+
+
+def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(bench: Bench, tmp_path: Path) -> None:
+    if MINOR not in RUNTIMES:
+        pytest.skip(f"no runtime has had Python {MINOR}")
+    home = made(bench, with_colab("alpha", runtime=RUNTIMES[MINOR], isolation="system"))
+    assert home.python is not None
+    others = next((home.python.parent.parent / "lib").glob("python*/site-packages")) / "other-1.0.dist-info"
+    others.mkdir()
+    (others / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    content = probed(home, tmp_path / "probe")
+    assert next(one["value"] for one in json.loads(content)["readings"] if one["key"] == "packages.unlocked") == ["other 1.0"]
+    assert home.receive(content).exit_code == 0
+    assert "P03 says pass" in refused(home, changed(content, _reading("packages.elsewhere", ["alpha"]))).why
+
+
+def test_hostile_words_in_a_report_reach_no_terminal_and_no_page(home: Home, genuine: bytes) -> None:
+    words = "\x1b[31m\u202e<script>alert(1)</script>" + "x" * 60_000
+    hostile = changed(changed(genuine, _check("P02", message=words, cause=words, fix=words)), _at("stages", 0, "tail", value=words))
+    (home.bench.folder / "r.json").write_bytes(hostile)
+    done = home.bench.run("report", "add", "r.json", "-v")
+    assert done.returncode == 0, done.stderr
+    for text in (done.stdout, done.stderr, (home.reports / "report.html").read_text()):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "<script>" not in text or text is done.stdout
 
 
 def test_what_is_simulated_is_never_verified(home: Home, genuine: bytes, tmp_path: Path) -> None:
