@@ -170,6 +170,8 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     (refusal,) = TARGETS["colab"].refusals(there, TARGETS["colab"].look(there, Ledger(empty("l")), Machine()))
     assert "1024 KiB are as much as one is given" in refusal.why
     assert "--payload-url" in refusal.hint
+    apart = Colab().look_in(there.folder.parent, there, Ledger(empty("l")), Machine(), url="https://example.com/spec.payload")
+    assert apart.unfit == ()
 
 
 @pytest.mark.parametrize(
