@@ -19,7 +19,8 @@ PREFIX = ")]}'\n"
 class ControlPlane:
     """What is running, and what was asked. `refuse` is the status that a request for a machine gets, `machine` the Jupyter server that every machine is.
 
-    `hold` makes a granted request wait before it is answered; `deaf` makes giving back fail.
+    `hold` makes a granted request wait before it is answered; `deaf` makes giving back fail. Not `signed_in`: credentials are refused; not `scoped`: they are
+    for something else.
     """
 
     machine: str
@@ -27,6 +28,7 @@ class ControlPlane:
     deaf: bool = False
     hold: threading.Event | None = None
     signed_in: bool = True
+    scoped: bool = True
     running: dict[str, dict[str, str]] = field(default_factory=dict)
     granted: list[dict[str, str]] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
@@ -38,6 +40,8 @@ class ControlPlane:
         self.calls.append(f"{method} {path}")
         if path == "/token":
             return (200, {"access_token": "ya29.stand-in-for-an-access-token", "expires_in": 3600, "token_type": "Bearer"}) if self.signed_in else (400, {})
+        if not self.scoped:
+            return 403, {}
         if path == "/tun/m/ccu-info":
             return 200, {"currentBalance": 42.5, "consumptionRateHourly": 1.19 * len(self.running), "assignmentsCount": len(self.running)}
         if path == "/tun/m/assignments":

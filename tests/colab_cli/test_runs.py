@@ -117,6 +117,16 @@ def test_nobody_signed_in(runs: Runs, auth: str) -> None:
     assert runs.account.plane.calls == []
 
 
+@pytest.mark.parametrize("lacks", ["signed_in", "scoped"])
+def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
+    setattr(runs.account.plane, lacks, False)
+    with pytest.raises(WorldError, match="not signed in for Colab") as caught:
+        runs.run("pass")
+    assert "colaboratory" in caught.value.hint
+    assert "PROVISION_COLAB_AUTH=oauth2" in caught.value.hint
+    assert "compute-unit" not in caught.value.why
+
+
 def test_giving_back_that_fails_is_told_and_done_later(runs: Runs) -> None:
     runs.account.plane.deaf = True
     with pytest.raises(WorldError, match="could not be stopped") as caught:

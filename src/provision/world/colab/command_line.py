@@ -38,11 +38,12 @@ _RESTART_S = 180
 _AFTER_CELL_S = 30
 _NOT_SIGNED_IN = re.compile(
     r"default credentials|No valid default|Enter the authorization code|EOF when reading a line|invalid_grant|DefaultCredentialsError|RefreshError"
-    r"|Reauthentication|insufficient authentication scopes|File \S+ was not found|Unauthorized",
+    r"|Reauthentication|insufficient authentication scopes|File \S+ was not found|: Unauthorized|: Forbidden",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(r"Max retries exceeded|Name or service not known|Connection refused|ConnectTimeout|ReadTimeout")
 _OPEN_LINK = re.compile(r"^\[[^\]]*$")
+_PREFIX = re.compile(r"^\[colab\] (?:Warning: failed to fetch compute-unit info: )?")
 _BALANCE = re.compile(r"(\d+(?:\.\d+)?) compute units")
 
 
@@ -76,9 +77,7 @@ class CommandLine:
         """Return what the account has left, "" where it cannot be told; raises WorldError where nobody is signed in."""
         done = self._call(_CALL_S, "usage")
         if done.code != 0 and _NOT_SIGNED_IN.search(done.stdout + done.stderr):
-            raise WorldError(
-                "the colab program is not signed in", why=_last(done), hint=f"sign in: {_SIGN_IN[self.auth]}\nanother way: PROVISION_COLAB_AUTH=oauth2 or adc"
-            )
+            raise self._not_signed_in(done)
         found = _BALANCE.search(done.stdout)
         return f"{found.group(1)} compute units left" if found else ""
 
@@ -160,9 +159,14 @@ class CommandLine:
         if "Service Unavailable" in said:
             raise WorldError(f"Colab has no {wanted.removeprefix('a ')} free now", why="it answered 503", hint=f"try later, or another gpu{self._strangers()}")
         if _NOT_SIGNED_IN.search(said):
-            raise WorldError("the colab program is not signed in", why=_last(done), hint=f"sign in: {_SIGN_IN[self.auth]}")
+            raise self._not_signed_in(done)
         kind = NetworkError if _UNREACHABLE.search(said) else WorldError
         raise kind("the colab program could not get a machine", why=_last(done), hint=f"run the command again{self._strangers()}")
+
+    def _not_signed_in(self, done: process.Finished) -> WorldError:
+        other = next(way for way in _SIGN_IN if way != self.auth)
+        hint = f"sign in: {_SIGN_IN[self.auth]}\nor choose its other way with PROVISION_COLAB_AUTH={other}"
+        return WorldError("the colab program is not signed in for Colab", why=_last(done), hint=hint)
 
     def _strangers(self) -> str:
         """Return a sentence about machines of the account that no session here knows: a request may have been granted and its answer lost."""
@@ -209,5 +213,5 @@ def _teller(tell: Tell) -> Tell:
 def _last(done: process.Finished) -> str:
     """Return what the program says is wrong: its own last line, else the last line of a traceback."""
     lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
-    own = [line.removeprefix("[colab]").strip() for line in lines if line.startswith("[colab]") and "..." not in line]
+    own = [_PREFIX.sub("", line) for line in lines if line.startswith("[colab]") and "..." not in line]
     return safe_line(redact((own or lines or [f"exit code {done.code}"])[-1]))[:400]
