@@ -47,6 +47,9 @@ def test_the_same_report_twice_changes_nothing(home: Home, genuine: bytes) -> No
     again = home.receive(json.dumps(json.loads(genuine), indent=2).encode())
     assert (again.fresh, again.exit_code) == (False, 0)
     assert home.snapshot() == before
+    (home.reports / "report.json").write_bytes(b"damaged")
+    assert home.receive(genuine).fresh
+    assert (home.reports / "report.json").read_bytes() == genuine
 
 
 def test_standard_input_and_json(home: Home, genuine: bytes) -> None:

@@ -126,7 +126,9 @@ def test_the_report_of_another_place_on_this_machine_is_foreign(home: Home, orig
     assert "its target is here, ours is colab; its kind is local, ours is colab" in error.why
 
 
-@pytest.mark.parametrize(("when", "words"), [("2199-01-01T00:00:00Z", "lies in the future"), ("yesterday", "is damaged"), ("", "is damaged")])
+@pytest.mark.parametrize(
+    ("when", "words"), [("2199-01-01T00:00:00Z", "lies in the future"), ("yesterday", "is damaged"), ("2026-9-1T0:0:0Z", "is damaged"), ("", "is damaged")]
+)
 def test_a_time_that_cannot_be_is_refused(home: Home, genuine: bytes, when: str, words: str) -> None:
     assert words in refused(home, changed(genuine, at("subject", "created_utc", value=when))).what
 
