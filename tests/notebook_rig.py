@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import pytest
+
 from provision.commands.loading import Loaded, load
 from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
 from provision.commands.receiving import Received, receive
+from provision.errors import LockError, ProvisionError, Refused
 from provision.probe.canonical import canonical, digest
 from provision.probe.catalogue import asked
 from provision.probe.expectations import parse_expectations
@@ -28,6 +31,7 @@ from provision.world import Machine
 from tests.rig import Bench, small_spec
 
 TARGETS = "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', isolation: {isolation}}}\n"
+Change = Callable[[dict[str, Any]], None]
 RUNTIME = "2026.07"
 RUNTIMES = {"3.11": "2025.07", "3.12": "2026.07", "3.13": "latest"}
 """A runtime with each Python that Colab has had."""
@@ -128,7 +132,7 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
     return (scratch / "report.json").read_bytes()
 
 
-def changed(content: bytes, change: Callable[[dict[str, Any]], None], *, sealed: bool = True) -> bytes:
+def changed(content: bytes, change: Change, *, sealed: bool = True) -> bytes:
     """A report as somebody changed it; `sealed`: with digests that fit again, as one who knows how would write them."""
     document = copy.deepcopy(json.loads(content))
     change(document)
@@ -211,3 +215,57 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "loaders.spawn_sum": None,
     }
     return {**seen, **{key.replace("__", "."): value for key, value in observed.items()}}
+
+
+def refused(home: Home, content: bytes, **words: Any) -> ProvisionError:
+    """The refusal of a report, which has written nothing."""
+    before = home.snapshot()
+    with pytest.raises((Refused, LockError)) as caught:
+        home.receive(content, **words)
+    assert home.snapshot() == before
+    assert caught.value.hint
+    return caught.value
+
+
+def whole(error: ProvisionError) -> str:
+    return f"{error.what}\n{error.why}\n{error.hint}"
+
+
+def at(*route: str | int, value: Any) -> Change:
+    """Set what stands at a route of a report."""
+
+    def change(document: dict[str, Any]) -> None:
+        for part in route[:-1]:
+            document = document[part]
+        document[route[-1]] = value
+
+    return change
+
+
+def of_check(wanted: str, **values: Any) -> Change:
+    """Change some of what a check of a report says."""
+
+    def change(document: dict[str, Any]) -> None:
+        next(one for one in document["checks"] if one["id"] == wanted).update(values)
+
+    return change
+
+
+def of_reading(wanted: str, value: Any, *, key: str = "", kind: str = "") -> Change:
+    """Change a reading of a report: its value, its name, its class."""
+
+    def change(document: dict[str, Any]) -> None:
+        row = next(one for one in document["readings"] if one["key"] == wanted)
+        row |= {"key": key or wanted, "value": value, "class": kind or row["class"]}
+
+    return change
+
+
+def without(part: str, key: str, wanted: str) -> Change:
+    """Leave out one row of a part of a report, and count the checks anew."""
+
+    def change(document: dict[str, Any]) -> None:
+        document[part] = [one for one in document[part] if one[key] != wanted]
+        document["verdict"]["counts"] = {status: sum(one["status"] == status for one in document["checks"]) for status in document["verdict"]["counts"]}
+
+    return change

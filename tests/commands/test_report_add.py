@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from provision.errors import LockError, ProvisionError, Refused
-from provision.probe.canonical import canonical
 from provision.verification.report import LIMIT
-from tests.notebook_rig import RUNTIMES, Home, changed, copied, made, probed, with_colab
-from tests.rig import MINOR, Bench, make_index, make_wheel
-
-Change = Callable[[dict[str, Any]], None]
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    folder = tmp_path_factory.mktemp("home")
-    wheels = tuple(make_wheel(folder / "wheels", "alpha", version) for version in ("1.0", "2.0"))
-    (folder / "project/home").mkdir(parents=True)
-    return made(Bench(folder / "project", make_index(folder / "index", wheels)), with_colab("alpha"))
-
-
-@pytest.fixture(scope="module")
-def genuine(origin: Home, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return probed(origin, tmp_path_factory.mktemp("probe"))
-
-
-@pytest.fixture
-def home(origin: Home, tmp_path: Path) -> Home:
-    return copied(origin, tmp_path / "project")
-
-
-def refused(home: Home, content: bytes, **words: Any) -> ProvisionError:
-    """The refusal of a report, which has written nothing."""
-    before = home.snapshot()
-    with pytest.raises((Refused, LockError)) as caught:
-        home.receive(content, **words)
-    assert home.snapshot() == before
-    assert caught.value.hint
-    return caught.value
-
-
-def whole(error: ProvisionError) -> str:
-    return f"{error.what}\n{error.why}\n{error.hint}"
+from tests.notebook_rig import RUNTIMES, Home, at, changed, made, of_check, of_reading, probed, refused, with_colab
+from tests.rig import MINOR, Bench, make_index, make_wheel, served
 
 
 def test_a_report_from_a_notebook_is_filed_and_ends_the_waiting(home: Home, genuine: bytes) -> None:
@@ -82,6 +47,9 @@ def test_the_same_report_twice_changes_nothing(home: Home, genuine: bytes) -> No
     again = home.receive(json.dumps(json.loads(genuine), indent=2).encode())
     assert (again.fresh, again.exit_code) == (False, 0)
     assert home.snapshot() == before
+    (home.reports / "report.json").write_bytes(b"damaged")
+    assert home.receive(genuine).fresh
+    assert (home.reports / "report.json").read_bytes() == genuine
 
 
 def test_standard_input_and_json(home: Home, genuine: bytes) -> None:
@@ -101,6 +69,31 @@ def test_a_failed_report_is_filed_and_ends_with_1(home: Home, tmp_path: Path) ->
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 1
 
 
+def test_from_the_rendered_cell_through_a_runtime_and_home(bench: Bench, tmp_path: Path) -> None:
+    if MINOR not in RUNTIMES:
+        pytest.skip(f"no runtime has had Python {MINOR}")
+    make_index(tmp_path / "mine", (make_wheel(tmp_path / "wheels", "omega", "1.0"),))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "runtime")], check=True)
+    with_uv = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    variables = bench.environment(PROVISION_CELL_BASE=str(tmp_path / "base"), PATH=with_uv)
+    with served(tmp_path / "mine") as address:
+        source = f"packages: [{{name: omega, index: mine}}]\nindexes: {{mine: {{url: '{address}'}}}}\ntraining: {{framework: none}}\n"
+        bench.spec(f"gpu: none\npython: '{MINOR}'\n{source}targets: {{colab: {{kind: colab, runtime: '{RUNTIMES[MINOR]}'}}}}\n")
+        assert bench.run("apply", "spec.yaml", "--yes").returncode == 3
+        cell = [str(tmp_path / "runtime/bin/python"), str(bench.folder / "spec.colab.py")]
+        ran = subprocess.run(cell, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    report = (tmp_path / "base/report.json").read_bytes()
+    done = bench.run("report", "add", str(tmp_path / "base/report.json"))
+    assert done.returncode == 0, done.stderr
+    assert (bench.own / "reports/spec.colab/report.json").read_bytes() == report
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    assert "is the cell's status, not its report" in bench.run("report", "add", str(tmp_path / "base/status.json")).stderr
+    again = subprocess.run(cell, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
+    assert "stored report" in again.stdout, again.stdout + again.stderr
+    assert "was filed before" in bench.run("report", "add", str(tmp_path / "base/report.json")).stdout
+
+
 def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(bench: Bench, tmp_path: Path) -> None:
     if MINOR not in RUNTIMES:
         pytest.skip(f"no runtime has had Python {MINOR}")
@@ -112,12 +105,12 @@ def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(bench: Benc
     content = probed(home, tmp_path / "probe")
     assert next(one["value"] for one in json.loads(content)["readings"] if one["key"] == "packages.unlocked") == ["other 1.0"]
     assert home.receive(content).exit_code == 0
-    assert "P03 says pass" in refused(home, changed(content, _reading("packages.elsewhere", ["alpha"]))).why
+    assert "P03 says pass" in refused(home, changed(content, of_reading("packages.elsewhere", ["alpha"]))).why
 
 
 def test_hostile_words_in_a_report_reach_no_terminal_and_no_page(home: Home, genuine: bytes) -> None:
     words = "\x1b[31m\u202e<script>alert(1)</script>" + "x" * 60_000
-    hostile = changed(changed(genuine, _check("P02", message=words, cause=words, fix=words)), _at("stages", 0, "tail", value=words))
+    hostile = changed(changed(genuine, of_check("P02", message=words, cause=words, fix=words)), at("stages", 0, "tail", value=words))
     (home.bench.folder / "r.json").write_bytes(hostile)
     done = home.bench.run("report", "add", "r.json", "-v")
     assert done.returncode == 0, done.stderr
@@ -135,152 +128,6 @@ def test_what_is_simulated_is_never_verified(home: Home, genuine: bytes, tmp_pat
     received = home.receive(probed(home, tmp_path / "probe", simulated=["a machine"]))
     assert (received.report.verdict, received.exit_code) == ("simulated", 3)
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 3
-
-
-def _at(*route: str | int, value: Any) -> Change:
-    def change(document: dict[str, Any]) -> None:
-        for part in route[:-1]:
-            document = document[part]
-        document[route[-1]] = value
-
-    return change
-
-
-def _check(wanted: str, **values: Any) -> Change:
-    def change(document: dict[str, Any]) -> None:
-        next(one for one in document["checks"] if one["id"] == wanted).update(values)
-
-    return change
-
-
-def _reading(wanted: str, value: Any, *, key: str = "", kind: str = "") -> Change:
-    def change(document: dict[str, Any]) -> None:
-        row = next(one for one in document["readings"] if one["key"] == wanted)
-        row |= {"key": key or wanted, "value": value, "class": kind or row["class"]}
-
-    return change
-
-
-def _without(part: str, key: str, wanted: str) -> Change:
-    def change(document: dict[str, Any]) -> None:
-        document[part] = [one for one in document[part] if one[key] != wanted]
-        document["verdict"]["counts"] = {status: sum(one["status"] == status for one in document["checks"]) for status in document["verdict"]["counts"]}
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (_at("verdict", "result", value="failed"), "its verdict is failed, and from its own checks follows verified"),
-        (_at("verdict", "counts", "pass", value=99), "the counts of its checks"),
-        (_at("verdict", "first_cause", value="P02"), "its first cause is P02"),
-        (_at("verdict", "sentence", value="All is well."), "its sentence is 'All is well.'"),
-        (_check("P02", status="fail"), "from its own checks follows failed"),
-        (_check("P02", required=False), "P02 is required"),
-        (_check("P02", title="nothing"), "what P02 says of itself was changed"),
-        (_without("checks", "id", "P02"), "P02 is missing"),
-        (_at("checks", 0, "id", value="H02"), "H01 is missing"),
-        (lambda document: document["checks"].append(document["checks"][0]), "other checks than this verification asks"),
-        (_reading("host.platform", "linux-aarch64"), "H01 says pass, and from its readings follows fail"),
-        (_reading("packages.unmet", ["alpha 1.0 needs beta"]), "P04 says pass, and from its readings follows fail"),
-        (_without("readings", "key", "host.platform"), "H01 says pass, and there is no reading host.platform"),
-        (_reading("host.platform", {"a": 1}), "H01 says pass, and"),
-        (_reading("python.minor", "3.9"), "P01 passes, and its readings tell Python 3.9"),
-        (_reading("python.prefix_matches", False), "P01 passes"),
-        (_reading("package.alpha", "1.0"), "P02 passes, and the report tells of packages that differ"),
-        (_at("packages", "differences", value=[{"name": "alpha"}]), "P02 passes"),
-        (_at("packages", "locked", value=7), "it looked at 7 locked packages, and 1 were promised"),
-        (_reading("packages.altered", ["alpha: was changed"]), "P07 passes, and the report tells of altered files"),
-        (_reading("host.cpus", 2, kind="noise"), "the reading host.cpus is of class noise, and a probe writes context"),
-        (_reading("host.cpus", 2, key="host.cpus_there"), "host.cpus_there is of class context, and a probe writes none of that name"),
-        (_at("readings", 0, "key", value="zzz"), "in another order"),
-        (_at("subject", "proof", value="hf-trainer"), "its proof is hf-trainer"),
-        (_at("tier", value="inventory"), "its tier is inventory"),
-    ],
-)
-def test_a_forged_report_is_refused(home: Home, genuine: bytes, change: Change, words: str) -> None:
-    error = refused(home, changed(genuine, change))
-    assert error.what == "report.json does not follow from itself"
-    assert words in error.why
-
-
-def test_an_identity_that_does_not_fit_its_readings_is_refused(home: Home, genuine: bytes) -> None:
-    def other(document: dict[str, Any]) -> None:
-        document["digests"]["identity"] = "sha256:" + "0" * 64
-
-    assert "its identity digest is sha256:0000" in refused(home, changed(genuine, other, sealed=False)).why
-
-
-@pytest.mark.parametrize("change", [_at("verdict", "result", value="failed"), _check("P02", message="x"), _at("more", value=1)])
-def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change: Change) -> None:
-    assert refused(home, changed(genuine, change, sealed=False)).what == "report.json was edited or damaged"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "it is empty"),
-        (b"\x00\xff\xfe", "it is not JSON"),
-        (b"{}", "is no report of provision"),
-        (b"[1, 2]", "is no report of provision"),
-        (b'{"schema": "provision.report/2"}', "written by another version of provision"),
-        (b'{"schema": "provision.cell-status/1"}', "is the cell's status, not its report"),
-        (b'{"schema": "provision.report/1"}', "tier is missing"),
-        (b'{"schema": "provision.report/1", "schema": 1}', "stands twice"),
-        (b'{"schema": NaN}', "NaN is no number"),
-        (b'{"schema": 1e999}', "out of all measure"),
-        (b'{"schema": ' + b"9" * 5000 + b"}", "it is not JSON"),
-        (b"PK\x03\x04rest", "is an archive"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested"),
-        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested"),
-        (b"[" * 60 + b"]" * 60, "nested more than 50 deep"),
-        (b'{"schema": "' + b"x" * 70_000 + b'"}', "a text of 70000 characters"),
-        (b" " * (LIMIT + 1), "too big for a report"),
-        (b'{"schema": "\x1b[31m\xe2\x80\xae\\ud800"}', "it is not JSON"),
-        (b'{"schema": "\\u001b[31m\\u202e\\ud800"}', "is no report of provision"),
-    ],
-)
-def test_what_is_no_report_is_refused(home: Home, content: bytes, words: str) -> None:
-    error = refused(home, content)
-    assert words in whole(error)
-    assert "\x1b" not in whole(error)
-    assert "\u202e" not in whole(error)
-
-
-def test_a_download_that_was_cut_short_is_refused(home: Home, genuine: bytes) -> None:
-    for length in (1, len(genuine) // 2, len(genuine) - 3):
-        assert "the download was cut short" in refused(home, genuine[:length]).why
-
-
-@pytest.mark.parametrize("part", ["tool", "subject", "spec", "lock", "readings", "checks", "stages", "packages", "verdict", "digests"])
-@pytest.mark.parametrize("value", [None, [], {}, [1], [{}], "text", 7])
-def test_a_part_of_another_form_is_refused(home: Home, genuine: bytes, part: str, value: object) -> None:
-    document = {**json.loads(genuine), part: value}
-    assert refused(home, canonical(document).encode()).what
-
-
-@pytest.mark.parametrize(
-    ("change", "what", "words"),
-    [
-        (_at("subject", "nonce", value="f" * 32), "of another rendering of the notebook of spec/colab", f"its nonce is {'f' * 32}, ours is "),
-        (_at("lock", "digest", value="sha256:other"), "is not of spec/colab", "its lock digest is sha256:other, ours is sha256:"),
-        (_at("lock", "environment_digest", value="sha256:e"), "is not of spec/colab", "its environment digest is sha256:e, ours is sha256:"),
-        (_at("spec", "name", value="another"), "is not of spec/colab", "its spec is another, ours is spec"),
-        (_at("spec", "digest", value="sha256:s"), "is not of spec/colab", "its spec digest is sha256:s, ours is sha256:"),
-        (_at("subject", "target", value="gpu"), "is not of spec/colab", "its target is gpu, ours is colab"),
-        (_at("subject", "kind", value="local"), "is not of spec/colab", "its kind is local, ours is colab"),
-    ],
-)
-def test_a_foreign_report_is_refused_with_both_values(home: Home, genuine: bytes, change: Change, what: str, words: str) -> None:
-    error = refused(home, changed(genuine, change), target="colab")
-    assert what in error.what
-    assert words in error.why
-
-
-def test_the_report_of_another_place_on_this_machine_is_foreign(home: Home, origin: Home) -> None:
-    error = refused(home, (origin.bench.own / "reports/spec.here/report.json").read_bytes(), target="colab")
-    assert "its target is here, ours is colab; its kind is local, ours is colab" in error.why
 
 
 def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(home: Home, genuine: bytes) -> None:
@@ -308,29 +155,12 @@ def test_a_report_of_other_promises_is_old(home: Home, genuine: bytes) -> None:
 def test_an_older_report_does_not_replace_a_newer_one(home: Home, genuine: bytes) -> None:
     home.receive(genuine)
     filed = (home.reports / "report.json").read_bytes()
-    error = refused(home, changed(genuine, _at("subject", "created_utc", value="2026-01-01T00:00:00Z")))
+    error = refused(home, changed(genuine, at("subject", "created_utc", value="2026-01-01T00:00:00Z")))
     assert error.what == "report.json is older than the report that is filed"
     assert "2026-01-01T00:00:00Z" in error.why
     assert (home.reports / "report.json").read_bytes() == filed
-    newer = changed(genuine, _at("subject", "created_utc", value=json.loads(genuine)["subject"]["created_utc"][:-2] + "9Z"))
+    newer = changed(genuine, at("subject", "created_utc", value=json.loads(genuine)["subject"]["created_utc"][:-2] + "9Z"))
     assert home.receive(newer).exit_code == 0
-
-
-@pytest.mark.parametrize(("when", "words"), [("2199-01-01T00:00:00Z", "lies in the future"), ("yesterday", "is damaged"), ("", "is damaged")])
-def test_a_time_that_cannot_be_is_refused(home: Home, genuine: bytes, when: str, words: str) -> None:
-    assert words in refused(home, changed(genuine, _at("subject", "created_utc", value=when))).what
-
-
-def test_a_report_of_another_probe_is_refused(home: Home, genuine: bytes) -> None:
-    assert refused(home, changed(genuine, _at("tool", "probe_sha256", value="0" * 64))).what == "report.json was written by another probe"
-
-
-def test_a_report_of_some_checks_only_is_refused(home: Home, genuine: bytes) -> None:
-    def partial(document: dict[str, Any]) -> None:
-        document["checks"] = [one for one in document["checks"] if one["id"] == "P02"]
-        document["verdict"] |= {"result": "unverified", "counts": {"pass": 1, "fail": 0, "warn": 0, "skip": 0, "unknown": 0}}
-
-    assert "are missing, which this verification asks" in refused(home, changed(genuine, partial)).why
 
 
 def test_the_spec_is_found_by_the_nonce_or_asked_for(home: Home, genuine: bytes, tmp_path: Path) -> None:
@@ -338,8 +168,8 @@ def test_the_spec_is_found_by_the_nonce_or_asked_for(home: Home, genuine: bytes,
     (bench.folder / "r.json").write_bytes(genuine)
     bench.spec(with_colab("alpha").replace("colab:", "far:"), "other.yaml")
     assert bench.run("apply", "other.yaml", "--target", "far", "--yes").returncode == 3
-    strange = changed(genuine, _at("subject", "nonce", value="e" * 32))
-    strange = changed(strange, _at("subject", "target", value="nowhere"))
+    strange = changed(genuine, at("subject", "nonce", value="e" * 32))
+    strange = changed(strange, at("subject", "target", value="nowhere"))
     (bench.folder / "strange.json").write_bytes(strange)
     done = bench.run("report", "add", "strange.json")
     assert done.returncode == 2

@@ -9,25 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebook_rig import Home, changed, copied, made, probed, with_colab
-from tests.rig import Bench, make_index, make_wheel
-
-
-@pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    folder = tmp_path_factory.mktemp("home")
-    (folder / "project/home").mkdir(parents=True)
-    return made(Bench(folder / "project", make_index(folder / "index", (make_wheel(folder / "wheels", "alpha", "1.0"),))), with_colab("alpha"))
-
-
-@pytest.fixture(scope="module")
-def genuine(origin: Home, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return probed(origin, tmp_path_factory.mktemp("probe"))
-
-
-@pytest.fixture
-def home(origin: Home, tmp_path: Path) -> Home:
-    return copied(origin, tmp_path / "project")
+from tests.notebook_rig import Home, changed
 
 
 def _forged(genuine: bytes) -> bytes:

@@ -16,7 +16,7 @@ from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
 from provision.commands.reconsidering import Reconsidered, reconsider
 from provision.effects import MakeFolder, Tell, World, WriteFile
-from provision.errors import LockError, Refused
+from provision.errors import LockError, Refused, WorldError
 from provision.lock.asked import differences
 from provision.places import ColabTarget
 from provision.safe import safe_line
@@ -29,6 +29,7 @@ from provision.targets.workbench.programs import uv
 from provision.verification import Report, expectations_of, parcel
 from provision.verification.following import contradictions
 from provision.verification.foreign import read_foreign, written
+from provision.verification.report import LIMIT
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _AHEAD = timedelta(days=1)
@@ -100,7 +101,7 @@ def receive_report(report: Report, name: str, loaded: Loaded, target: str, state
     sha256, stored = hashlib.sha256(content).hexdigest(), state.resource(place.address, "verification") or {}
     reconsidered = reconsider(loaded, place, report.document)
     path = report_path(place)
-    if stored.get("sha256") == sha256 and stored.get("nonce") == record["nonce"] and world.exists(path):
+    if stored.get("sha256") == sha256 and stored.get("nonce") == record["nonce"] and _holds(path, content, world):
         return Received(loaded, place, report, path, place.folder / str(stored["html"]), state, False, reconsidered)
     _refuse_untimely(report, name, stored if stored.get("nonce") == record["nonce"] else {}, world)
     world.perform(MakeFolder(path.parent, 0o700), tell)
@@ -203,15 +204,30 @@ def _refuse_other_probe(report: Report, name: str, place: Place) -> None:
 
 def _refuse_untimely(report: Report, name: str, stored: Mapping[str, Any], world: World) -> None:
     told = report.document["subject"]["created_utc"]
-    try:
-        made = datetime.strptime(told, _TIME).replace(tzinfo=UTC)
-    except ValueError:
-        raise Refused(f"the report {name} is damaged", why=f"its time is {_short(told)!r}", hint="download report.json again from the notebook") from None
+    made = _time(told)
+    if made is None:
+        raise Refused(f"the report {name} is damaged", why=f"its time is {_short(told)!r}", hint="download report.json again from the notebook")
     now = world.now()
     if made > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _AHEAD:
         raise Refused(f"{name} lies in the future", why=f"it says that it was made at {told}, and here it is {now}", hint="set the clock right that is wrong")
     if told < (earlier := str(stored.get("created_utc", ""))):
         raise Refused(f"{name} is older than the report that is filed", why=f"it was made at {told}, the filed one at {earlier}", hint="add the newest report")
+
+
+def _holds(path: Path, content: bytes, world: World) -> bool:
+    try:
+        return world.read(path, LIMIT) == content
+    except WorldError:
+        return False
+
+
+def _time(told: str) -> datetime | None:
+    """Return the time that a text in the one spelling of reports means, None for any other text."""
+    try:
+        made = datetime.strptime(told, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return made if made.strftime(_TIME) == told else None
 
 
 def _short(text: str) -> str:
