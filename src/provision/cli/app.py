@@ -15,7 +15,7 @@ _SECTIONS = {
     "start": ("init",),
     "check": ("lint", "explain", "suggest", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
-    "look": ("status", "verify", "attach", "open", "report", "export"),
+    "look": ("status", "verify", "attach", "open", "report", "diff", "export"),
     "repair": ("orphans",),
     "try": ("sandbox",),
     "shell": ("completion",),
@@ -191,7 +191,7 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
     if old is not None:
         from provision.cli import comparing
 
-        return comparing.diff(path, old, form)
+        return comparing.locks(path, old, form)
     if check:
         from provision.cli import holding
 
@@ -349,6 +349,23 @@ def report(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     from provision.cli import looking
 
     return looking.report(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision diff colab.json workbench.json", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--spec", type=click.Path(path_type=Path), help="The spec whose targets A and B are, where they are no files.")
+@click.option("--all", "everything", is_flag=True, help="Every difference, those of the surroundings too.")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
+    """Say what differs between two verifications, and which difference matters.
+
+    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs.
+    """
+    from provision.cli import comparing
+
+    default = Path(_DEFAULT) if Path(_DEFAULT).exists() else None
+    return comparing.reports(one, other, spec or default, **options)
 
 
 @app.command(epilog=_examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))

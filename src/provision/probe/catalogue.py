@@ -62,6 +62,7 @@ LEARNS = Threshold(0.5, "mean of the last 5 losses / mean of the first 5", "Adam
 _TORCH = (Need.TORCH,)
 _GPU = (Need.TORCH, Need.GPU)
 _RUN = (Need.TORCH, Need.TRAINING)
+_OF_IMPORTS = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
 
 CHECKS: tuple[Check, ...] = (
     Check("H01", "host", "operating system", "host", ("host.platform", "os.id", "os.version"), Tier.INVENTORY),
@@ -80,9 +81,9 @@ CHECKS: tuple[Check, ...] = (
     Check("P02", "packages", "locked packages", "packages", ("packages.digest", "package.*"), Tier.INVENTORY),
     Check("P03", "packages", "nothing else in the way", "packages", ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"), Tier.INVENTORY),
     Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
-    Check("P06", "packages", "import", "imports", ("package.*", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH"), each_direct=True),
+    Check("P06", "packages", "import", "imports", _OF_IMPORTS, each_direct=True),
     Check("P07", "packages", "files of packages", "packages", ("packages.altered", "packages.stray_pth", "packages.without_record"), Tier.INVENTORY),
-    Check("T01", "torch", "torch build", "torch", ("torch.version", "torch.cuda", "package.torch"), needs=_TORCH),
+    Check("T01", "torch", "torch build", "torch", ("torch.version", "torch.cuda", "package.torch", "packages.shadowed"), needs=_TORCH),
     Check(
         "T02",
         "torch",
@@ -140,7 +141,7 @@ CHECKS: tuple[Check, ...] = (
         "training",
         "imports and arguments",
         "training",
-        ("package.transformers", "package.accelerate", "package.torch", "train.unknown_arguments", "train.refused_arguments"),
+        ("train.unknown_arguments", "train.refused_arguments", "package.transformers", "package.accelerate", *_OF_IMPORTS),
         needs=_RUN,
     ),
     Check(
