@@ -13,7 +13,7 @@ from provision.cli.sandboxing import sandbox
 
 _SECTIONS = {
     "start": ("init",),
-    "check": ("lint", "explain", "suggest", "facts", "schema"),
+    "check": ("lint", "explain", "suggest", "why", "facts", "schema"),
     "make": ("lock", "plan", "apply", "run", "destroy"),
     "look": ("status", "verify", "attach", "open", "report", "diff", "export"),
     "repair": ("orphans",),
@@ -138,6 +138,24 @@ def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: st
     if asked and "gpu" not in asked:
         raise click.UsageError("a search without a spec needs --gpu, as in --gpu L4, or --gpu none for CPU")
     return checking.suggest(asked or _spec_or_default(spec), most=most, with_uv=with_uv, offline=offline, form=form)
+
+
+@app.command(epilog=_examples("provision why trace.txt", "python train.py 2>&1 | provision why -", "provision why notebook.ipynb --spec specs/mine.yaml --fix"))
+@click.argument("trace", metavar="TRACE")
+@click.option("--spec", type=click.Path(path_type=Path), help="Hold the causes against this spec and its lock.")
+@click.option("--report", type=click.Path(path_type=Path), help="Hold the causes against this report.json.")
+@click.option("--fix", is_flag=True, help="Apply the safe fixes of the findings that explain it to the spec.")
+@_format
+def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str) -> int:
+    """Say what an error means, and which of its causes is true here.
+
+    TRACE is a file with the error's text, a notebook with its saved output, or - for standard input. Exit 1 when nothing in it is known.
+    """
+    from provision.cli import checking
+
+    if fix and spec is None:
+        raise click.UsageError("--fix changes a spec; name it with --spec")
+    return checking.why(trace, spec, report, fix=fix, form=form)
 
 
 @app.command(epilog=_examples("provision schema > spec.schema.json"))
