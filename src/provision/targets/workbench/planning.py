@@ -11,11 +11,11 @@ from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, Eff
 from provision.plan import Action, Verb
 from provision.targets.target import Place
 from provision.targets.workbench import programs
-from provision.targets.workbench.body import PROGRAM, Run
+from provision.targets.workbench.body import PROGRAM, Run, made_of
 from provision.targets.workbench.diff import Change, Way, patch
 from provision.targets.workbench.having import Have, body_for, differing, document_for, run_at, taken_over
 from provision.targets.workbench.leaving import instance_away, lies_in
-from provision.targets.workbench.naming import labels_of
+from provision.targets.workbench.naming import MARK, labels_of
 from provision.targets.workbench.owning import beside
 from provision.targets.workbench.refusing import workbench
 from provision.targets.workbench.telling import told
@@ -82,7 +82,7 @@ def changing(place: Place, have: Have, found: tuple[Change, ...]) -> Action:
         found = differing(place, have, run)
     steps = _steps(have, found, restart=restart)
     record = record_of(place, have, run)
-    notes = (*_lines(found, have), *_of_growing(found), *_notes(place, have))
+    notes = (*_lines(found, have), *_of_unknown(have), *_of_growing(found), *_notes(place, have))
     if not steps and have.recorded is not None and not have.interrupted:
         return Action(Verb.KEEP, place.address, PART, _title(have), "it is as declared", (), record, notes)
     return Action(Verb.CHANGE, place.address, PART, _title(have), _because(have, found, again, restart), (*uploads, *steps), record, notes)
@@ -177,9 +177,14 @@ def _lines(found: tuple[Change, ...], have: Have) -> Iterator[str]:
 
 
 def _named(found: tuple[Change, ...], have: Have) -> str:
-    words = [field for field, _ in told(found, have.facts)]
+    words = [field for field, _ in told(found, have.facts) if not field.startswith(f"labels.{MARK}-")]
     more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
     return ", ".join(words[:_NAMED]) + more
+
+
+def _of_unknown(have: Have) -> Iterator[str]:
+    if have.real is not None and have.recorded is None and not made_of(have.real):
+        yield "it does not say how it was made: disks, service account, network and owner are not compared, its image only where the service tells it"
 
 
 def _of_growing(found: tuple[Change, ...]) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Any
 from provision.facts import Facts
 from provision.safe import redact, safe_line
 from provision.targets.workbench.diff import Change
-from provision.targets.workbench.naming import LINEAGE
 
 _MOST = 100
 """Characters of a value that a plan shows. Our choice."""
@@ -54,10 +53,8 @@ def _pairs(change: Change, facts: Facts) -> Iterator[tuple[str, Any, Any]]:
         yield "public_ip", not had, not wants
     elif path == "gceSetup/reservationAffinity":
         yield "reservation", _only(_first(had).get("values")), _only(_first(wants).get("values"))
-    elif path == f"labels/{LINEAGE}":
-        yield "the state that it belongs to", had, wants
-    else:
-        yield _name(path), _value(path, had, facts), _value(path, wants, facts)
+    elif (one := _value(path, had, facts)) != (other := _value(path, wants, facts)):
+        yield _name(path), one, other
 
 
 def _name(path: str) -> str:
@@ -75,7 +72,7 @@ def _value(path: str, value: Any, facts: Facts) -> Any:
         case "gceSetup/serviceAccounts":
             return _first(value).get("email")
         case "gceSetup/metadata/post-startup-script":
-            return str(value or "").rpartition("/")[0]
+            return str(value or "").rsplit("/", 3)[0]  # without instance, lineage and program
         case "gceSetup/metadata/idle-timeout-seconds" | "gceSetup/metadata/provision-max-lifetime-seconds":
             return _duration(str(value or ""))
         case "instanceOwners":
