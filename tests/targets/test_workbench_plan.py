@@ -238,6 +238,13 @@ class TestRestarts:
         assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, StartInstance, DeleteObjects]
         assert action.effects[-1] == DeleteObjects(names_of(place(), "l").folder)
 
+    def test_the_reason_tells_packages_from_what_else_the_device_is_told(self) -> None:
+        world = World()
+        state = made(place(), world)
+        assert planned(place(version="2.12.0"), world, state).because.startswith("the environment changed; it is stopped")
+        assert planned(place(env={"A": "1"}), world, state).because.startswith("what is declared for the device changed; it is stopped")
+        assert planned(place({"max_lifetime": "8h"}), world, state).because.startswith("max_lifetime changed; it is stopped")
+
 
 class TestReplacement:
     def test_within_the_same_zones_the_old_one_goes_first_and_the_plan_says_what_is_lost(self) -> None:
@@ -256,7 +263,7 @@ class TestReplacement:
         assert kinds(action) == [UploadObjects, CreateInstance, DeleteInstance]
         moved = planned(place({"project": "other-project"}), world, state)
         assert kinds(moved) == [UploadObjects, CreateInstance, DeleteInstance, DeleteObjects]
-        assert "project: my-project -> other-project" in moved.because
+        assert "project: my-project -> other-project" in moved.notes
 
     @pytest.mark.parametrize(("limit", "used", "refused_for"), [(1.0, 1.0, ""), (1.0, 2.0, "2 of 1 used")])
     def test_quota_is_asked_before_the_old_one_is_deleted_and_its_own_cards_come_back(self, limit: float, used: float, refused_for: str) -> None:

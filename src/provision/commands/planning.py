@@ -92,12 +92,14 @@ def _touches(step: Action, state: State) -> bool:
 
 
 def _restarting(check: Verification, steps: tuple[Action, ...], state: State) -> Verification:
-    """Return a verification with what it does to an instance whose run was verified already: that one is stopped and started for it."""
-    for step in steps:
-        stored = state.resource(step.address, "verification")
-        if check.needed and step.part == "instance" and stored and step.record and stored.get("nonce") == step.record.get("nonce"):
-            return replace(check, because=f"{check.because}; {RESTARTED}")
-    return check
+    """Return a verification with what it has to do with an instance: that one is started anew, or, where its run was verified already, restarted for it."""
+    step = next((step for step in steps if step.part == "instance" and step.verb in (Verb.KEEP, Verb.CHANGE)), None)
+    if step is None or not check.needed:
+        return check
+    stored, record = state.resource(step.address, "verification"), step.record or {}
+    if stored and stored.get("nonce") == record.get("nonce"):
+        return replace(check, because=f"{check.because}; {RESTARTED}")
+    return replace(check, because="it is started anew") if _touches(step, state) else check
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:

@@ -63,8 +63,9 @@ def moving(place: Place, have: Have) -> Action:
     """Return the action that makes the instance in another project, and then removes the one that is recorded."""
     old = have.recorded or {}
     uploads, create, record = _creation(place, have)
-    because = f"project: {old.get('project')} -> {have.names.project} cannot be changed in place"
-    notes = (f"lost: /home/jupyter and all else on the disks of {old.get('instance')}", "the old one is deleted once the new one is there")
+    because = "project cannot be changed in place"
+    moved = f"project: {old.get('project')} -> {have.names.project}"
+    notes = (moved, f"lost: /home/jupyter and all else on the disks of {old.get('instance')}", "the old one is deleted once the new one is there")
     return Action(Verb.REPLACE, place.address, PART, _title(have), because, (*uploads, create, *instance_away(old)), record, (*notes, *_notes(place, have)))
 
 
@@ -85,7 +86,8 @@ def changing(place: Place, have: Have, found: tuple[Change, ...]) -> Action:
     notes = (*_lines(found, have), *_of_unknown(have), *_of_growing(found), *_notes(place, have))
     if not steps and have.recorded is not None and not have.interrupted:
         return Action(Verb.KEEP, place.address, PART, _title(have), "it is as declared", (), record, notes)
-    return Action(Verb.CHANGE, place.address, PART, _title(have), _because(have, found, again, restart), (*uploads, *steps), record, notes)
+    because = _because(have, found, place.environment.digest, again=again, restart=restart)
+    return Action(Verb.CHANGE, place.address, PART, _title(have), because, (*uploads, *steps), record, notes)
 
 
 def started(place: Place, have: Have) -> tuple[tuple[UploadObjects, ...], dict[str, Any], Run]:
@@ -153,15 +155,19 @@ def _grown(name: str, change: Change) -> ResizeDisk:
     return ResizeDisk(name, "bootDisk" if change.path.endswith("bootDisk") else "dataDisk", str(wants["diskSizeGb"]))
 
 
-def _because(have: Have, found: tuple[Change, ...], again: bool, restart: bool) -> str:
+def _because(have: Have, found: tuple[Change, ...], digest: str, *, again: bool, restart: bool) -> str:
+    """Return why an instance changes, and what that costs it; `digest` is of the environment that is wanted."""
     reasons = []
     if taken_over(have):
         reasons.append("it is taken over from another state (--adopt)")
     elif have.recorded is None:
         reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
-    if again and not taken_over(have):
-        reasons.append("the environment or what is promised of it changed")
-    if words := _named(found, have):
+    words = _named(found, have)
+    if again and have.recorded is not None and have.recorded.get("digest") != digest:
+        reasons.append("the environment changed")
+    elif again and not words and not taken_over(have):
+        reasons.append("what is declared for the device changed")
+    if words:
         reasons.append(f"{words} changed")
     if have.resting:
         reasons.append("it is stopped: it is started, and verifies itself anew")
@@ -207,8 +213,8 @@ def _notes(place: Place, have: Have) -> Iterator[str]:
     tried = ", ".join(have.names.zones)
     yield f"machine: {have.chosen.machine_type}{gpu}"
     if have.real is None or have.doomed:
-        now = f"it is in {have.zone}; the new one is tried in {tried}, in this order" if have.zone else ""
-        yield f"zone: {now}" if now else f"zones, in this order: {tried}"
+        ordered = f"{tried}, in this order" if len(have.names.zones) > 1 else tried
+        yield f"zone: it is in {have.zone}; the new one is tried in {ordered}" if have.zone else f"zones, in this order: {tried}"
     else:
         yield f"zone: {have.zone}"
     yield f"cost: {have.chosen.price}"
