@@ -70,6 +70,7 @@ class TestWhose:
         assert (action.verb, kinds(action)) == (Verb.CHANGE, [UploadObjects, StopInstance, UpdateInstance, StartInstance])
         assert "taken over from another state" in action.because
         assert "running kernels end" in action.because
+        assert f"reports and logs of the state before stay in {names_of(place(), 'l').folder}" in action.notes
         for effect in action.effects:
             world.google.perform(effect)
         assert only(world)["labels"]["provision-lineage"] == "other"

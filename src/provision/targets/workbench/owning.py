@@ -54,8 +54,8 @@ def of_this_kind(real: Body, place: Place) -> bool:
 
 def whose(real: Body) -> str:
     """Return where an instance is and whose it is, in words."""
-    labels = {key: text for key, text in sorted(real.get("labels", {}).items()) if key.startswith(MARK)}
-    told = ", ".join(f"{key}={text}" for key, text in labels.items()) or "none of ours"
+    labels = real.get("labels", {})
+    told = ", ".join(f"{key}={labels[key]}" for key in ("provision-spec", "provision-target", LINEAGE) if key in labels) or "none of ours"
     more = [f"{word} {real[key]}" for word, key in (("made", "createTime"), ("by", "creator")) if real.get(key)]
     return "; ".join([f"{real.get('name', '')} ({real.get('state', 'of an unknown state')})", f"labels: {told}", *([" ".join(more)] if more else [])])
 

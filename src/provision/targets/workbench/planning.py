@@ -83,7 +83,7 @@ def changing(place: Place, have: Have, found: tuple[Change, ...]) -> Action:
         found = differing(place, have, run)
     steps = _steps(have, found, restart=restart)
     record = record_of(place, have, run)
-    notes = (*_lines(found, have), *_of_unknown(have), *_of_growing(found), *_notes(place, have))
+    notes = (*_lines(found, have), *_of_before(have), *_of_unknown(have), *_of_growing(found), *_notes(place, have))
     if not steps and have.recorded is not None and not have.interrupted:
         return Action(Verb.KEEP, place.address, PART, _title(have), "it is as declared", (), record, notes)
     because = _because(have, found, place.environment.digest, again=again, restart=restart)
@@ -186,6 +186,12 @@ def _named(found: tuple[Change, ...], have: Have) -> str:
     words = [field for field, _ in told(found, have.facts) if not field.startswith(f"labels.{MARK}-")]
     more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
     return ", ".join(words[:_NAMED]) + more
+
+
+def _of_before(have: Have) -> Iterator[str]:
+    folder = str((have.real or {}).get("gceSetup", {}).get("metadata", {}).get("post-startup-script", "")).rpartition("/")[0]
+    if taken_over(have) and folder:
+        yield f"reports and logs of the state before stay in {folder}/"
 
 
 def _of_unknown(have: Have) -> Iterator[str]:

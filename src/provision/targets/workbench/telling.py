@@ -8,11 +8,12 @@ from typing import Any
 from provision.facts import Facts
 from provision.safe import redact, safe_line
 from provision.targets.workbench.diff import Change
+from provision.targets.workbench.naming import LINEAGE
 
 _MOST = 100
 """Characters of a value that a plan shows. Our choice."""
-_OF_RUN = ("gceSetup/metadata/provision-run", "labels/provision-lock")
-"""What changes with every run: the packages and promises are what is told of."""
+_OF_RUN = ("gceSetup/metadata/provision-run", "labels/provision-lock", f"labels/{LINEAGE}")
+"""What changes with every run, or with the state: the packages, the promises and whose it is are told of in their own words."""
 _FIELDS = {
     "gceSetup/machineType": "machine_type",
     "gceSetup/acceleratorConfigs": "gpu",
