@@ -12,7 +12,7 @@ from provision.commands.apply import Wishes, apply
 from provision.commands.destroy import destroy
 from provision.commands.orphans import orphans
 from provision.commands.plan import plan
-from provision.effects import CreateInstance, StartInstance, UpdateInstance, UploadObjects
+from provision.effects import CreateInstance, DeleteInstance, StartInstance, UpdateInstance, UploadObjects
 from provision.errors import Refused, WorldError
 from provision.plan import Action, Verb
 from provision.stores import LocalStore
@@ -200,6 +200,8 @@ def test_a_change_that_is_cut_short_at_any_step_goes_on(bench: Bench, effect: ty
         place.write("alpha, gamma")
         with pytest.raises(CutShort):
             place.apply(cut(place, effect, after=after))
+        place.apply(detach=True)
+        assert len(device.boots) == 2  # else its report would never come
         assert place.apply().exit_code == 0
         assert (len(device.boots), place.verbs()) == (2, [Verb.KEEP])
 
@@ -231,6 +233,18 @@ def test_in_other_zones_the_old_one_stays_where_the_new_one_is_not_to_be_had(ben
         assert place.apply().exit_code == 0
         assert list(place.instances()) == ["us-east1-c"]
         assert place.verbs() == [Verb.KEEP]
+
+
+def test_a_move_that_is_cut_short_between_the_two_ends_with_one(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        place.apply()
+        edit(place, ("[us-central1-a, us-central1-b]", "[us-east1-c]"))
+        with pytest.raises(CutShort):
+            place.apply(cut(place, DeleteInstance, after=False))
+        assert sorted(place.instances()) == ["us-central1-a", "us-east1-c"]
+        assert orphans([place.loaded()], place.world) == ()
+        assert place.apply().exit_code == 0
+        assert (list(place.instances()), place.verbs()) == (["us-east1-c"], [Verb.KEEP])
 
 
 def test_nothing_is_left_in_the_bucket_by_a_run_cut_short_before_the_instance(bench: Bench) -> None:

@@ -22,7 +22,7 @@ from provision.targets.workbench.image import floats, pick
 from provision.targets.workbench.leaving import half_made_away, instance_away, report_folder
 from provision.targets.workbench.machine import choose
 from provision.targets.workbench.naming import names_of
-from provision.targets.workbench.owning import find
+from provision.targets.workbench.owning import find, owned
 from provision.targets.workbench.planning import PART, changing, creating, effects_of_rerun, moving, replacing
 from provision.targets.workbench.refusing import refusals_of, workbench
 
@@ -53,7 +53,8 @@ class Workbench:
     def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
         """Return what the spec asks for that this kind does not do, or that cannot be had."""
         # Beside one of ours, another is in the way only where the new one may have to lie.
-        foreign = tuple(one for one in have.others if not have.exists or (have.doomed and str(one.get("name", "")).split("/")[3] in have.names.zones))
+        others = (one for one in have.others if not owned(one, have.names))
+        foreign = tuple(one for one in others if not have.exists or (have.doomed and str(one.get("name", "")).split("/")[3] in have.names.zones))
         return tuple(refusals_of(place, have.facts, have.chosen, have.picked, foreign, have.outlook))
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
