@@ -285,7 +285,11 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
         (found,) = orphans([place.loaded()], place.world)
         assert (found.spec, found.target) == ("spec", "wb")
         assert found.delete.startswith("gcloud workbench instances delete provision-spec-wb-")
-        assert (place.apply().exit_code, orphans([place.loaded()], place.world)) == (0, ())
+        with pytest.raises(Refused, match="does not do here") as caught:
+            place.apply()
+        assert "another state made it" in caught.value.why
+        assert "provision apply --adopt --target wb" in caught.value.why
+        assert (place.apply(adopt=True).exit_code, orphans([place.loaded()], place.world)) == (0, ())
 
 
 @pytest.mark.parametrize("fault", ["permission", "api-disabled", "act-as", "create-internal", "quota-global"])

@@ -75,6 +75,7 @@ _target = click.option("--target", "-t", "targets", multiple=True, metavar="NAME
 _everything = click.option("--all", "everything", is_flag=True, help="All targets of the spec.")
 _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 _format = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
+_adopt = click.option("--adopt", is_flag=True, help="Take over an instance of this name that another state made: where that state is lost.")
 _offline = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
 _wait = click.option("--lock-timeout", "wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait for another provision at work here.")
 _sandbox = click.option("--sandbox", is_flag=True, help="Google Cloud as a look-alike on this machine: no account, no cost.")
@@ -225,6 +226,7 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
 @click.option("--out", type=click.Path(path_type=Path), help="Save the plan; `apply --plan` refuses it when something moved since.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
+@_adopt
 @_sandbox
 @_faults
 @_offline
@@ -244,6 +246,7 @@ def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
 @click.option("--detach", is_flag=True, help="Do not wait for an instance's report; `provision attach` does later.")
+@_adopt
 @_sandbox
 @_faults
 @_wait

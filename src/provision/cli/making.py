@@ -45,9 +45,11 @@ def plan(path: Path, targets: tuple[str, ...], *, sandbox: bool, faults: tuple[s
         return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox), **options)
 
 
-def _plan(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, *, out: Path | None, detailed_exitcode: bool, frozen: bool, form: str) -> int:
+def _plan(
+    path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, *, out: Path | None, detailed_exitcode: bool, frozen: bool, form: str, adopt: bool
+) -> int:
     with terminal.progress() as (tell, _):
-        planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
+        planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen, adopt=adopt)
     warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
     line = _lock_line(loaded, planned.locked)
     quoted = shlex.quote(str(path))
@@ -70,7 +72,8 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
 
 def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, options: Mapping[str, Any]) -> int:
     names = choose(loaded, targets, everything=options["everything"])
-    wishes = Wishes(options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"], detach=options["detach"])
+    plain = {"verify": options["verify"], "frozen": options["frozen"], "detach": options["detach"], "adopt": options["adopt"]}
+    wishes = Wishes(saved_plan=options["saved_plan"], lock_wait_s=options["wait"], **plain)
     as_text = options["form"] == "text"
 
     def agree(proposed: Plan, locked: Locked) -> None:

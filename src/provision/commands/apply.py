@@ -10,7 +10,7 @@ from typing import Any
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.planning import Proposal, check_saved, propose, refuse_unknown_kinds
-from provision.commands.remote import await_and_file, begun, found_again, rerun, settled
+from provision.commands.remote import await_and_file, begun, found_again, nothing_left, rerun, settled
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateVenv, Effect, InstallPackages, PointLink, RemoveTree, Tell, World
 from provision.errors import WorldError
@@ -35,6 +35,7 @@ class Wishes:
     saved_plan: Path | None = None
     lock_wait_s: float = 0
     detach: bool = False
+    adopt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +96,13 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
     refuse_unknown_kinds(loaded, names)
     store = LocalStore(loaded.folder, world)
     locked = settle(loaded, world, tell, frozen=wishes.frozen)
-    shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify)
+    shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify, adopt=wishes.adopt)
     if wishes.saved_plan is not None:
         check_saved(wishes.saved_plan, shown.plan, world)
     agree(shown.plan, locked)
     with store.exclusive(wishes.lock_wait_s, tell):
-        ledger = store.ledger()
-        proposal = propose(loaded, locked.lock, names, ledger, world, verify=wishes.verify)
+        ledger = store.founded()
+        proposal = propose(loaded, locked.lock, names, ledger, world, verify=wishes.verify, adopt=wishes.adopt)
         if wishes.saved_plan is not None:
             check_saved(wishes.saved_plan, proposal.plan, world)
         elif proposal.plan.seal() != shown.plan.seal():
@@ -159,7 +160,7 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
             world.perform(effect, tell)
     except WorldError as error:
         if getattr(error, "left", None) == ():  # no zone took it, and what a try had left is deleted
-            store.end()
+            nothing_left(action, state, store)
         raise
     after = state.after(settled(action, world))
     stored = state.resource(action.address, "verification")

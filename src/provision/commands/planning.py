@@ -15,6 +15,7 @@ from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verb, Verification
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
+from provision.targets.workbench import RESTARTED
 from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
@@ -64,23 +65,41 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
 
 
-def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:
+def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False, adopt: bool = False) -> Proposal:
     """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do."""
     actions: list[Action] = []
     verifications, places = {}, {}
     for name in names:
-        kind, place = place_of(loaded, lock, name, reader)
+        kind, plain = place_of(loaded, lock, name, reader)
+        place = replace(plain, adopt=adopt)
         have = kind.look(place, ledger, reader)
         _refuse(loaded, kind.refusals(place, have))
         steps = kind.plan(place, have)
         actions += steps
         places[name] = place
-        changed = any(step.verb is not Verb.KEEP for step in steps)
-        verifications[name] = verification_of(place, ledger.state, changed=changed, asked=verify)
+        check = verification_of(place, ledger.state, changed=any(_touches(step, ledger.state) for step in steps), asked=verify)
+        verifications[name] = _restarting(check, steps, ledger.state)
     state = ledger.state
     spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
     plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
     return Proposal(plan, places)
+
+
+def _touches(step: Action, state: State) -> bool:
+    """Tell whether a step changes what is verified: of an instance that is recorded, only a new run does."""
+    made = state.resource(step.address, step.part) if step.part == "instance" else None
+    return step.verb is not Verb.KEEP and (made is None or step.record is None or step.record.get("nonce") != made.get("nonce"))
+
+
+def _restarting(check: Verification, steps: tuple[Action, ...], state: State) -> Verification:
+    """Return a verification with what it has to do with an instance: that one is started anew, or, where its run was verified already, restarted for it."""
+    step = next((step for step in steps if step.part == "instance" and step.verb in (Verb.KEEP, Verb.CHANGE)), None)
+    if step is None or not check.needed:
+        return check
+    stored, record = state.resource(step.address, "verification"), step.record or {}
+    if stored and stored.get("nonce") == record.get("nonce"):
+        return replace(check, because=f"{check.because}; {RESTARTED}")
+    return replace(check, because="it is started anew") if _touches(step, state) else check
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:

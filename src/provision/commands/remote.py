@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from provision.commands.filing import file_report
-from provision.effects import AwaitReport, DeleteInstance, DeleteObjects, MakeFolder, RemoveTree, StopInstance, Tell, World
+from provision.effects import AwaitReport, CreateInstance, DeleteInstance, DeleteObjects, MakeFolder, RemoveTree, StopInstance, Tell, World
 from provision.errors import Refused, WorldError
 from provision.grammar import seconds_of
 from provision.plan import Action, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
-from provision.targets.workbench import PART, Workbench, run_of
+from provision.targets.workbench import LINEAGE, PART, Workbench, run_of
 from provision.verification import Report
 from provision.verification.report import LIMIT, read_report
 from provision.world.awaiting import NoReport
@@ -50,14 +51,14 @@ def begun(action: Action, now: str) -> Intent | None:
         return None
     zones = [record["zone"]] if record["zone"] else record["zones"]
     names = tuple(f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
-    details = {key: str(record[key]) for key in ("project", "instance", "bucket", "nonce", "on_failure", "title")}
+    details = {key: str(record[key]) for key in ("project", "instance", "lineage", "bucket", "nonce", "on_failure", "title")}
     return Intent(action.address, action.part, str(action.verb), (), now, names, details)
 
 
 def found_again(intent: Intent, world: World) -> dict[str, Any] | None:
     """Return a record of what an intent that was cut short had begun, where the instance is there; None where nothing is left of it."""
     for name in intent.names:
-        if world.cloud().instance(name) is not None:
+        if _bears(world.cloud().instance(name), intent.details.get("lineage")):
             zone = name.split("/")[3]
             return {**intent.details, "kind": "workbench", "zone": zone, "zones": [zone]}
     return None
@@ -68,10 +69,10 @@ def rerun(place: Place, store: LocalStore, state: State, world: World, tell: Tel
     kind = TARGETS[place.spec.targets[place.target].kind]
     assert isinstance(kind, Workbench)  # noqa: S101 - asked after is_remote
     have = kind.look(place, Ledger(state), world)
-    if not have.exists or not have.ours:
+    if not have.exists:
         raise Refused(f"there is no instance for {place.address}", hint=f"make it: provision apply --target {place.target}")
     effects, record = kind.rerun(place, have, world.token())
-    action = Action(Verb.CHANGE, place.address, PART, record["title"], "it is to verify itself again", effects, record)
+    action = Action(Verb.CHANGE, place.address, PART, record["title"], "it is to verify itself again", effects, dict(record))
     tell(f"~ {action.title}: {action.because}")
     intent = begun(action, world.now())
     assert intent is not None  # noqa: S101 - it is of an instance
@@ -125,11 +126,18 @@ def aftermath(place: Place, record: Any, state: State, store: LocalStore, world:
     if wish == "stop":
         world.perform(StopInstance(name), tell)
         return f"{instance} is stopped; its disks still cost (on_failure: stop)", state
-    world.perform(DeleteInstance(name), tell)
+    world.perform(DeleteInstance(name, str(record["lineage"])), tell)
     world.perform(DeleteObjects(str(record["bucket"])), tell)
     after = state.recording(place.address, PART, None)
     store.save(after, expecting=state.serial)
     return f"{instance} is deleted (on_failure: delete)", after
+
+
+def nothing_left(action: Action, state: State, store: LocalStore) -> None:
+    """Close the intent of an action that left no instance; one that was deleted to be replaced is no longer recorded."""
+    if any(isinstance(effect, CreateInstance) and effect.instead_of for effect in action.effects):
+        store.save(state.recording(action.address, action.part, None), expecting=state.serial)
+    store.end()
 
 
 def settled(action: Action, world: World) -> Action:
@@ -137,5 +145,10 @@ def settled(action: Action, world: World) -> Action:
     record = action.record
     if action.part != PART or record is None or record.get("zone"):
         return action
-    zones = [zone for zone in record["zones"] if world.cloud().instance(name_of({**record, "zone": zone})) is not None]
+    zones = [zone for zone in record["zones"] if _bears(world.cloud().instance(name_of({**record, "zone": zone})), record["lineage"])]
     return replace(action, record={**record, "zone": zones[0]}) if zones else action
+
+
+def _bears(instance: Any, lineage: object) -> bool:
+    """Tell whether an instance is there and bears the label of a state."""
+    return bool(lineage) and isinstance(instance, Mapping) and instance.get("labels", {}).get(LINEAGE) == lineage

@@ -98,6 +98,17 @@ class Notebooks:
 
         return self._once(request_id, "update", name, change)
 
+    def resize(self, name: str, body: Any) -> Body:
+        """Begin to make disks larger; a smaller size is refused."""
+        at_the_door(self._faults, rules.place(name)[0], changes=name)
+        asked = read(body, "ResizeDiskRequest", "request")
+        with self._store.changing() as data:
+            record = self._known(data, name)
+            new = instances.resized(record["body"], asked, self._facts)
+            operation = operations.begin(data, "resize", name, self._life.due())
+            record["next"] = new
+        return operations.shown(operation)
+
     def delete(self, name: str, request_id: str = "") -> Body:
         """Begin to delete an instance."""
         return self._move("delete", name, "STOPPING", request_id)

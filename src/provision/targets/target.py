@@ -39,7 +39,8 @@ class StandIn:
 class Place:
     """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
 
-    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`.
+    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`. `adopt` tells that what
+    another state made may be taken over.
     """
 
     spec: Spec
@@ -50,6 +51,7 @@ class Place:
     platform: str
     stand_in: StandIn | None = None
     substitute: Spec | None = None
+    adopt: bool = False
 
     @property
     def promised(self) -> Spec:

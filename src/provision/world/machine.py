@@ -182,7 +182,7 @@ class Machine:
                 self._probe(effect, tell)
             case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():
                 self._on_google(effect, tell)
-            case effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
+            case effects.ResizeDisk() | effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
                 self._on_google(effect, tell)
             case _:
                 assert_never(effect)
@@ -225,15 +225,17 @@ class Machine:
             case effects.UploadObjects():
                 google.upload(effect.objects, tell)
             case effects.CreateInstance():
-                google.create(*effect, tell)
+                google.create(*effect[:-1], tell, instead_of=effect.instead_of)
             case effects.UpdateInstance():
                 google.update(*effect, tell)
+            case effects.ResizeDisk():
+                google.resize(*effect, tell)
             case effects.StopInstance():
                 google.stop(effect.name, tell)
             case effects.StartInstance():
                 google.start(effect.name, tell)
             case effects.DeleteInstance():
-                google.delete(effect.name, tell)
+                google.delete(effect.name, tell, lineage=effect.lineage)
             case effects.DeleteObjects():
                 google.clear(effect.prefix, tell)
             case effects.AwaitReport():

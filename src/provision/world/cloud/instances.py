@@ -24,6 +24,8 @@ _WHILE_STOPPED = (
     "gce_setup.reservation_affinity",
 )
 """What changes on a stopped instance only (Terraform's google_workbench_instance stops it for the first four; Compute Engine does for the others)."""
+LINEAGE = "provision-lineage"
+"""The label that tells which state made an instance."""
 _CAUSES = ("Proxy Registration", "Required '", "Unable to get Service Account")
 """What the console says where an instance cannot register (DataBiosphere/terra-workspace-manager#848)."""
 _ENDED = ("DELETED", "ORPHANED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
@@ -66,11 +68,21 @@ def update(notebooks: Notebooks, name: str, body: Wire, mask: str, pace: Pace, t
         tell(f"update: {snake(mask)}")
         finish(notebooks, notebooks.update(name, body, mask, pace.fresh()), pace)
     except CloudError as error:
-        if not around:
+        if running and not around:
             raise
-        raise _left(error, f"{name.rpartition('/')[2]} is stopped now: it was stopped for this change") from error
+        raise _left(error, f"{name.rpartition('/')[2]} is stopped now; `provision apply` starts it again") from error
     if around:
         start(notebooks, name, pace, tell, serial)
+
+
+def resize(notebooks: Notebooks, name: str, disk: str, size_gb: str, pace: Pace, tell: Tell) -> None:
+    """Make a disk ("bootDisk", "dataDisk") larger; nothing happens where it has that size already. Raises CloudError."""
+    setup = _known(notebooks, name).get("gceSetup", {})
+    there = (setup.get("dataDisks") or [{}])[0] if disk == "dataDisk" else setup.get("bootDisk", {})
+    if int(there.get("diskSizeGb", 0)) >= int(size_gb):
+        return
+    tell(f"resize: {'data' if disk == 'dataDisk' else 'boot'} disk to {size_gb} GiB")
+    finish(notebooks, notebooks.resize(name, disk, size_gb), pace)
 
 
 def stop(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
@@ -102,9 +114,16 @@ def start(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial: Seria
     await_active(notebooks, name, pace, tell, serial)
 
 
-def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
-    """Delete an instance and wait until the service no longer knows it; nothing happens where it is gone already. Raises CloudError."""
-    if notebooks.get(name) is None:
+def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, lineage: str | None = None) -> None:
+    """Delete an instance and wait until the service no longer knows it; nothing happens where it is gone already. Raises CloudError.
+
+    With a lineage, one that bears another's label, or none, is left alone.
+    """
+    found = notebooks.get(name)
+    if found is None:
+        return
+    if lineage is not None and found.get("labels", {}).get(LINEAGE) != lineage:
+        tell(f"left alone: {name} belongs to another state (label {LINEAGE}={safe_line(str(found.get('labels', {}).get(LINEAGE, '')))})")
         return
     tell(f"delete: {name.rpartition('/')[2]}")
     operation = notebooks.delete(name, pace.fresh())
