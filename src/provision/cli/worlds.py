@@ -24,9 +24,7 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
             raise UsageError("--fault is for a sandbox", hint="say --sandbox too")
         yield Machine(offline=offline)
         return
-    # gRPC writes notices of its own to the terminal, among them one for every process that is started beside its threads.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # uv is started beside gRPC's threads: its handlers of a fork may end the child
+    quieten()
     from provision.sandbox import serve
 
     ours = path.resolve().parent / ".provision"
@@ -34,7 +32,9 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
     if not (ours / ".gitignore").exists():
         (ours / ".gitignore").write_text("*\n")
     terminal.note(BANNER)
-    with serve(ours / "sandbox", faults, booter=_booter(ours / "sandbox")) as running:
+    with serve(ours / "sandbox", faults, booter=booter(ours / "sandbox")) as running:
+        if running.holder:
+            terminal.note(f"SANDBOX: used as it runs already ({running.holder})")
         yield Machine(offline=offline, endpoints=running.endpoints)
 
 
@@ -48,7 +48,15 @@ def loaded_in(path: Path, world: Machine, *, sandbox: bool) -> Loaded:
     return substitute(loaded, world)
 
 
-def _booter(folder: Path) -> Any:
+def quieten() -> None:
+    """Set what gRPC reads when it is imported: a sandbox starts programs beside its threads."""
+    # It writes notices of its own to the terminal, among them one for every process that is started.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # uv is started beside gRPC's threads: its handlers of a fork may end the child
+
+
+def booter(folder: Path) -> Any:
+    """Return what boots the devices of a sandbox in a folder; None where this machine has no such thing."""
     from importlib import import_module
     from importlib.util import find_spec
 
