@@ -282,7 +282,7 @@ class DeleteObjects(NamedTuple):
 
 
 class AwaitReport(NamedTuple):
-    """Wait at most `timeout_s` seconds for the report of one run on a device, and file it at `report`.
+    """Wait at most `timeout_s` seconds for the report of one run on a device, of these `verify_s` for its verification, and file it at `report`.
 
     `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries `nonce`, and the sha256 that the device told, is accepted.
     """
@@ -294,6 +294,7 @@ class AwaitReport(NamedTuple):
     nonce: str
     report: Path
     timeout_s: int
+    verify_s: int
 
 
 OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport

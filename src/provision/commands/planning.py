@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from provision.effects import Reader
 from provision.errors import Refused, UsageError, WorldError
 from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verb, Verification
+from provision.safe import safe_line
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
 from provision.verification import digest_of_expectations, expectations_of, probe_digest
@@ -58,7 +60,8 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     spec = (loaded.declared or loaded.spec).at(name)
     kind = TARGETS[spec.targets[name].kind]
     promised = loaded.spec.at(name) if loaded.declared is not None else None
-    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised)
+    said = shlex.quote(str(loaded.path)) + (f" --target {name}" if len(loaded.spec.targets) > 1 else "")
+    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised, said)
     if loaded.stand_in is None:
         return kind, place
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
@@ -72,7 +75,7 @@ def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, 
         kind, place = place_of(loaded, lock, name, reader)
         have = kind.look(place, ledger, reader)
         _refuse(loaded, kind.refusals(place, have))
-        steps = kind.plan(place, have)
+        steps = tuple(_because_it_ended(action, ledger.state) for action in kind.plan(place, have))
         actions += steps
         places[name] = place
         changed = any(step.verb is not Verb.KEEP for step in steps)
@@ -81,6 +84,14 @@ def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, 
     spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
     plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
     return Proposal(plan, places)
+
+
+def _because_it_ended(action: Action, state: State) -> Action:
+    """Return the action that runs an instance again after a run that ended badly with that as its reason."""
+    last = (state.resource(action.address, action.part) or {}).get("ended")
+    if action.verb is not Verb.CHANGE or not last:
+        return action
+    return replace(action, because=f"its last run ended without a proof ({safe_line(str(last['why']))[:200]}): it runs again; {action.because}")
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
@@ -110,6 +121,8 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
     made = state.resource(place.address, "instance")
+    if made is not None and made.get("ended"):
+        return Verification(True, tier, "its last run ended without a proof")
     if made is not None and stored.get("nonce") != made.get("nonce"):
         return Verification(True, tier, "the device has not reported yet")
     if stored["expectations"] != promised_digest(place):

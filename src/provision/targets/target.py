@@ -39,7 +39,8 @@ class StandIn:
 class Place:
     """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
 
-    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`.
+    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`. `said` is how a command
+    names the place: the spec's path as the person wrote it, and the target where there are several.
     """
 
     spec: Spec
@@ -50,6 +51,11 @@ class Place:
     platform: str
     stand_in: StandIn | None = None
     substitute: Spec | None = None
+    said: str = "SPEC"
+
+    def command(self, verb: str) -> str:
+        """Return the command line that does something here."""
+        return f"provision {verb} {self.said}{' --sandbox' if self.stand_in is not None else ''}"
 
     @property
     def promised(self) -> Spec:

@@ -116,4 +116,4 @@ class Services:
         tell(f"delete: {self.storage.clear(prefix)} objects below {prefix}")
 
     def _console(self, name: str) -> str:
-        return console(self.reader, name)
+        return console(self.reader.serial_output, name)
