@@ -51,13 +51,23 @@ def _ways_on(place: Place, words: str, verb: str) -> str:
 
 
 @contextmanager
-def telling(words: Callable[[], str]) -> Iterator[None]:
-    """Add words to whatever ends the block early: to the way out of an error, and to the last lines of a command that is interrupted."""
+def noting(words: Callable[[], str]) -> Iterator[None]:
+    """Add words to the last lines of a command that is interrupted in the block."""
     try:
         yield
-    except ProvisionError as error:
-        error.hint = "\n".join(filter(None, (error.hint, words())))
+    except Exception:
         raise
     except BaseException as cut:
         cut.add_note(words())
         raise
+
+
+@contextmanager
+def telling(words: Callable[[], str]) -> Iterator[None]:
+    """Add words to whatever ends the block early: to the way out of an error too."""
+    with noting(words):
+        try:
+            yield
+        except ProvisionError as error:
+            error.hint = "\n".join(filter(None, (error.hint, words())))
+            raise
