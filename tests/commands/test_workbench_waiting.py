@@ -55,3 +55,36 @@ def test_a_sandbox_that_is_up_already_is_used_and_boots_the_device(bench: Bench)
         assert refused.returncode == 2
         assert f"process {other.pid}: provision sandbox up" in refused.stderr
         assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize(("ending", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")])
+def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(bench: Bench, ending: signal.Signals, code: int, word: str) -> None:
+    spec(bench)
+    process = bench.start("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "silent-device")
+    assert process.stderr is not None
+    seen = []
+    while not (seen and "is ACTIVE" in seen[-1]):
+        seen.append(process.stderr.readline())
+        assert seen[-1], "".join(seen)
+    process.send_signal(ending)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == code, said
+    first, second, third, fourth = said.splitlines()[-4:]
+    assert first == f"{word}: what was done is recorded; run the command again to go on"
+    assert second.startswith("provision-spec-wb-")
+    assert "may be there" in second or second.endswith(" in us-central1-a runs on in the sandbox: it costs nothing")
+    assert "--sandbox" in third
+    assert fourth == "remove it: provision destroy spec.yaml --sandbox"
+    assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+
+
+def test_of_all_targets_the_others_go_on_after_one_that_fails(bench: Bench) -> None:
+    spec(bench, "one", "two")
+    bench.spec((bench.folder / "spec.yaml").read_text().replace("[us-central1-a, us-central1-b]", "[us-central1-a]", 1))
+    done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--all", "--detach", "--fault", "stockout:us-central1-a", "--output-format", "json")
+    assert done.returncode == 2, done.stderr
+    told = json.loads(done.stdout)
+    assert [(one["target"], one["exit_code"]) for one in told["failed"]] == [("one", 2)]
+    assert [(one["target"], one["zone"]) for one in told["waiting"]] == [("two", "us-central1-b")]
+    assert "target one:\nerror: the zone has no machine of this kind free" in done.stderr
+    assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0

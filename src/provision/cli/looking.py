@@ -19,6 +19,7 @@ from provision.verification.report import LIMIT
 from provision.world import Machine
 
 if TYPE_CHECKING:
+    from provision.commands.apart import Errors
     from provision.commands.verify import Verified
 
 
@@ -48,12 +49,13 @@ def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tupl
     """Verify the chosen targets again; the exit code is that of the worst verdict."""
     from provision.commands.verify import verify as prove
 
+    failed: Errors = {}
     with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
         loaded = loaded_in(path, world, sandbox=sandbox)
         names = choose(loaded, targets, everything=everything)
         with terminal.progress() as (tell, _):
-            done = prove(loaded, names, world, tell, only=only, lock_wait_s=wait)
-    return _verified(done, options["form"], verbose=options["verbose"])
+            done = prove(loaded, names, world, tell, only=only, lock_wait_s=wait, failed=failed)
+    return _verified(done, failed, options["form"], verbose=options["verbose"])
 
 
 def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, **options: Any) -> int:
@@ -61,6 +63,7 @@ def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, 
     from provision.commands.attach import attach as catch
     from provision.commands.attach import waiting
 
+    failed: Errors = {}
     with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
         loaded = loaded_in(path, world, sandbox=sandbox)
         names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
@@ -68,8 +71,8 @@ def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, 
             words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
             raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
         with terminal.progress() as (tell, _):
-            done = catch(loaded, names, world, tell, lock_wait_s=wait)
-    return _verified(done, options["form"], verbose=options["verbose"])
+            done = catch(loaded, names, world, tell, lock_wait_s=wait, failed=failed)
+    return _verified(done, failed, options["form"], verbose=options["verbose"])
 
 
 def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> int:
@@ -118,15 +121,17 @@ def _where(place: str) -> str:
     return os.path.relpath(place) if place.startswith("/") else place
 
 
-def _verified(done: tuple[Verified, ...], form: str, *, verbose: bool) -> int:
+def _verified(done: tuple[Verified, ...], failed: Errors, form: str, *, verbose: bool) -> int:
+    terminal.show_failed(failed)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "results": [summary(v.report, v.json_path) for v in done]}, indent=1))
+        results = [summary(v.report, v.json_path) for v in done]
+        terminal.show(json.dumps({"version": 1, "results": results, "failed": terminal.failed_document(failed)}, indent=1))
     else:
         for verified in done:
             show_report(report_document(verified.report), verified.json_path, verbose=verbose)
             if verified.taken:
                 terminal.say(f"left         {verified.taken}")
-    codes = {verified.exit_code for verified in done}
+    codes = {*(verified.exit_code for verified in done), *(error.exit_code for error in failed.values())}
     return next((code for code in (1, 2, 3) if code in codes), 0)
 
 

@@ -86,15 +86,13 @@ def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded,
 
     with terminal.progress(ask=agree) as (tell, asked):
         applied = make(loaded, names, wishes, world, asked, tell)
-    for name, error in applied.failed.items():
-        terminal.note(f"\ntarget {name}:")
-        terminal.show_error(error)
+    terminal.show_failed(applied.failed)
     if as_text:
         _show_applied(path, applied, verbose=options["verbose"])
     else:
         documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r)} for r in applied.results]
         waiting = [{"target": one.place.target, "instance": one.instance["instance"], "zone": one.instance["zone"]} for one in applied.waiting]
-        failed = [{"target": name, **terminal.told(error), "exit_code": error.exit_code} for name, error in applied.failed.items()]
+        failed = terminal.failed_document(applied.failed)
         whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting, "failed": failed}
         terminal.show(json.dumps(whole, indent=1))
     return applied.exit_code

@@ -13,8 +13,8 @@ Errors = dict[str, ProvisionError]
 
 
 @contextmanager
-def apart(name: str, names: tuple[str, ...], failed: Errors, tell: Tell, settle: Callable[[ProvisionError], None] = lambda _: None) -> Iterator[None]:
-    """Keep an error of one target among several in `failed`; of a single one it goes on its way, and so does one of the ledger, which is everybody's.
+def apart(name: str, names: tuple[str, ...], failed: Errors | None, tell: Tell, settle: Callable[[ProvisionError], None] = lambda _: None) -> Iterator[None]:
+    """Keep an error of one target among several in `failed`; of a single one, or without `failed`, it goes on its way, and so does one of the ledger.
 
     `settle` sees to what the error left, so that the others can go on; where it fails itself, nothing does.
     """
@@ -23,7 +23,7 @@ def apart(name: str, names: tuple[str, ...], failed: Errors, tell: Tell, settle:
     except StateError:
         raise
     except ProvisionError as error:
-        if len(names) == 1:
+        if len(names) == 1 or failed is None:
             raise
         try:
             settle(error)

@@ -12,7 +12,7 @@ from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.planning import Proposal, check_saved, propose, refuse_unknown_kinds
 from provision.commands.remote import await_and_file, begun, found_again, rerun, settled
-from provision.commands.running import may_run, noting
+from provision.commands.running import left_behind, noting
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateVenv, Effect, InstallPackages, PointLink, RemoveTree, Tell, World
 from provision.errors import ProvisionError, WorldError
@@ -114,15 +114,16 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
             write_lock(loaded, locked.lock, world, tell)
         begun_with = _recover(ledger, {place.address for place in proposal.places.values()}, store, world, tell)
         failed: Errors = {}
-        for name in names:
-            with apart(name, names, failed, tell, lambda error: _settle(error, begun_with, store, world, tell)):
-                _make(proposal, name, _saved(begun_with, store), store, world, tell)
-        if ledger.interrupted is not None and store.interrupted() == ledger.interrupted:
-            store.end()  # the state held its result already
         found: list[Result | Waiting] = []
-        for name in (name for name in names if name not in failed):
-            with apart(name, names, failed, tell):
-                found.append(_prove(name, proposal, _saved(begun_with, store), store, world, tell, detach=wishes.detach))
+        with noting(lambda: left_behind(proposal.places.values(), store.ledger())):
+            for name in names:
+                with apart(name, names, failed, tell, lambda error: _settle(error, begun_with, store, world, tell)):
+                    _make(proposal, name, _saved(begun_with, store), store, world, tell)
+            if ledger.interrupted is not None and store.interrupted() == ledger.interrupted:
+                store.end()  # the state held its result already
+            for name in (name for name in names if name not in failed):
+                with apart(name, names, failed, tell):
+                    found.append(_prove(name, proposal, _saved(begun_with, store), store, world, tell, detach=wishes.detach))
     results = tuple(one for one in found if isinstance(one, Result))
     return Applied(results, loaded.lock_path, tuple(one for one in found if isinstance(one, Waiting)), failed)
 
@@ -137,7 +138,7 @@ def _make(proposal: Proposal, name: str, state: State, store: LocalStore, world:
     place = proposal.places[name]
     for action in proposal.plan.actions:
         if action.address == place.address:
-            state = _carry_out(action, place, state, store, world, tell)
+            state = _carry_out(action, state, store, world, tell)
 
 
 def _settle(error: ProvisionError, begun_with: State, store: LocalStore, world: World, tell: Tell) -> None:
@@ -177,17 +178,15 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
     return ledger.state
 
 
-def _carry_out(action: Action, place: Place, state: State, store: LocalStore, world: World, tell: Tell) -> State:
+def _carry_out(action: Action, state: State, store: LocalStore, world: World, tell: Tell) -> State:
     if not action.effects and state.resource(action.address, action.part) == action.record:
         return state
     tell(f"{action.verb} {action.title}")
     here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now())
-    remote = begun(action, world.now())
-    store.begin(remote or here)
+    store.begin(begun(action, world.now()) or here)
     try:
-        with noting(lambda: may_run(place, action.record or {}) if remote is not None else "its half-made files are removed by the next apply"):
-            for effect in action.effects:
-                world.perform(effect, tell)
+        for effect in action.effects:
+            world.perform(effect, tell)
     except WorldError as error:
         if getattr(error, "left", None) == ():  # no zone took it, and what a try had left is deleted
             store.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ from provision.errors import ProvisionError
 from provision.facts import Facts
 from provision.facts import load as load_facts
 from provision.facts.machines import cheapest, offers, region_of
+from provision.state import Ledger
 from provision.targets import Place
 
 
@@ -50,6 +51,20 @@ def _ways_on(place: Place, words: str, verb: str) -> str:
     return f"{words}: {place.command(verb)}{again}\nremove it: {place.command('destroy')}"
 
 
+def left_behind(places: Iterable[Place], ledger: Ledger) -> str:
+    """Say of every instance that is recorded, or was being made, that it runs and costs, and how to go on; "" where there is none."""
+    return "\n".join(filter(None, (_left(place, ledger) for place in places)))
+
+
+def _left(place: Place, ledger: Ledger) -> str:
+    record, intent = ledger.state.resource(place.address, "instance"), ledger.cut_short(place.address)
+    if intent is not None and intent.names:
+        return may_run(place, {**(record or {}), **intent.details, "zone": "", "zones": [name.split("/")[3] for name in intent.names]})
+    if record is None or record.get("ended"):
+        return ""
+    return still_runs(place, record) if record.get("zone") else may_run(place, record)
+
+
 @contextmanager
 def noting(words: Callable[[], str]) -> Iterator[None]:
     """Add words to the last lines of a command that is interrupted in the block."""
@@ -58,16 +73,16 @@ def noting(words: Callable[[], str]) -> Iterator[None]:
     except Exception:
         raise
     except BaseException as cut:
-        cut.add_note(words())
+        if said := words():
+            cut.add_note(said)
         raise
 
 
 @contextmanager
 def telling(words: Callable[[], str]) -> Iterator[None]:
-    """Add words to whatever ends the block early: to the way out of an error too."""
-    with noting(words):
-        try:
-            yield
-        except ProvisionError as error:
-            error.hint = "\n".join(filter(None, (error.hint, words())))
-            raise
+    """Add words to the way out of an error of the block."""
+    try:
+        yield
+    except ProvisionError as error:
+        error.hint = "\n".join(filter(None, (error.hint, words())))
+        raise
