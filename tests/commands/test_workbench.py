@@ -164,6 +164,7 @@ def test_an_instance_is_made_verified_kept_changed_and_removed(bench: Bench) -> 
         applied = place.apply()
         assert (applied.exit_code, applied.results[0].report.verdict) == (0, "simulated")
         assert "packages: 1 of 2" in place.lines
+        assert not [line for line in place.lines if "us-central1-a: " in line or "zones tried" in line], "no zone failed"
         assert place.verbs() == [Verb.KEEP]
         assert place.apply().results[0].fresh is False
         assert status(place.loaded(), place.ledger(), place.world).exit_code == 0
@@ -244,6 +245,8 @@ def test_the_next_zone_is_taken_and_the_reason_told(bench: Bench) -> None:
         assert place.apply().exit_code == 0
         assert list(place.instances()) == ["us-central1-b"]
         assert any("us-central1-a: capacity" in line for line in place.lines)
+        table = next(line for line in place.lines if line.startswith("zones tried:\n"))
+        assert [line.split()[:2] for line in table.splitlines()[1:]] == [["us-central1-a", "capacity"], ["us-central1-b", "created"]]
 
 
 def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:

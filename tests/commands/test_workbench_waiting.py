@@ -88,3 +88,25 @@ def test_of_all_targets_the_others_go_on_after_one_that_fails(bench: Bench) -> N
     assert [(one["target"], one["zone"]) for one in told["waiting"]] == [("two", "us-central1-b")]
     assert "target one:\nerror: the zone has no machine of this kind free" in done.stderr
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
+
+
+def test_a_fault_of_a_card_is_refused_where_there_is_none(bench: Bench) -> None:
+    spec(bench)
+    done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "wrong-gpu")
+    assert (done.returncode, "error: --fault wrong-gpu: there is no GPU" in done.stderr) == (2, True)
+    assert "request:" not in done.stderr
+
+
+def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Bench) -> None:
+    spec(bench)
+    made = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
+    assert made.returncode == 3, made.stderr
+    for words in (("open", "spec.yaml"), ("open", "spec.yaml", "--output-format", "json")):
+        done = bench.run(*words, "--sandbox")
+        assert (done.returncode, "gcloud" in done.stdout) == (0, False), done.stderr
+    (bench.own / "sandbox/state/state.json").unlink()
+    for words in (("orphans", "spec.yaml"), ("orphans", "spec.yaml", "--output-format", "json")):
+        done = bench.run(*words, "--sandbox")
+        assert (done.returncode, "gcloud" in done.stdout, "rm -r .provision/sandbox" in done.stdout) == (1, False, True), done.stderr
+    stuck = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "permission")
+    assert "SANDBOX: on Google Cloud the gcloud commands above would help" in stuck.stderr

@@ -42,7 +42,7 @@ def init(path: Path, *, force: bool, form: str) -> int:
 def plan(path: Path, targets: tuple[str, ...], *, sandbox: bool, faults: tuple[str, ...], offline: bool, **options: Any) -> int:
     """Show the plan, and save it when asked to."""
     with opened(path, sandbox=sandbox, faults=faults, offline=offline) as world:
-        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox), **options)
+        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=faults), **options)
 
 
 def _plan(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, *, out: Path | None, detailed_exitcode: bool, frozen: bool, form: str) -> int:
@@ -65,7 +65,7 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     """Make and verify the chosen targets; the exit code is that of the worst verdict."""
     sandbox = options["sandbox"]
     with opened(path, sandbox=sandbox, faults=options["faults"], offline=options["offline"]) as world:
-        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox), options)
+        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=options["faults"]), options)
 
 
 def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, options: Mapping[str, Any]) -> int:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from provision.cli import terminal
+from provision.cli.standing_in import in_sandbox
 from provision.commands.loading import Loaded, load
-from provision.errors import UsageError
+from provision.errors import ProvisionError, UsageError
 from provision.world import Machine
 
+_CARD = "wrong-gpu"
 BANNER = "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
 
 
@@ -35,17 +37,26 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
     with serve(ours / "sandbox", faults, booter=booter(ours / "sandbox")) as running:
         if running.holder:
             terminal.note(f"SANDBOX: used as it runs already ({running.holder})")
-        yield Machine(offline=offline, endpoints=running.endpoints)
+        try:
+            yield Machine(offline=offline, endpoints=running.endpoints)
+        except ProvisionError as error:
+            error.hint = in_sandbox(error.hint, path)
+            raise
 
 
-def loaded_in(path: Path, world: Machine, *, sandbox: bool) -> Loaded:
-    """Return the spec at `path`; in a sandbox its substitute."""
+def loaded_in(path: Path, world: Machine, *, sandbox: bool, faults: tuple[str, ...] = ()) -> Loaded:
+    """Return the spec at `path`; in a sandbox its substitute. Raises UsageError for a fault that nothing of the spec can have."""
     loaded = load(path, world)
     if not sandbox:
         return loaded
     from provision.commands.substituting import substitute
 
-    return substitute(loaded, world)
+    found = substitute(loaded, world)
+    if _CARD in faults and found.declared is not None and all(found.declared.at(name).gpu.none for name in found.declared.targets):
+        raise UsageError(
+            f"--fault {_CARD}: there is no GPU to put another in the place of", why="the spec says gpu: none", hint="name a card, or another fault"
+        )
+    return found
 
 
 def quieten() -> None:

@@ -135,8 +135,7 @@ class _Placing:
         if found is not None:
             return self._adopt(zone, found)
         active = instances.await_active(self._notebooks, self._name(zone), self._pace, self._tell, self._serial)
-        self._note(zone, "created", "ACTIVE")
-        return Placed(self._name(zone), zone, active, tuple(self._attempts))
+        return self._placed(zone, active, "created", "it is ACTIVE")
 
     def _ask(self, zone: str, tries: int) -> None:
         self._tell(f"request: {self._wanted.instance} in {zone}")
@@ -167,8 +166,7 @@ class _Placing:
                 finish(self._notebooks, latest, self._pace)
         self._kept = True
         found = self._rerun(name, self._notebooks.get(name) or found)
-        self._note(zone, "adopted", "it is ours, from a run before")
-        return Placed(name, zone, found, tuple(self._attempts))
+        return self._placed(zone, found, "adopted", "it is ours, from a run before")
 
     def _rerun(self, name: str, found: Wire) -> Wire:
         """See the instance ACTIVE with the metadata that is wanted now: its program runs at each start."""
@@ -210,6 +208,13 @@ class _Placing:
         why = dict.fromkeys((table(attempts) if len(attempts) > 1 else "", *(one.why for one in others), failure.why))
         hints = dict.fromkeys((*(one.hint for one in others), failure.hint, stays))
         return Unplaced(replace(failure, what=what, why="\n".join(filter(None, why)), hint="\n".join(hints)), attempts, left)
+
+    def _placed(self, zone: str, found: Wire, happened: str, why: str) -> Placed:
+        """The end where there is one; what was tried before it is told as a table."""
+        attempts = (*self._attempts, Attempt(zone, happened, why))
+        if self._attempts:
+            self._tell(f"zones tried:\n{table(attempts)}")
+        return Placed(self._name(zone), zone, found, attempts)
 
     def _note(self, zone: str, happened: str, why: str) -> None:
         self._attempts.append(Attempt(zone, happened, why))
