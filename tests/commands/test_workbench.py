@@ -294,7 +294,7 @@ def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(bench: B
         device.verdict = "simulated"
         (action,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).proposal.plan.actions
         why = "in phase packages: cannot install the packages" if first == "error" else "failed"
-        assert action.because.startswith(f"its last run ended without a proof ({why}): it runs again")
+        assert action.because.startswith(f"its last run ended without a proof ({why}): it runs again; it is st")
         assert place.apply().exit_code == 0
         record = place.ledger().state.resource("spec/wb", "instance")
         assert (len(device.boots), record["nonce"] != nonce, "ended" in record) == (2, True, False)

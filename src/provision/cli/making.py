@@ -13,6 +13,7 @@ from typing import Any
 from provision.cli import terminal
 from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
+from provision.cli.standing_in import folder_of_sandbox
 from provision.cli.worlds import loaded_in, opened
 from provision.commands.apply import Applied, Result, Wishes
 from provision.commands.apply import apply as make
@@ -27,6 +28,8 @@ from provision.errors import Refused
 from provision.plan import Action, Plan
 from provision.views import plan as plan_view
 from provision.world import Machine
+
+_LIFE_OF_A_DEVICE = "its device lives as long as the command that runs the sandbox, and attach boots it again; to keep it running, in another terminal"
 
 
 def init(path: Path, *, force: bool, form: str) -> int:
@@ -158,6 +161,8 @@ def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
         option = f" --target {waiting.place.target}" if several else ""
         terminal.say(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
         terminal.say(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
+        if words:
+            terminal.say(f"SANDBOX      {_LIFE_OF_A_DEVICE}: provision sandbox up --folder {shlex.quote(folder_of_sandbox(path))}")
 
 
 def _show_environment(path: Path, result: Result, option: str) -> None:

@@ -20,6 +20,8 @@ from provision.targets import TARGETS, Place, Refusal, Target
 from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
+_ANOTHER_RUN = "the environment or what is promised of it changed"
+"""What a plan says of an instance that is to run again, whatever the reason is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def _because_it_ended(action: Action, state: State) -> Action:
     last = (state.resource(action.address, action.part) or {}).get("ended")
     if action.verb is not Verb.CHANGE or not last:
         return action
-    return replace(action, because=f"its last run ended without a proof ({safe_line(str(last['why']))[:200]}): it runs again; {action.because}")
+    rest = [words for words in action.because.split("; ") if words != _ANOTHER_RUN]
+    return replace(action, because="; ".join([f"its last run ended without a proof ({safe_line(str(last['why']))[:200]}): it runs again", *rest]))
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:

@@ -18,11 +18,11 @@ _OURS = "provision: "
 
 
 def last_words(effect: AwaitReport, cloud: CloudReader, *, console: bool) -> Iterator[str]:
-    """Yield the instance's state, and the last lines of the run's log and, with `console`, of its serial console, as far as they can be read."""
+    """Yield the last lines of the run's log, as far as they can be read; without one, or with `console`, those of the serial console, and the state."""
     from provision.world.cloud.reader import console as read_console
 
     log = cloud.object(f"{effect.bucket_uri}log.txt", LOG_LIMIT)
-    if console:
+    if console or not log:
         state = (cloud.instance(effect.name) or {}).get("state")
         yield f"instance: {state or 'gone'}"
         lines = _ends(read_console(cloud.serial_output, effect.name), _CONSOLE_LINES)

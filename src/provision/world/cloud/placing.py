@@ -146,7 +146,7 @@ class _Placing:
             # The service remembers this request from a run before; what became of it then is gone, so this is another one.
             operation = self._notebooks.create(parent, self._wanted.instance, self._wanted.body, self._pace.fresh())
         self._tell(f"capacity: waiting for {zone} ({operation['name'].rpartition('/')[2]})")
-        finish(self._notebooks, operation, self._pace)
+        finish(self._notebooks, operation, self._pace, self._tell)
 
     def _seen(self, zone: str) -> Wire:
         """The instance that the service says exists: it may be a while until it is shown."""
@@ -163,7 +163,7 @@ class _Placing:
             # Where its creation fails it never ran: then it is a shell, to be deleted. Everything else may carry somebody's work.
             self._kept = latest.get("metadata", {}).get("verb") != "create"
             if not (self._kept and latest.get("done")):
-                finish(self._notebooks, latest, self._pace)
+                finish(self._notebooks, latest, self._pace, self._tell)
         self._kept = True
         found = self._rerun(name, self._notebooks.get(name) or found)
         return self._placed(zone, found, "adopted", "it is ours, from a run before")
