@@ -110,3 +110,13 @@ def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Ben
         assert (done.returncode, "gcloud" in done.stdout, "rm -r .provision/sandbox" in done.stdout) == (1, False, True), done.stderr
     stuck = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "permission")
     assert "SANDBOX: on Google Cloud the gcloud commands above would help" in stuck.stderr
+
+
+def test_a_detached_run_of_a_sandbox_is_attached_where_it_was(bench: Bench) -> None:
+    spec(bench)
+    made = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
+    assert (made.returncode, "provision sandbox up --folder .provision/sandbox" in made.stdout) == (3, True), made.stderr
+    done = bench.run("attach", "spec.yaml", "--sandbox")
+    assert done.returncode in (0, 3), done.stderr  # 3: this machine cannot isolate one
+    assert ("SIMULATED" in done.stdout) is (done.returncode == 0)
+    assert done.returncode == 0 or "no machine can be isolated here" in done.stderr
