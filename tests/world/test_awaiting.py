@@ -139,6 +139,17 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
     assert "console: nothing, or it cannot be read" in caught.value.why
 
 
+@pytest.mark.parametrize(("line", "seconds"), [("phase packages", 6000), ("ended in phase start, line 9, exit code 1; see the log", 1200)])
+def test_a_silent_device_whose_console_shows_that_it_works_is_not_given_up(line: str, seconds: int) -> None:
+    lines: list[str] = []
+    device = Device(console=f"startup-script: provision: {line}\n")
+    with pytest.raises(Overdue):
+        wait(device, lines)
+    assert device.time == seconds
+    assert sum("its console shows that its program runs" in said for said in lines) == (seconds == 6000)
+    assert (lines[-1].endswith("; its console: phase packages")) is (seconds == 6000)
+
+
 def test_an_instance_that_stops_ends_the_wait() -> None:
     with pytest.raises(NoReport) as caught:
         wait(Device({90: {"state": "STOPPED"}}), [])

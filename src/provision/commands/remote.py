@@ -121,7 +121,7 @@ def await_and_file(place: Place, state: State, store: LocalStore, world: World, 
     if fine:
         return Proven(report, path, filed.html_path, filed.state)
     taken, after = aftermath(place, record, filed.state, store, world, tell)
-    if record["on_failure"] == "stop":
+    if record.get("on_failure", "stop") == "stop":
         after = _recorded(place, ended(record, report.verdict, world), after, store)
     return Proven(report, path, filed.html_path, after, taken)
 
@@ -154,7 +154,7 @@ def _unproven(error: NoReport, log: Path, place: Place, record: Mapping[str, Any
         taken, after = f"{trouble.what}: {trouble.why}\n{still_runs(place, record)}", state
     if after.resource(place.address, PART) is not None:
         _recorded(place, ended(record, error.why.partition("\n")[0] or error.what, world), after, store)
-    late = isinstance(error, Overdue) and record["on_failure"] == "keep"
+    late = isinstance(error, Overdue) and record.get("on_failure") == "keep"
     again = "" if late else f"try it again, as a new run: {place.command('apply')}"
     hints = (error.hint, taken, again, f"the whole log: {log}" if text else "")
     return type(error)(error.what, why=error.why, hint="\n".join(filter(None, hints)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from provision.errors import ProvisionError
@@ -73,8 +73,9 @@ def noting(words: Callable[[], str]) -> Iterator[None]:
     except Exception:
         raise
     except BaseException as cut:
-        if said := words():
-            cut.add_note(said)
+        with suppress(ProvisionError):  # a ledger that cannot be read is no reason to hide why it ends
+            if said := words():
+                cut.add_note(said)
         raise
 
 

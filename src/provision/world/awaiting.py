@@ -19,6 +19,8 @@ LIMIT = 8 * 2**20
 _SMALL = 64 * 2**10
 _ENDED = ("STOPPED", "STOPPING", "SUSPENDED", "DELETED", "ORPHANED")
 _UNHEARD = "boot: no word from the device yet"
+_OVER = "ended in phase"
+"""What the program says on the console when it failed before it could tell (templates/workbench-startup.sh)."""
 _PROVING = ("verify", "report")
 _PHASES = {
     "start": "boot: the instance runs its program",
@@ -88,7 +90,7 @@ class _Wait:
         self._effect, self._cloud, self._tell, self._clock = effect, cloud, tell, clock
         self._began = self._since = self._heard = self._told = clock.now()
         self._phase, self._said = "", _UNHEARD
-        self._readable = True
+        self._readable, self._by_console = True, False
 
     def report(self) -> bytes:
         while True:
@@ -97,6 +99,8 @@ class _Wait:
                 return found
             until, why = self._limit()
             if self._clock.now() >= until:
+                if self._readable and not self._phase and not self._by_console and self._runs_unheard():
+                    continue
                 raise self._without(Overdue, why)
             self._beat(until)
             self._clock.sleep(min(self._clock.every_s, max(0.0, until - self._clock.now())))
@@ -143,12 +147,20 @@ class _Wait:
         if self._phase in _PROVING:
             until = self._since + self._effect.verify_s
             why = f"the verification did not end within {lasting(self._effect.verify_s)} (verify.timeout, and a few minutes for the report)"
-        elif not self._phase and self._readable:
+        elif not self._phase and self._readable and not self._by_console:
             until = self._began + clock.silent_s
             why = f"the device said nothing within {lasting(clock.silent_s)}: its program did not start, or cannot be heard"
         else:
             return end, whole
         return (until, why) if until < end else (end, whole)
+
+    def _runs_unheard(self) -> bool:
+        """Tell whether the console shows that the program of a silent device runs: then it cannot write guest attributes, and is heard at the end."""
+        line = console_line(self._effect.name, self._cloud)
+        self._by_console = bool(line) and not line.startswith(_OVER)
+        if self._by_console:
+            self._tell("the device writes no guest attributes, but its console shows that its program runs: its status comes through the bucket, at the end")
+        return self._by_console
 
     def _beat(self, until: float) -> None:
         """Say that nothing is new, where nothing was said for a while: what is waited for, since when, and until when at most."""
@@ -157,7 +169,7 @@ class _Wait:
             return
         self._told, ahead = clock.now(), clock.today() - clock.now()
         limits = f"since {clock_time(self._since + ahead)}, until {clock_time(until + ahead)} UTC at the latest"
-        heard = "" if self._readable else console_line(self._effect.name, self._cloud)
+        heard = "" if self._readable and not self._by_console else console_line(self._effect.name, self._cloud)
         self._tell(f"still {self._said} ({limits}){heard and f'; its console: {heard}'}")
 
     def _without(self, kind: type[NoReport], why: str) -> NoReport:
