@@ -296,7 +296,7 @@ class DeleteObjects(NamedTuple):
 
 
 class AwaitReport(NamedTuple):
-    """Wait at most `timeout_s` seconds for the report of one run on a device, and file it at `report`.
+    """Wait at most `timeout_s` seconds for the report of one run on a device, of these `verify_s` for its verification, and file it at `report`.
 
     `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries `nonce`, and the sha256 that the device told, is accepted.
     """
@@ -308,6 +308,7 @@ class AwaitReport(NamedTuple):
     nonce: str
     report: Path
     timeout_s: int
+    verify_s: int
 
 
 OnAnInstance = CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance

@@ -13,6 +13,7 @@ from typing import Any
 from provision.cli import terminal
 from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
+from provision.cli.standing_in import folder_of_sandbox
 from provision.cli.worlds import loaded_in, opened
 from provision.commands.apply import Applied, Result, Wishes
 from provision.commands.apply import apply as make
@@ -28,6 +29,8 @@ from provision.plan import Action, Plan
 from provision.views import plan as plan_view
 from provision.world import Machine
 
+_LIFE_OF_A_DEVICE = "its device lives as long as the command that runs the sandbox, and attach boots it again; to keep it running, in another terminal"
+
 
 def init(path: Path, *, force: bool, form: str) -> int:
     """Write the starter spec and its schema for editors, and say what comes next."""
@@ -42,7 +45,7 @@ def init(path: Path, *, force: bool, form: str) -> int:
 def plan(path: Path, targets: tuple[str, ...], *, sandbox: bool, faults: tuple[str, ...], offline: bool, **options: Any) -> int:
     """Show the plan, and save it when asked to."""
     with opened(path, sandbox=sandbox, faults=faults, offline=offline) as world:
-        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox), **options)
+        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=faults), **options)
 
 
 def _plan(
@@ -67,7 +70,7 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     """Make and verify the chosen targets; the exit code is that of the worst verdict."""
     sandbox = options["sandbox"]
     with opened(path, sandbox=sandbox, faults=options["faults"], offline=options["offline"]) as world:
-        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox), options)
+        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=options["faults"]), options)
 
 
 def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, options: Mapping[str, Any]) -> int:
@@ -89,12 +92,14 @@ def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded,
 
     with terminal.progress(ask=agree) as (tell, asked):
         applied = make(loaded, names, wishes, world, asked, tell)
+    terminal.show_failed(applied.failed)
     if as_text:
         _show_applied(path, applied, verbose=options["verbose"])
     else:
         documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r)} for r in applied.results]
         waiting = [{"target": one.place.target, "instance": one.instance["instance"], "zone": one.instance["zone"]} for one in applied.waiting]
-        whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting}
+        failed = terminal.failed_document(applied.failed)
+        whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting, "failed": failed}
         terminal.show(json.dumps(whole, indent=1))
     return applied.exit_code
 
@@ -142,7 +147,7 @@ def _outcome(result: Result) -> dict[str, Any]:
 
 
 def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
-    several = len(applied.results) + len(applied.waiting) > 1
+    several = len(applied.results) + len(applied.waiting) + len(applied.failed) > 1
     for result in applied.results:
         show_report(report_document(result.report), result.json_path, verbose=verbose)
         if not result.fresh:
@@ -159,6 +164,8 @@ def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
         option = f" --target {waiting.place.target}" if several else ""
         terminal.say(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
         terminal.say(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
+        if words:
+            terminal.say(f"SANDBOX      {_LIFE_OF_A_DEVICE}: provision sandbox up --folder {shlex.quote(folder_of_sandbox(path))}")
 
 
 def _show_environment(path: Path, result: Result, option: str) -> None:

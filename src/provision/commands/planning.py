@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     spec = (loaded.declared or loaded.spec).at(name)
     kind = TARGETS[spec.targets[name].kind]
     promised = loaded.spec.at(name) if loaded.declared is not None else None
-    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised)
+    said = shlex.quote(str(loaded.path)) + (f" --target {name}" if len(loaded.spec.targets) > 1 else "")
+    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised, said)
     if loaded.stand_in is None:
         return kind, place
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
@@ -129,6 +131,8 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
     made = state.resource(place.address, "instance")
+    if made is not None and made.get("ended"):
+        return Verification(True, tier, "its last run ended without a proof")
     if made is not None and stored.get("nonce") != made.get("nonce"):
         return Verification(True, tier, "the device has not reported yet")
     if stored["expectations"] != promised_digest(place):

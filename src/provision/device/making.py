@@ -6,9 +6,11 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .counting import counting
 from .document import Document, Uv
 from .machine import Machine, PhaseFailed
 
@@ -67,14 +69,18 @@ def find_python(document: Document, uv: str, machine: Machine) -> str:
     return machine.must(f"no Python {document.python}", [uv, "python", "find", "--managed-python", document.python], 120, variables=variables)
 
 
-def make(document: Document, uv: str, python: str, machine: Machine) -> dict[str, Any]:
-    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last."""
+def make(document: Document, uv: str, python: str, machine: Machine, told: Callable[[int], None]) -> dict[str, Any]:
+    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last.
+
+    `told` hears now and then how many packages have come.
+    """
     where = prefix(document, machine)
     variables = _uv_variables(machine)
     machine.must(f"cannot make the environment {where}", [uv, "venv", "--clear", "--python", python, str(where)], 300, variables=variables)
     machine.put(where / "install.json", json.dumps({**document.install, "python": str(where / "bin/python")}))
     words = ["install", "--document", str(where / "install.json"), "--result", str(where / "installed.json"), "--uv", uv]
-    machine.must("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
+    with counting(where, machine.ours / "cache", told):
+        machine.must("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
     installed: dict[str, Any] = json.loads(machine.read(where / "installed.json", 2**24) or "{}")
     # Addresses of mirrors may hold passwords.
     machine.put(where / "install.json", "{}\n")

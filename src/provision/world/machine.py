@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Sources,
         Tell,
     )
+    from provision.world.awaiting import Clock
     from provision.world.cloud.services import Services
     from provision.world.pip_configuration import PipConfiguration
 
@@ -53,13 +54,22 @@ _PROBE_VERDICTS = (0, 1, 3)
 class Machine:
     """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache.
 
-    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them.
+    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them; `clock` is how a device's report
+    is waited for.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False, endpoints: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        *,
+        offline: bool = False,
+        endpoints: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
         self._endpoints = endpoints
+        self._clock = clock
         self._cloud: Services | None = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
@@ -203,10 +213,9 @@ class Machine:
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
 
     def _await_report(self, effect: AwaitReport, tell: Tell) -> None:
-        from provision.world.awaiting import Clock, await_report
+        from provision.world.awaiting import LOOPBACK, Clock, await_report
 
-        # A device on this machine is asked more often: nobody counts the questions.
-        report = await_report(effect, self.cloud(), tell, Clock(every_s=0.5) if self._endpoints else Clock())
+        report = await_report(effect, self.cloud(), tell, self._clock or (LOOPBACK if self._endpoints else Clock()))
         files.write(effect.report, report, 0o600)
 
     def _google(self) -> Services:

@@ -9,6 +9,7 @@ from typing import Any
 
 from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, Effect, ResizeDisk, StartInstance, StopInstance, UpdateInstance, UploadObjects
 from provision.plan import Action, Verb
+from provision.safe import safe_line
 from provision.targets.target import Place
 from provision.targets.workbench import programs
 from provision.targets.workbench.body import PROGRAM, Run, made_of
@@ -162,10 +163,12 @@ def _because(have: Have, found: tuple[Change, ...], digest: str, *, again: bool,
         reasons.append("it is taken over from another state (--adopt)")
     elif have.recorded is None:
         reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
-    words = _named(found, have)
+    words, ended = _named(found, have), (have.recorded or {}).get("ended")
+    if ended:
+        reasons.append(f"its last run ended without a proof ({safe_line(str(ended['why']))[:200]}): it runs again")
     if again and have.recorded is not None and have.recorded.get("digest") != digest:
         reasons.append("the environment changed")
-    elif again and not words and not taken_over(have):
+    elif again and not words and not ended and not taken_over(have):
         reasons.append("what is declared for the device changed")
     if words:
         reasons.append(f"{words} changed")

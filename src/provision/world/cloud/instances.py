@@ -52,7 +52,7 @@ def await_active(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial
             raise CloudError(_ended(name, state))
         return found if state == "ACTIVE" else None
 
-    active = polled(look, pace, pace.boot_s)
+    active = polled(look, pace, pace.boot_s, lambda long: tell(f"still boot: {name.rpartition('/')[2]} is {told[0] or 'not seen yet'}, {long}"))
     if active is None:
         raise CloudError(_stuck(name, told[0], serial(name), pace))
     return active
@@ -66,7 +66,7 @@ def update(notebooks: Notebooks, name: str, body: Wire, mask: str, pace: Pace, t
         stop(notebooks, name, pace, tell)
     try:
         tell(f"update: {snake(mask)}")
-        finish(notebooks, notebooks.update(name, body, mask, pace.fresh()), pace)
+        finish(notebooks, notebooks.update(name, body, mask, pace.fresh()), pace, tell)
     except CloudError as error:
         if running and not around:
             raise
@@ -92,10 +92,10 @@ def stop(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
         return
     tell(f"stop: {name.rpartition('/')[2]}")
     if state == "STOPPING" and (pending := at_work(notebooks, name)):
-        finish(notebooks, pending, pace)
+        finish(notebooks, pending, pace, tell)
     elif state != "STOPPING":
-        finish(notebooks, notebooks.stop(name), pace)
-    found = polled(lambda: True if _known(notebooks, name).get("state") == "STOPPED" else None, pace, pace.boot_s)
+        finish(notebooks, notebooks.stop(name), pace, tell)
+    found = polled(lambda: True if _known(notebooks, name).get("state") == "STOPPED" else None, pace, pace.boot_s, lambda long: tell(f"still stopping, {long}"))
     if found is None:
         raise CloudError(Failure(Width.FATAL, "stuck", f"{name} does not stop", f"asked for {pace.boot_s / 60:.0f} minutes", _look(name)))
 
@@ -106,11 +106,11 @@ def start(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial: Seria
     if state == "ACTIVE":
         return
     if pending := at_work(notebooks, name):
-        finish(notebooks, pending, pace)
+        finish(notebooks, pending, pace, tell)
         state = _known(notebooks, name).get("state")
     if state in ("STOPPED", "SUSPENDED", "STOPPING"):
         tell(f"start: {name.rpartition('/')[2]}")
-        finish(notebooks, notebooks.start(name), pace)
+        finish(notebooks, notebooks.start(name), pace, tell)
     await_active(notebooks, name, pace, tell, serial)
 
 
@@ -128,8 +128,8 @@ def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, lineage: str
     tell(f"delete: {name.rpartition('/')[2]}")
     operation = notebooks.delete(name, pace.fresh())
     if operation is not None:
-        finish(notebooks, operation, pace)
-    if polled(lambda: True if notebooks.get(name) is None else None, pace, pace.boot_s) is None:
+        finish(notebooks, operation, pace, tell)
+    if polled(lambda: True if notebooks.get(name) is None else None, pace, pace.boot_s, lambda long: tell(f"still deleting, {long}")) is None:
         hint = f"it may still cost money; delete it again:\n{gcloud('delete', name)}"
         raise CloudError(Failure(Width.FATAL, "stuck", f"{name} is still there", f"deleted, and asked for {pace.boot_s / 60:.0f} minutes", hint))
 

@@ -140,8 +140,7 @@ class _Placing:
         if found is not None:
             return self._adopt(zone, found)
         active = instances.await_active(self._notebooks, self._name(zone), self._pace, self._tell, self._serial)
-        self._note(zone, "created", "ACTIVE")
-        return Placed(self._name(zone), zone, active, tuple(self._attempts))
+        return self._placed(zone, active, "created", "it is ACTIVE")
 
     def _ask(self, zone: str, tries: int) -> None:
         self._tell(f"request: {self._wanted.instance} in {zone}")
@@ -152,7 +151,7 @@ class _Placing:
             # The service remembers this request from a run before; what became of it then is gone, so this is another one.
             operation = self._notebooks.create(parent, self._wanted.instance, self._wanted.body, self._pace.fresh())
         self._tell(f"capacity: waiting for {zone} ({operation['name'].rpartition('/')[2]})")
-        finish(self._notebooks, operation, self._pace)
+        finish(self._notebooks, operation, self._pace, self._tell)
 
     def _seen(self, zone: str) -> Wire:
         """The instance that the service says exists: it may be a while until it is shown."""
@@ -169,14 +168,13 @@ class _Placing:
             # Where its creation fails it never ran: then it is a shell, to be deleted. Everything else may carry somebody's work.
             self._kept = latest.get("metadata", {}).get("verb") != "create"
             if not (self._kept and latest.get("done")):
-                finish(self._notebooks, latest, self._pace)
+                finish(self._notebooks, latest, self._pace, self._tell)
         self._kept = True
         found = self._notebooks.get(name) or found
         if self._made_otherwise(found):
             raise CloudError(_otherwise(name))
         found = self._rerun(name, found)
-        self._note(zone, "adopted", "it is ours, from a run before")
-        return Placed(name, zone, found, tuple(self._attempts))
+        return self._placed(zone, found, "adopted", "it is ours, from a run before")
 
     def _rerun(self, name: str, found: Wire) -> Wire:
         """See the instance ACTIVE with the metadata that is wanted now: its program runs at each start."""
@@ -224,6 +222,13 @@ class _Placing:
         why = dict.fromkeys((table(attempts) if len(attempts) > 1 else "", *(one.why for one in others), failure.why, gone))
         hints = dict.fromkeys((*(one.hint for one in others), failure.hint, stays))
         return Unplaced(replace(failure, what=what, why="\n".join(filter(None, why)), hint="\n".join(hints)), attempts, left)
+
+    def _placed(self, zone: str, found: Wire, happened: str, why: str) -> Placed:
+        """The end where there is one; what was tried before it is told as a table."""
+        attempts = (*self._attempts, Attempt(zone, happened, why))
+        if self._attempts:
+            self._tell(f"zones tried:\n{table(attempts)}")
+        return Placed(self._name(zone), zone, found, attempts)
 
     def _note(self, zone: str, happened: str, why: str) -> None:
         self._attempts.append(Attempt(zone, happened, why))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from provision.world.cloud import credentials as identity
 from provision.world.cloud.endpoints import Endpoints
-from provision.world.cloud.pace import Pace
+from provision.world.cloud.pace import LOOPBACK, Pace
 from provision.world.cloud.reader import CloudReader, console
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Services:
 
     def __init__(self, endpoints: Endpoints | None = None, pace: Pace | None = None, *, only_rest: bool = False) -> None:
         self._endpoints = endpoints or Endpoints()
-        self._pace = pace or Pace()
+        self._pace = pace or (LOOPBACK if self._endpoints.loopback else Pace())
         self._only_rest = only_rest
 
     @cached_property
@@ -122,4 +122,4 @@ class Services:
         tell(f"delete: {self.storage.clear(prefix)} objects below {prefix}")
 
     def _console(self, name: str) -> str:
-        return console(self.reader, name)
+        return console(self.reader.serial_output, name)
