@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent.parent
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# As the command line sets it: uv is started beside gRPC's threads, and its handlers of a fork may end the child.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 @pytest.fixture

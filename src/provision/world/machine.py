@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Sources,
         Tell,
     )
+    from provision.world.cloud.pace import Pace
     from provision.world.cloud.services import Services
     from provision.world.pip_configuration import PipConfiguration
 
@@ -53,13 +54,22 @@ _PROBE_VERDICTS = (0, 1, 3)
 class Machine:
     """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache.
 
-    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them.
+    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them; `pace` is how long its services
+    are waited for.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False, endpoints: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        *,
+        offline: bool = False,
+        endpoints: Mapping[str, str] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
         self._endpoints = endpoints
+        self._pace = pace
         self._cloud: Services | None = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
@@ -214,7 +224,7 @@ class Machine:
             from provision.world.cloud.endpoints import Endpoints
             from provision.world.cloud.services import Services
 
-            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None)
+            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None, self._pace)
         return self._cloud
 
     def _on_google(self, effect: OnGoogleCloud, tell: Tell) -> None:

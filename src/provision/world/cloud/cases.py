@@ -79,7 +79,27 @@ CASES: tuple[Case, ...] = (
         ways_out.actas_hint,
         (r"needs iam\.serviceAccounts\.[aA]ctAs .*? on (?:VM )?Service Account (?P<account>[^\s,]+)", r"(?P<permission>iam\.serviceAccounts\.actAs)"),
     ),
+    Case(
+        "account",
+        "fatal",
+        "there is no service account {account}",
+        "name one under `service_account:`: gcloud iam service-accounts list --project={project}\n"
+        "or make it: gcloud iam service-accounts create {short} --project={project}",
+        (
+            r"'(?:One of \[)?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+)\]?' of type 'serviceAccount' was not found",
+            r"[Ss]ervice account \"?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+[a-z0-9])\"? does not exist",
+        ),
+    ),
     # How much there is.
+    Case(
+        "throttled",
+        "zone",
+        "Compute Engine takes no more operations at the moment",
+        _AGAIN,
+        (r"RESOURCE_OPERATION_RATE_EXCEEDED", r"[Oo]peration rate exceeded"),
+        ("RESOURCE_OPERATION_RATE_EXCEEDED",),
+        operation=True,
+    ),
     Case(
         "rate",
         "retry",
@@ -107,7 +127,7 @@ CASES: tuple[Case, ...] = (
         "capacity",
         "zone",
         "the zone has no machine of this kind free",
-        "run it again later, list further zones under the target, or use another GPU; a reservation keeps capacity for you",
+        ways_out.capacity_hint,
         (
             r"zone '(?:projects/[^/]+/zones/)?(?P<zone>[a-z0-9-]+)' does not have enough resources available",
             r"does not have enough resources available to fulfill the request",
@@ -222,7 +242,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "permission",
         "fatal",
-        "a permission is missing: {permission}",
+        ways_out.permission_what,
         ways_out.permission_hint,
         (
             r"Required '(?P<permission>[a-zA-Z.]+)' permission for 'projects/(?P<host>[a-z0-9:.-]+)/",
@@ -267,7 +287,7 @@ CASES: tuple[Case, ...] = (
         "internal",
         "retry",
         "the operation failed inside Google Cloud",
-        "look at what may be behind it: the owner of the instance (`access:`), the startup script, the network of the subnet",
+        "run the same command again; where it stays, look at what may be behind it: the owner of the instance (`access:`), the service account, the subnet",
         codes=(2, 13),
         operation=True,
         repeats=1,

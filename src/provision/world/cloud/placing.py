@@ -18,7 +18,10 @@ from provision.world.cloud.pace import Pace, polled
 
 _OURS = ("provision", "provision-spec", "provision-target")
 _RUN = "provision-run"
-_UNSURE = ("slow", "stuck", "ended", "gone", "exists", "foreign", "credentials", "no-credentials", "nonsense", "rate", "queue", "unreachable", "unavailable")
+_UNSURE = (
+    *("slow", "stuck", "ended", "gone", "exists", "hidden", "foreign"),
+    *("credentials", "no-credentials", "nonsense", "rate", "queue", "unreachable", "unavailable"),
+)
 """After these an instance may be on its way, or is not ours: nothing is deleted."""
 
 
@@ -152,7 +155,9 @@ class _Placing:
     def _seen(self, zone: str) -> Wire:
         """The instance that the service says exists: it may be a while until it is shown."""
         found = polled(lambda: self._notebooks.get(self._name(zone)), self._pace, self._pace.visible_s)
-        if found is None or not self._ours(found):
+        if found is None:
+            raise CloudError(_hidden(self._name(zone), self._pace.visible_s))
+        if not self._ours(found):
             raise CloudError(_foreign(self._name(zone)))
         return found
 
@@ -239,6 +244,12 @@ def _foreign(name: str) -> Failure:
     hint = f"it is not touched. Rename the spec file or the target, or delete it yourself:\n{instances.gcloud('delete', name)}"
     why = f"{name} does not carry the labels of this spec and target"
     return Failure(Width.FATAL, "foreign", "an instance of this name exists that is not ours", why, hint)
+
+
+def _hidden(name: str, waited_s: float) -> Failure:
+    hint = "run the same command again in a few minutes: it is looked for in every zone"
+    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
+    return Failure(Width.FATAL, "hidden", "an instance of this name exists that is not shown", why, hint)
 
 
 def _uuid(text: str) -> UUID:
