@@ -29,6 +29,7 @@ class Case(NamedTuple):
 
 _LOGIN = "gcloud auth application-default login"
 _AGAIN = "it usually passes by itself: run the same command again in a few minutes"
+_EXISTS = ("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}")
 
 CASES: tuple[Case, ...] = (
     # Who asks.
@@ -235,8 +236,7 @@ CASES: tuple[Case, ...] = (
         "proxy",
         "fatal",
         "the instance could not register with the proxy of JupyterLab, so it never becomes ACTIVE",
-        "its service account needs roles/notebooks.runner on the project; without a public address the subnet needs Private Google Access, and DNS for\n"
-        "notebooks.googleapis.com, *.notebooks.cloud.google.com and *.notebooks.googleusercontent.com; port 8080 must be free",
+        ways_out.PROXY,
         (r"Proxy Registration failed", r"Unable to get Service Account from VM"),
     ),
     Case(
@@ -265,16 +265,8 @@ CASES: tuple[Case, ...] = (
         repeats=None,
     ),
     Case("queue", "retry", "another operation is at work on the instance", _AGAIN, (r"unable to queue the operation",), repeats=None),
-    Case("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}", codes=(6,)),
-    Case(
-        "exists",
-        "fatal",
-        "there is something of this name already",
-        "gcloud workbench instances list --project={project} --location={zone}",
-        (r"[Aa]lready exists",),
-        ("alreadyExists",),
-        (10,),
-    ),
+    Case(*_EXISTS, codes=(6,)),
+    Case(*_EXISTS, (r"[Aa]lready exists",), ("alreadyExists",), (10,)),
     Case(
         "tenant",
         "retry",

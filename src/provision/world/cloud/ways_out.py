@@ -28,6 +28,10 @@ _WAYS_OF_CONSTRAINTS = {
     "gcp.resourceLocations": "write zones under the target that the policy allows",
     "iam.disableServiceAccountCreation": "name a service account that exists in `service_account:`",
 }
+PROXY = (
+    "its service account needs roles/notebooks.runner on the project; without a public address the subnet needs Private Google Access, and DNS for\n"
+    "notebooks.googleapis.com, *.notebooks.cloud.google.com and *.notebooks.googleusercontent.com; port 8080 must be free"
+)
 
 
 def quota_width(words: Words) -> str:
