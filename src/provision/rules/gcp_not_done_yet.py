@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds `cuda_toolkit` in a spec with a Workbench target, and images that are containers.
+Finds `cuda_toolkit` in a spec with a Workbench target (a warning where there are targets of other kinds too), and images that are containers.
 
 ## Why
 
@@ -18,17 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.places import WorkbenchTarget
 from provision.rules.instances import IMAGE, instances, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each thing that is not done."""
+    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.sites) else None
     for instance in instances(case):
         if case.spec.cuda_toolkit is not None:
             yield RULE.found(
                 f"cuda_toolkit: {case.spec.cuda_toolkit} is not installed on an instance by this version",
                 ("cuda_toolkit",),
+                severity=softer,
                 why="plan refuses what would be without effect.",
                 way_out="leave it out: the image brings its own toolkit",
                 related=(seen(instance.route("kind"), "kind of place"),),

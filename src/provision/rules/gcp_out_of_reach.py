@@ -3,7 +3,7 @@
 ## What it does
 
 At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and secrets that only another kind of place can follow
-(`env`, `colab`).
+(`env`, `colab`). An index or a secret that serves another kind of target of the same spec is a warning.
 
 ## Why
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
+from provision.places import WorkbenchTarget
 from provision.rules.instances import Instance, instances, sample
 from provision.rules.lines import lines
 from provision.rules.rule import Case, Example, Rule, seen
@@ -28,11 +29,13 @@ from provision.rules.rule import Case, Example, Rule, seen
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each index, mirror and secret that an instance cannot reach."""
+    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.sites) else None
     for instance in instances(case):
         for route, name in _folders(case, instance):
             yield RULE.found(
                 f"the index {name} is a folder of this machine, and {instance.site.name} installs on its own",
                 route,
+                severity=softer if route[0] == "indexes" else None,
                 why="An instance cannot reach the folders of this machine; plan refuses it.",
                 way_out="name an address that begins with https://, or one under mirrors",
                 related=(seen(instance.route("kind"), "kind of place"),),
@@ -43,6 +46,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 yield RULE.found(
                     f"{instance.site.name} cannot follow secrets.{name}: it is named by {field}",
                     ("secrets", name, field),
+                    severity=softer,
                     why="An instance fetches secrets from Secret Manager with its own identity; plan refuses any other reference.",
                     way_out="name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}",
                     related=(seen(instance.route("kind"), "kind of place"),),
