@@ -18,10 +18,7 @@ from provision.world.cloud.pace import Pace, polled
 
 _OURS = ("provision", "provision-spec", "provision-target")
 _RUN = "provision-run"
-_UNSURE = (
-    *("slow", "stuck", "ended", "gone", "exists", "hidden", "foreign"),
-    *("credentials", "no-credentials", "nonsense", "rate", "queue", "unreachable", "unavailable"),
-)
+_UNSURE = ("slow", "stuck", "ended", "gone", "exists", "foreign", "credentials", "no-credentials", "nonsense", "rate", "queue", "unreachable", "unavailable")
 """After these an instance may be on its way, or is not ours: nothing is deleted."""
 
 
@@ -246,14 +243,14 @@ def _foreign(name: str) -> Failure:
     return Failure(Width.FATAL, "foreign", "an instance of this name exists that is not ours", why, hint)
 
 
-def _hidden(name: str, waited_s: float) -> Failure:
-    hint = "run the same command again in a few minutes: it is looked for in every zone"
-    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
-    return Failure(Width.FATAL, "hidden", "an instance of this name exists that is not shown", why, hint)
-
-
 def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
         return uuid5(NAMESPACE_URL, text)
+
+
+def _hidden(name: str, waited_s: float) -> Failure:
+    hint = "run the same command again in a few minutes: it is looked for in every zone"
+    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
+    return Failure(Width.FATAL, "stuck", "an instance of this name exists that is not shown", why, hint)
