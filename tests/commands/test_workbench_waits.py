@@ -117,7 +117,6 @@ def test_a_wait_that_is_bounded(bench: Bench, capsys: pytest.CaptureFixture[str]
 def told(done: Told, wait: Wait) -> None:
     what, _, rest = done.text.partition("\n  why: ")
     why, _, following = rest.partition("\n  help: ")
-    print(done.text)
     assert done.code == 2
     assert wait.what in what
     assert wait.why in why
