@@ -18,6 +18,7 @@ MARKER = "provision.json"
 _MARKER_SCHEMA = "provision.environment/1"
 _INSTALL_S, _FETCH_S = 3600.0, 900.0
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
+_NO_PROGRAM = 127
 _DIGEST12 = re.compile(r"[0-9a-f]{12}")
 _CONDA = ("/opt/conda", "/opt/micromamba")
 
@@ -134,19 +135,26 @@ def _copy(source: Path, target: Path, machine: Machine) -> None:
 
 
 def _fetch_uv(document: Document, uv: Uv, tools: Path, machine: Machine) -> None:
+    """Put the locked uv in place: straight from the index that the document names, else by a pip, which finds its own and knows more of them."""
+    index = document.install.get("indexes", {}).get("pypi")
+    if index:
+        asked = {"index": index, "name": "uv", "version": uv.version, "hashes": uv.hashes, "target": str(tools)}
+        # Through stdin: the address may hold a password.
+        machine.run([sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"], _FETCH_S, given=json.dumps(asked).encode())
+        if _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+            return
     requirement = f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes)
     wanted = tools.with_name(tools.name + ".txt")
     machine.put(wanted, requirement + "\n")
-    index = document.install.get("indexes", {}).get("pypi")
     variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
     words = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade", "--target", str(tools), "--requirement", str(wanted)]
-    pips = [[sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]]
-    pip = next((words for words in pips if machine.run([*words, "--version"], 60).code == 0), None)
-    if pip is None:
-        raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
-    machine.must(f"cannot install uv {uv.version} by its hash", [*pip, *words], _FETCH_S, variables=variables)
-    if _uv_version(str(tools / "bin/uv"), machine) != uv.version:
-        raise PhaseFailed(f"uv {uv.version} was installed, and does not start")
+    for pip in ([sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]):
+        answer = machine.run([*pip, *words], _FETCH_S, variables=variables)
+        if answer.code == 0 and _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+            return
+        if answer.code != _NO_PROGRAM and "No module named pip" not in answer.output:
+            raise PhaseFailed(f"cannot install uv {uv.version} by its hash: exit code {answer.code}\n{answer.output}")
+    raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
 
 
 def _uv_version(program: str, machine: Machine) -> str | None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Tell,
     )
     from provision.world.awaiting import Clock
+    from provision.world.cloud.pace import Pace
     from provision.world.cloud.services import Services
     from provision.world.pip_configuration import PipConfiguration
 
@@ -55,7 +56,7 @@ class Machine:
     """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache.
 
     `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them; `clock` is how a device's report
-    is waited for.
+    is waited for, `pace` how long the services are.
     """
 
     def __init__(
@@ -65,11 +66,13 @@ class Machine:
         offline: bool = False,
         endpoints: Mapping[str, str] | None = None,
         clock: Clock | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
         self._endpoints = endpoints
         self._clock = clock
+        self._pace = pace
         self._cloud: Services | None = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
@@ -223,7 +226,7 @@ class Machine:
             from provision.world.cloud.endpoints import Endpoints
             from provision.world.cloud.services import Services
 
-            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None)
+            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None, self._pace)
         return self._cloud
 
     def _on_google(self, effect: OnGoogleCloud, tell: Tell) -> None:

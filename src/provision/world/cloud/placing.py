@@ -156,7 +156,9 @@ class _Placing:
     def _seen(self, zone: str) -> Wire:
         """The instance that the service says exists: it may be a while until it is shown."""
         found = polled(lambda: self._notebooks.get(self._name(zone)), self._pace, self._pace.visible_s)
-        if found is None or not self._ours(found):
+        if found is None:
+            raise CloudError(_hidden(self._name(zone), self._pace.visible_s))
+        if not self._ours(found):
             raise CloudError(_foreign(self._name(zone)))
         return found
 
@@ -271,3 +273,9 @@ def _uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         return uuid5(NAMESPACE_URL, text)
+
+
+def _hidden(name: str, waited_s: float) -> Failure:
+    hint = "run the same command again in a few minutes: it is looked for in every zone"
+    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
+    return Failure(Width.FATAL, "stuck", "an instance of this name exists that is not shown", why, hint)
