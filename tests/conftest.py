@@ -15,10 +15,14 @@ from tests.pytorch_rig import PyTorch, lay_out
 from tests.rig import Bench, make_index, make_wheel
 
 ROOT = Path(__file__).parent.parent
+# As the command line sets it: uv is started beside gRPC's threads, whose handlers of a fork may end it. gRPC reads it when it is imported.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # Who starts the tests by nohup, or in the background of a script, ignores these for all that they start, and some of that is about them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# As the command line sets it: uv is started beside gRPC's threads, and its handlers of a fork may end the child.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 @pytest.fixture

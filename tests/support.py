@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-NAMES = ("browser", "root", "npm", "index")
+NAMES = ("browser", "root", "npm", "index", "cc")
 
 
 def require(name: str, present: bool, reason: str) -> None:

@@ -253,7 +253,8 @@ class UploadObjects(NamedTuple):
 class CreateInstance(NamedTuple):
     """Create an instance in the first of these zones that has the machine, and wait until it is ACTIVE; a failed shell goes before the next zone is tried.
 
-    `request` is the UUID that makes a repeated call the same request. One that exists under this name in any of the zones is taken as it is.
+    `request` is the UUID that makes a repeated call the same request. One of our state that exists under this name in any of the zones is taken as it is.
+    `instead_of` is the full name of one that was deleted for it, "" where none was.
     """
 
     project: str
@@ -261,6 +262,7 @@ class CreateInstance(NamedTuple):
     instance: str
     body: Mapping[str, Any]
     request: str
+    instead_of: str = ""
 
 
 class UpdateInstance(NamedTuple):
@@ -269,6 +271,14 @@ class UpdateInstance(NamedTuple):
     name: str
     body: Mapping[str, Any]
     mask: str
+
+
+class ResizeDisk(NamedTuple):
+    """Make a disk ("bootDisk", "dataDisk") of an instance larger; nothing happens when it has that size already. What lies on it stays."""
+
+    name: str
+    disk: str
+    size_gb: str
 
 
 class StopInstance(NamedTuple):
@@ -284,9 +294,13 @@ class StartInstance(NamedTuple):
 
 
 class DeleteInstance(NamedTuple):
-    """Delete an instance with its disks and wait until it is gone; nothing happens when it is gone already."""
+    """Delete an instance with its disks and wait until it is gone; nothing happens when it is gone already.
+
+    One that does not bear the label of this lineage belongs to another state by now, and is left alone.
+    """
 
     name: str
+    lineage: str
 
 
 class DeleteObjects(NamedTuple):
@@ -296,7 +310,7 @@ class DeleteObjects(NamedTuple):
 
 
 class AwaitReport(NamedTuple):
-    """Wait at most `timeout_s` seconds for the report of one run on a device, and file it at `report`.
+    """Wait at most `timeout_s` seconds for the report of one run on a device, of these `verify_s` for its verification, and file it at `report`.
 
     `bucket_uri` is the folder of the run (gs://BUCKET/PREFIX/INSTANCE/NONCE/). Only what carries `nonce`, and the sha256 that the device told, is accepted.
     """
@@ -308,6 +322,7 @@ class AwaitReport(NamedTuple):
     nonce: str
     report: Path
     timeout_s: int
+    verify_s: int
 
 
 class RunOnColab(NamedTuple):
@@ -337,7 +352,8 @@ class StopColab(NamedTuple):
 
 
 OnColab = RunOnColab | StopColab
-OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
+OnAnInstance = CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance
+OnGoogleCloud = UploadObjects | OnAnInstance | DeleteObjects | AwaitReport
 OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
 Effect = OnThisMachine | OnGoogleCloud | OnColab
 

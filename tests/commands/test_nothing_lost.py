@@ -280,3 +280,12 @@ def test_the_ledger_refuses_to_overwrite_what_it_has_not_seen(tmp_path: Path) ->
         store.save(state, expecting=0)
         with pytest.raises(StateError):
             store.save(state, expecting=0)
+
+
+def test_a_lineage_is_on_disk_once_it_is_asked_for_and_stays(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / ".provision", Machine())
+    with store.exclusive(0, lambda _: None):
+        assert store.ledger().state.lineage != store.ledger().state.lineage
+        founded = store.founded().state
+        assert store.founded().state == founded
+    assert LocalStore(tmp_path / ".provision", Machine()).ledger().state == founded

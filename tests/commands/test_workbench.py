@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +23,13 @@ from provision.commands.plan import plan
 from provision.commands.status import status
 from provision.commands.substituting import substitute
 from provision.commands.verify import verify
-from provision.effects import AwaitReport, CreateInstance, Effect, Tell
+from provision.effects import AwaitReport, CreateInstance, Effect, StopInstance, Tell
 from provision.errors import ProvisionError, Refused, WorldError
 from provision.plan import Verb
 from provision.sandbox import Faults, Store, serve
 from provision.stores import LocalStore
 from provision.world import Machine
-from provision.world.awaiting import DeviceFailed, NoReport
+from provision.world.awaiting import Clock, DeviceFailed, NoReport, Overdue
 from tests.rig import Bench
 from tests.views import builders
 
@@ -114,9 +115,11 @@ class Place:
     store: Store
     lines: list[str] = field(default_factory=list)
 
+    clock: Clock | None = None
+
     @property
     def world(self) -> Machine:
-        return Machine(self.bench.environment(), endpoints=self.endpoints)
+        return Machine(self.bench.environment(), endpoints=self.endpoints, clock=self.clock)
 
     def write(self, packages: str = "alpha", on_failure: str = "stop") -> None:
         self.path.write_text(SPEC.format(packages=packages, on_failure=on_failure))
@@ -136,6 +139,10 @@ class Place:
 
     def instances(self) -> dict[str, str]:
         return {one["name"].split("/")[3]: one["state"] for one in self.world.cloud().instances("my-project")}
+
+    def boot(self) -> str:
+        (instance,) = self.world.cloud().instances("my-project")
+        return str(instance["name"])
 
     def ledger(self) -> Any:
         return LocalStore(self.loaded().folder, self.world).ledger()
@@ -157,6 +164,7 @@ def test_an_instance_is_made_verified_kept_changed_and_removed(bench: Bench) -> 
         applied = place.apply()
         assert (applied.exit_code, applied.results[0].report.verdict) == (0, "simulated")
         assert "packages: 1 of 2" in place.lines
+        assert not [line for line in place.lines if "us-central1-a: " in line or "zones tried" in line], "no zone failed"
         assert place.verbs() == [Verb.KEEP]
         assert place.apply().results[0].fresh is False
         assert status(place.loaded(), place.ledger(), place.world).exit_code == 0
@@ -237,6 +245,8 @@ def test_the_next_zone_is_taken_and_the_reason_told(bench: Bench) -> None:
         assert place.apply().exit_code == 0
         assert list(place.instances()) == ["us-central1-b"]
         assert any("us-central1-a: capacity" in line for line in place.lines)
+        table = next(line for line in place.lines if line.startswith("zones tried:\n"))
+        assert [line.split()[:2] for line in table.splitlines()[1:]] == [["us-central1-a", "capacity"], ["us-central1-b", "created"]]
 
 
 def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:
@@ -269,6 +279,97 @@ def test_a_program_that_fails_is_told_with_the_end_of_its_log(bench: Bench) -> N
         assert list(place.instances().values()) == ["STOPPED"]
 
 
+@pytest.mark.parametrize("wish", ["stop", "keep"])
+@pytest.mark.parametrize("first", ["error", "failed"])
+def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(bench: Bench, first: str, wish: str) -> None:
+    device = Device(first)
+    with at(bench, device) as place:
+        place.write(on_failure=wish)
+        with contextlib.suppress(DeviceFailed):
+            assert place.apply().exit_code == 1
+        nonce = place.ledger().state.resource("spec/wb", "instance")["nonce"]
+        if (first, wish) == ("failed", "keep"):  # its verdict stands, as on this machine
+            assert place.verbs() == [Verb.KEEP]
+            return
+        device.verdict = "simulated"
+        (action,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).proposal.plan.actions
+        why = "in phase packages: cannot install the packages" if first == "error" else "failed"
+        assert action.because.startswith(f"its last run ended without a proof ({why}): it runs again; it is st")
+        assert place.apply().exit_code == 0
+        record = place.ledger().state.resource("spec/wb", "instance")
+        assert (len(device.boots), record["nonce"] != nonce, "ended" in record) == (2, True, False)
+        assert place.verbs() == [Verb.KEEP]
+
+
+class Fast:
+    """A clock whose minutes pass at once; `then` happens at the first sleep."""
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self.time, self.then = 0.0, then
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        self.then()
+
+    def clock(self) -> Clock:
+        return Clock(now=lambda: self.time, sleep=self.sleep, today=lambda: self.time)
+
+
+@pytest.mark.parametrize(("wish", "left"), [("stop", "is stopped"), ("keep", "runs on in the sandbox"), ("delete", "is deleted")])
+def test_a_silent_device_is_given_up_with_what_is_left_and_the_next_command(bench: Bench, wish: str, left: str) -> None:
+    with at(bench, Device(None)) as place:
+        place.write(on_failure=wish)
+        place.clock = Fast().clock()
+        with pytest.raises(Overdue) as caught:
+            place.apply()
+        assert caught.value.why.startswith("the device said nothing within 20 minutes")
+        assert left in caught.value.hint
+        command = "attach" if wish == "keep" else "apply"
+        assert f"provision {command} {place.path} --sandbox" in caught.value.hint
+        assert "gcloud" not in f"{caught.value.why}{caught.value.hint}"
+        assert sum(line.startswith("still boot: no word") for line in place.lines) == 19
+
+
+def test_a_report_that_comes_late_is_attached(bench: Bench) -> None:
+    device = Device(None)
+    with at(bench, device) as place:
+        place.write(on_failure="keep")
+        place.clock = Fast().clock()
+        with pytest.raises(Overdue):
+            place.apply()
+        device.verdict = "simulated"
+        device.start(place.store, place.boot(), place.endpoints, Faults())
+        (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
+        assert (done.exit_code, len(device.boots)) == (0, 2)
+        assert place.verbs() == [Verb.KEEP]
+        assert "ended" not in place.ledger().state.resource("spec/wb", "instance")
+
+
+def test_the_log_comes_home_before_what_holds_it_is_deleted(bench: Bench) -> None:
+    with at(bench, Device("error")) as place:
+        place.write(on_failure="delete")
+        with pytest.raises(DeviceFailed) as caught:
+            place.apply()
+        log = bench.folder / ".provision/sandbox/state/reports/spec.wb/log.txt"
+        assert log.read_text() == "line\nuv: \\x1b[31mno such file\n"
+        assert f"the whole log: {log}" in caught.value.hint
+        assert place.store.objects("my-bucket") == ()
+
+
+def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
+    class Unstoppable(Machine):
+        def perform(self, effect: Effect, tell: Tell) -> None:
+            if isinstance(effect, StopInstance):
+                raise WorldError("a permission is missing: notebooks.instances.stop", why="403")
+            super().perform(effect, tell)
+
+    with at(bench, Device("error")) as place:
+        with pytest.raises(DeviceFailed) as caught:
+            place.apply(Unstoppable(place.bench.environment(), endpoints=place.endpoints))
+        assert "a permission is missing" in caught.value.hint
+        assert "runs on" in caught.value.hint
+
+
 @pytest.mark.parametrize(("lies", "words"), [("nonce", "answers another run"), ("sha256", "not the one that the device told of")])
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
     with at(bench, Device(lies=lies)) as place:
@@ -285,7 +386,11 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
         (found,) = orphans([place.loaded()], place.world)
         assert (found.spec, found.target) == ("spec", "wb")
         assert found.delete.startswith("gcloud workbench instances delete provision-spec-wb-")
-        assert (place.apply().exit_code, orphans([place.loaded()], place.world)) == (0, ())
+        with pytest.raises(Refused, match="does not do here") as caught:
+            place.apply()
+        assert "another state made it" in caught.value.why
+        assert "provision apply --adopt --target wb" in caught.value.why
+        assert (place.apply(adopt=True).exit_code, orphans([place.loaded()], place.world)) == (0, ())
 
 
 @pytest.mark.parametrize("fault", ["permission", "api-disabled", "act-as", "create-internal", "quota-global"])

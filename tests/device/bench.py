@@ -44,6 +44,7 @@ class Store:
     guest: dict[str, str] = field(default_factory=dict)
     history: list[tuple[str, str]] = field(default_factory=list)
     serial: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def instance(self, name: str) -> dict[str, Any] | None:
         if self.body is None:
@@ -56,6 +57,9 @@ class Store:
 
     def append_serial(self, name: str, text: str) -> None:
         self.serial += text
+
+    def note(self, name: str, **values: Any) -> None:
+        self.notes.update(values)
 
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.guest.get("provision/status", "{}"))

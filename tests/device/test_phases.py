@@ -118,7 +118,7 @@ def test_a_python_that_is_nowhere_is_told(bench: Bench) -> None:
 def made(bench: Bench, *names: str) -> dict[str, int]:
     document = bench.document(*names)
     (bench.machine.work / "installer.pyz").write_bytes(installer())
-    return make(document, find_uv(document, bench.machine), sys.executable, bench.machine)
+    return make(document, find_uv(document, bench.machine), sys.executable, bench.machine, lambda _: None)
 
 
 def test_an_environment_is_made_and_known_again(bench: Bench) -> None:

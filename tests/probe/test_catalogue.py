@@ -62,9 +62,13 @@ def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() 
 def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callable[..., dict[str, Any]]) -> None:
     without = parse_expectations(document())
     with_gpu = parse_expectations(document(gpu={"type": "L4", "count": 1}))
-    assert [[stage.name for stage in group] for group in processes(without)] == [["host", "packages"], ["torch", "loaders", "training", "imports"], ["resume"]]
+    assert [[stage.name for stage in group] for group in processes(without)] == [
+        ["host", "driver", "packages"],
+        ["torch", "loaders", "training", "imports"],
+        ["resume"],
+    ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
-        ["host", "packages"],
+        ["host", "driver", "packages"],
         ["torch"],
         ["loaders"],
         ["training"],

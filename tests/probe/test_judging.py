@@ -55,6 +55,12 @@ class Row:
     says: str = ""
 
 
+CARD = {
+    "driver.error": None, "driver.version": "580.82.07", "driver.cuda": "13.0", "nvml.count": 1, "nvml.names": ["NVIDIA L4"],
+    "nvml.ecc": [True], "nvml.uncorrected": [0], "nvml.remap_pending": [False], "nvml.remap_failed": [False], "nvml.reasons": [1],
+    "nvml.used_bytes": [GIB // 4], "nvml.total_bytes": [24 * GIB],
+    "nvml.mig": [False], "nvml.compute_mode": [0], "nvml.power_limit_mw": [72000], "nvml.power_default_mw": [72000],
+}  # fmt: skip
 ROWS = [
     Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),
     Row("H01", "fail", {**SYSTEM, "host.platform": "linux-aarch64"}, says="the lock is for linux-x86_64"),
@@ -135,6 +141,18 @@ ROWS = [
     Row("T03", "pass", {"gpu.compute_capability": "8.9", "torch.arch_list": "sm_80 sm_86 sm_90"}, GPU),
     Row("T03", "fail", {"gpu.compute_capability": "7.0", "torch.arch_list": "sm_75 sm_80 sm_90"}, GPU, "no code for compute capability 7.0"),
     Row("T03", "unknown", {"gpu.compute_capability": None, "torch.arch_list": None}, GPU),
+    Row("D01", "pass", CARD, GPU),
+    Row("D01", "fail", {**CARD, "driver.error": 9}, GPU, "is not loaded"),
+    Row("D01", "skip", CARD, {"gpu__type": "mps", "gpu__count": 1}),
+    Row("D05", "pass", CARD, GPU),
+    Row("D05", "fail", {**CARD, "nvml.uncorrected": [0, 2]}, GPU, "2 uncorrected errors"),
+    Row("D06", "pass", CARD, GPU),
+    Row("D06", "fail", {**CARD, "nvml.reasons": [1, 0x48]}, GPU, "hardware slowdown, hardware thermal slowdown"),
+    Row("D08", "pass", CARD, GPU),
+    Row("D08", "warn", {**CARD, "nvml.used_bytes": [4 * GIB]}, GPU, "4 GiB of 24 GiB"),
+    Row("D09", "pass", CARD, GPU),
+    Row("D09", "warn", {**CARD, "nvml.mig": [True]}, GPU, "partitions"),
+    Row("D09", "skip", {**CARD, "nvml.mig": []}, GPU),
     Row("D02", "pass", {"driver.version": "580.159.03"}, {**GPU, "requires__driver": ">=580"}),
     Row("D02", "fail", {"driver.version": "535.261"}, {**GPU, "requires__driver": ">=580"}, "535.261"),
     Row("D02", "unknown", {"driver.version": None}, {**GPU, "requires__driver": ">=580"}),

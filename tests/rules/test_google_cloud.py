@@ -25,8 +25,8 @@ def test_an_instance_as_it_should_be_has_no_findings(ask: Ask) -> None:
 def test_the_smallest_instance_hears_what_is_missing(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {wb: {kind: workbench, project: my-project, zones: [us-central1-a]}}\n'
     judged = ask(text)
-    assert judged.ids == ["GCP011", "GCP013", "IMG002", "NET001"]
-    assert {finding.severity for finding in judged.findings} == {Severity.WARNING}
+    assert judged.ids == ["GCP011", "GCP013", "GCP021", "IMG002", "NET001"]
+    assert {finding.id for finding in judged.findings if finding.severity is not Severity.WARNING} == {"GCP021"}
     assert {judged.at(finding) for finding in judged.findings} == {"wb"}
 
 
@@ -281,6 +281,13 @@ def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
 
 def test_a_price_without_a_row_is_unknown(ask: Ask) -> None:
     assert ask(sample("gpu: none\ncost: {limit_per_hour: 9}\n", machine_type="n2-standard-8")).one("CST001").severity is Severity.UNKNOWN
+
+
+def test_a_price_that_is_missing_for_one_region_or_an_unknown_machine_is_unknown(ask: Ask) -> None:
+    some = ask(sample("gpu: A100-80GB\ncost: {limit_per_hour: 99}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")).one("CST001")
+    assert (some.severity, some.message) == (Severity.UNKNOWN, "the tables have no price of a machine that fits in us-west1")
+    other = ask(sample("gpu: L4\ncost: {limit_per_hour: 99}\n", machine_type="g2-standard-5")).one("CST001")
+    assert (other.severity, other.message) == (Severity.UNKNOWN, "the tables have no price of g2-standard-5 in us-central1")
 
 
 def test_mirrors_are_needed_only_without_another_way(ask: Ask) -> None:

@@ -15,6 +15,7 @@ from googleapiclient.errors import HttpError
 from provision.errors import UsageError
 from provision.sandbox import Faults
 from provision.sandbox.faults import KNOWN
+from provision.sandbox.scripted import MOMENTS
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
 
 MESSAGE = nb.Instance(json_format.ParseDict(BODY, nb.Instance.pb(nb.Instance())))
@@ -284,3 +285,81 @@ def test_every_fault_is_on_its_page() -> None:
     for name, kind in KNOWN.items():
         assert f"| {kind.meaning} |" in page, name
         assert f"| `{name}" in page
+
+
+MET = {"code": 7, "message": "Quota 'NVIDIA_P4_GPUS' exceeded.  Limit: 1.0 in region us-central1."}
+
+
+def written(folder: Path, **words: Any) -> str:
+    """Write an error to a file, and return the script that names it."""
+    (folder / "error.json").write_text(json.dumps(words))
+    return f"error:{folder / 'error.json'}"
+
+
+def test_an_error_from_a_file_ends_a_creation_in_its_zone(tmp_path: Path) -> None:
+    with clients(tmp_path, written(tmp_path, **MET, at="operation", zone="us-central1-b", times=1)) as sandbox:
+        assert outcome(sandbox, ZONE.replace("-a", "-b")) == MET
+        sandbox.made()
+
+
+def test_an_error_from_a_file_keeps_all_its_words(tmp_path: Path) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "R", "domain": "d", "metadata": {"a": "b"}}
+    script = written(tmp_path, **MET, at="create", http=412, reason="conditionNotMet", details=[info], headers={"Retry-After": "7"})
+    with clients(tmp_path, script) as sandbox:
+        status, body, headers = sandbox.http("POST", f"/v2/{ZONE}/instances?instanceId=one", BODY)
+        assert (status, headers["Retry-After"]) == (412, "7")
+        assert body["error"]["errors"] == [{"message": MET["message"], "domain": "global", "reason": "conditionNotMet"}]
+        assert body["error"]["details"] == [info]
+        with pytest.raises(said.PermissionDenied) as caught:
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE)
+        assert (caught.value.reason, caught.value.metadata) == ("R", {"a": "b"})
+
+
+@pytest.mark.parametrize("at", ["request", "update", "upload"])
+def test_an_error_from_a_file_comes_at_its_moment(tmp_path: Path, at: str) -> None:
+    with clients(tmp_path, written(tmp_path, **MET, at=at)) as sandbox:
+        if at == "request":
+            assert refused(creation(sandbox))["message"] == MET["message"]
+        elif at == "upload":
+            assert sandbox.http("POST", "/upload/storage/v1/b/mine/o?uploadType=media&name=a", b"x")[0] == 403
+        else:
+            sandbox.made()
+            change = sandbox.rest.instances().patch(name=NAME, updateMask="labels", body={"labels": {"a": "b"}})
+            assert sandbox.done(change.execute())["error"] == MET
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({**MET, "at": "nowhere"}, "its `at` must be one of request, create"),
+        (MET, "its `at` must be one of"),
+        ({"at": "create", "code": 0, "message": "x"}, "it needs a code"),
+        ({"at": "create", "code": True, "message": "x"}, "its code is no int"),
+        ({"at": "create", "code": 7}, "and a message"),
+        ({**MET, "at": "create", "status": "X"}, "a field 'status'"),
+        ({**MET, "at": "create", "details": [{}]}, "must have an @type"),
+    ],
+)
+def test_a_file_that_holds_no_error(tmp_path: Path, words: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match="the file holds no error") as caught:
+        Faults((written(tmp_path, **words),))
+    assert why in caught.value.why
+    assert '"at": "operation"' in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 5000, "\x00"])
+def test_a_file_that_is_no_json_object(tmp_path: Path, text: str) -> None:
+    (tmp_path / "error.json").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        Faults((f"error:{tmp_path / 'error.json'}",))
+    assert caught.value.why == "it is no JSON object"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        Faults((f"error:{tmp_path / 'nowhere.json'}",))
+
+
+def test_every_moment_is_on_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    assert [at for at, meaning in MOMENTS.items() if f"| `{at}` | {meaning} |" not in page] == []

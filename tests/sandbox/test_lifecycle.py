@@ -197,3 +197,16 @@ def test_everything_is_there_when_it_comes_back(tmp_path: Path) -> None:
     with clients(tmp_path) as sandbox:
         assert sandbox.rest.instances().get(name=NAME).execute() == made
         assert sandbox.http("GET", "/storage/v1/b/bucket/o/a?alt=media")[1] == b"bytes"
+
+
+def test_disks_grow_and_never_shrink(sandbox: Clients) -> None:
+    def resize(body: Any) -> Any:
+        return sandbox.http("POST", f"/v2/{NAME}:resizeDisk", body)
+
+    sandbox.done(sandbox.rest.instances().create(parent=ZONE, instanceId="one", body=BODY).execute())
+    begun = sandbox.rest.instances().resizeDisk(notebookInstance=NAME, body={"dataDisk": {"diskSizeGb": "300"}}).execute()
+    sandbox.done(begun)
+    assert begun["metadata"]["verb"] == "resize"
+    assert sandbox.rest.instances().get(name=NAME).execute()["gceSetup"]["dataDisks"][0]["diskSizeGb"] == "300"
+    for body in ({"dataDisk": {"diskSizeGb": "200"}}, {"dataDisk": {"diskSizeGb": "99999999"}}, {}, {"disk": {}}):
+        assert resize(body)[0] == 400

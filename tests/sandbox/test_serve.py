@@ -87,8 +87,10 @@ def test_a_second_one_uses_the_first(tmp_path: Path) -> None:
         with serve(tmp_path) as second:
             assert second.endpoints == first.endpoints
             assert second.store is None
-        with pytest.raises(WorldError, match="at work there already"), serve(tmp_path, ("hang",)):
+            assert f"process {os.getpid()}: " in second.holder
+        with pytest.raises(WorldError, match="at work there already") as caught, serve(tmp_path, ("hang",)):
             pass
+        assert f"process {os.getpid()}: " in caught.value.why
     with serve(tmp_path) as third:
         assert third.store is not None
 

@@ -59,6 +59,9 @@ class FakeCloud:
                 self.found[name] = with_keys_of_the_service({**copy.deepcopy(dict(effect.body)), "name": name, "state": "ACTIVE"})
             case effects.UpdateInstance():
                 merge(self.found[effect.name], effect.body)
+            case effects.ResizeDisk():
+                disk = self.found[effect.name]["gceSetup"]["bootDisk" if effect.disk == "bootDisk" else "dataDisks"]
+                (disk[0] if isinstance(disk, list) else disk)["diskSizeGb"] = effect.size_gb
             case effects.StopInstance():
                 self.found[effect.name]["state"] = "STOPPED"
             case effects.StartInstance():

@@ -53,7 +53,7 @@ def place(target: dict[str, Any] | None = None, stem: str = "spec", version: str
 
 
 def body(there: Place, run: Run = RUN) -> dict[str, Any]:
-    return body_of(there, Choices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1), run, FACTS)
+    return body_of(there, names_of(there, "l"), Choices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1), run, FACTS)
 
 
 class World:
@@ -130,7 +130,7 @@ class TestBody:
 class TestDocument:
     def test_the_device_reads_it(self) -> None:
         there = place(secrets={"HF_TOKEN": {"secret": "projects/my-project/secrets/hf/versions/3"}}, env={"A": "b"}, system_packages=["git"])
-        document = document_of(there, names_of(there), "n" * 32, programs.fetched(), programs.uv())
+        document = document_of(there, names_of(there, "l"), "n" * 32, programs.fetched(), programs.uv())
         read = parse_document(json.loads(written(document)))
         assert (read.nonce, read.python, read.gpu, read.packages) == ("n" * 32, "3.12", ("L4", 1), 2)
         assert read.secrets == {"HF_TOKEN": "projects/my-project/secrets/hf/versions/3"}
@@ -138,7 +138,7 @@ class TestDocument:
 
     def test_mirrors_take_the_place_of_indexes(self) -> None:
         there = place({"mirrors": {"pypi": "https://mirror.example.com/pypi/simple", "pytorch": "https://mirror.example.com/torch"}})
-        indexes = document_of(there, names_of(there), "n", {}, {})["install"]["indexes"]
+        indexes = document_of(there, names_of(there, "l"), "n", {}, {})["install"]["indexes"]
         assert indexes == {"pypi": "https://mirror.example.com/pypi/simple", "pytorch-cu128": "https://mirror.example.com/torch/cu128"}
 
     def test_what_it_declares_has_a_digest_of_its_own(self) -> None:
@@ -148,7 +148,7 @@ class TestDocument:
 
 def test_hostile_values_are_data_and_never_program() -> None:
     there = place({"metadata": {"note": HOSTILE}}, env={"A": HOSTILE}, paths={"data": "/data/" + HOSTILE})
-    document = written(document_of(there, names_of(there), "n" * 32, programs.fetched(), programs.uv()))
+    document = written(document_of(there, names_of(there, "l"), "n" * 32, programs.fetched(), programs.uv()))
     assert json.loads(document)["env"]["A"] == HOSTILE
     assert body(there)["gceSetup"]["metadata"]["note"] == HOSTILE
     program, others = programs.startup(), programs.startup()
@@ -173,7 +173,7 @@ class TestDiff:
         ("target", "path", "way"),
         [
             ({"labels": {"team": "a"}}, "labels/team", Way.RUNNING),
-            ({"metadata": {"notebook-disable-root": "true"}}, "gceSetup/metadata/notebook-disable-root", Way.RUNNING),
+            ({"metadata": {"notebook-disable-root": "true"}}, "gceSetup/metadata/notebook-disable-root", Way.STOPPED),
             ({"idle_shutdown": "60m"}, "gceSetup/metadata/idle-timeout-seconds", Way.RUNNING),
             ({"tags": ["ssh"]}, "gceSetup/tags", Way.RUNNING),
             ({"shielded": {"secure_boot": True}}, "gceSetup/shieldedInstanceConfig", Way.STOPPED),
@@ -181,7 +181,8 @@ class TestDiff:
             ({"gpu_driver": False}, "gceSetup/gpuDriverConfig", Way.STOPPED),
             ({"public_ip": True}, "gceSetup/disablePublicIp", Way.REPLACE),
             ({"data_disk": {"type": "ssd"}}, "gceSetup/dataDisks", Way.REPLACE),
-            ({"boot_disk": {"size": "300GiB"}}, "gceSetup/bootDisk", Way.REPLACE),
+            ({"boot_disk": {"size": "300GiB"}}, "gceSetup/bootDisk", Way.GROW),
+            ({"boot_disk": {"size": "120GiB"}}, "gceSetup/bootDisk", Way.REPLACE),
             ({"service_account": "a@p.iam.gserviceaccount.com"}, "gceSetup/serviceAccounts", Way.REPLACE),
             ({"network": "net"}, "gceSetup/networkInterfaces", Way.REPLACE),
             ({"access": {"mode": "single-user", "owner": "me@example.com"}}, "instanceOwners", Way.REPLACE),
@@ -264,7 +265,7 @@ class TestPlan:
         world = World()
         state = made(place(), world)
         action = planned(place(version="2.12.0"), world, state)
-        assert (action.verb, [type(effect) for effect in action.effects]) == (Verb.CHANGE, [UploadObjects, UpdateInstance, StopInstance, StartInstance])
+        assert (action.verb, [type(effect) for effect in action.effects]) == (Verb.CHANGE, [UploadObjects, StopInstance, UpdateInstance, StartInstance])
         state = made(place(version="2.12.0"), world, state)
         assert planned(place(version="2.12.0"), world, state).verb is Verb.KEEP
 
@@ -272,27 +273,32 @@ class TestPlan:
         world = World()
         state = made(place(), world)
         assert [type(e) for e in planned(place({"labels": {"team": "a"}}), world, state).effects] == [UpdateInstance]
-        assert [type(e) for e in planned(place({"machine_type": "g2-standard-8"}), world, state).effects] == [StopInstance, UpdateInstance, StartInstance]
+        assert [type(e) for e in planned(place({"machine_type": "g2-standard-8"}), world, state).effects] == [
+            UploadObjects,
+            StopInstance,
+            UpdateInstance,
+            StartInstance,
+        ]
 
     def test_what_cannot_change_is_made_anew_and_the_loss_is_said(self) -> None:
         world = World()
         action = planned(place({"data_disk": {"type": "ssd"}}), world, made(place(), world))
         assert (action.verb, [type(e) for e in action.effects]) == (Verb.REPLACE, [DeleteInstance, UploadObjects, CreateInstance])
-        assert "all that lies in it goes" in action.because
+        assert any(note.startswith("lost: /home/jupyter") for note in action.notes)
 
     def test_one_that_is_stopped_is_started_and_one_that_is_gone_is_made(self) -> None:
         world = World()
         state = made(place(), world)
         (name,) = world.google.found
         world.google.found[name]["state"] = "STOPPED"
-        assert [type(e) for e in planned(place(), world, state).effects] == [StartInstance]
+        assert [type(e) for e in planned(place(), world, state).effects] == [UploadObjects, UpdateInstance, StartInstance]
         del world.google.found[name]
         assert planned(place(), world, state).because == "it is gone: someone deleted it"
 
     def test_an_interrupted_run_is_adopted_in_whichever_zone_it_is(self) -> None:
         there, world = place({"zones": ["us-central1-a", "us-central1-b"]}), World()
         created = planned(there, world)
-        names = names_of(there)
+        names = names_of(there, "l")
         (create,) = [effect for effect in created.effects if isinstance(effect, CreateInstance)]
         world.google.perform(create._replace(zones=("us-central1-b",)))
         assert created.record is not None
@@ -304,9 +310,9 @@ class TestPlan:
 
     def test_one_of_the_same_name_that_is_not_ours_is_never_touched(self) -> None:
         world = World()
-        name = names_of(place()).full("us-central1-a")
+        name = names_of(place(), "l").full("us-central1-a")
         world.google.found[name] = {"name": name, "labels": {}, "state": "ACTIVE", "gceSetup": {}}
-        assert any("is not ours" in why for why in refused(place(), world))
+        assert any("provision did not make it" in why for why in refused(place(), world))
 
     def test_quota_and_capacity_are_told_apart(self) -> None:
         short = FakeCloud(rows=({"metric": "NVIDIA_L4_GPUS", "limit": 1.0, "usage": 1.0},))
@@ -335,7 +341,8 @@ class TestDestroy:
         world = World()
         state = made(place(), world)
         (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(state))
-        assert action.effects == (DeleteInstance(names_of(place()).full("us-central1-a")), DeleteObjects(names_of(place()).folder))
+        names = names_of(place(), "l")
+        assert action.effects == (DeleteInstance(names.full("us-central1-a"), "l"), DeleteObjects(names.folder))
 
     @pytest.mark.parametrize("forged", [{"instance": "production-db"}, {"bucket": "gs://other/"}, {"bucket": "gs://my-bucket/"}])
     def test_a_forged_state_deletes_nothing(self, forged: dict[str, str]) -> None:
@@ -348,4 +355,4 @@ class TestDestroy:
     def test_what_an_interrupted_run_may_have_left_is_named(self) -> None:
         intent = Intent(place().address, "instance", "+", (), "now", ("projects/p/locations/z/instances/provision-x",))
         (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), intent))
-        assert action.effects == (DeleteInstance("projects/p/locations/z/instances/provision-x"),)
+        assert action.effects == (DeleteInstance("projects/p/locations/z/instances/provision-x", ""),)

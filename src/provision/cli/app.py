@@ -14,9 +14,9 @@ from provision.cli.sandboxing import sandbox
 
 _SECTIONS = {
     "start": ("init",),
-    "check": ("lint", "explain", "suggest", "facts", "schema"),
+    "check": ("lint", "explain", "suggest", "why", "facts", "schema"),
     "make": ("lock", "plan", "render", "apply", "run", "destroy"),
-    "look": ("status", "verify", "attach", "open", "report", "export"),
+    "look": ("status", "verify", "attach", "open", "report", "diff", "export"),
     "repair": ("orphans",),
     "try": ("sandbox",),
     "shell": ("completion",),
@@ -77,6 +77,7 @@ _target = click.option("--target", "-t", "targets", multiple=True, metavar="NAME
 _everything = click.option("--all", "everything", is_flag=True, help="All targets of the spec.")
 _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 _format = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
+_adopt = click.option("--adopt", is_flag=True, help="Take over an instance of this name that another state made: where that state is lost.")
 _offline = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
 _wait = click.option("--lock-timeout", "wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait for another provision at work here.")
 _sandbox = click.option("--sandbox", is_flag=True, help="Google Cloud as a look-alike on this machine: no account, no cost.")
@@ -142,6 +143,24 @@ def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: st
     return checking.suggest(asked or _spec_or_default(spec), most=most, with_uv=with_uv, offline=offline, form=form)
 
 
+@app.command(epilog=_examples("provision why trace.txt", "python train.py 2>&1 | provision why -", "provision why notebook.ipynb --spec specs/mine.yaml --fix"))
+@click.argument("trace", metavar="TRACE")
+@click.option("--spec", type=click.Path(path_type=Path), help="Hold the causes against this spec and its lock.")
+@click.option("--report", type=click.Path(path_type=Path), help="Hold the causes against this report.json.")
+@click.option("--fix", is_flag=True, help="Apply the safe fixes of the findings that explain it to the spec.")
+@_format
+def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str) -> int:
+    """Say what an error means, and which of its causes is true here.
+
+    TRACE is a file with the error's text, a notebook with its saved output, or - for standard input. Exit 1 when nothing in it is known.
+    """
+    from provision.cli import checking
+
+    if fix and spec is None:
+        raise click.UsageError("--fix changes a spec; name it with --spec")
+    return checking.why(trace, spec, report, fix=fix, form=form)
+
+
 @app.command(epilog=_examples("provision schema > spec.schema.json"))
 def schema() -> int:
     """Print the JSON Schema (draft 7) of the spec language, for editors."""
@@ -193,7 +212,7 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
     if old is not None:
         from provision.cli import comparing
 
-        return comparing.diff(path, old, form)
+        return comparing.locks(path, old, form)
     if check:
         from provision.cli import holding
 
@@ -209,6 +228,7 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
 @click.option("--out", type=click.Path(path_type=Path), help="Save the plan; `apply --plan` refuses it when something moved since.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
+@_adopt
 @_sandbox
 @_faults
 @_offline
@@ -244,6 +264,7 @@ def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
 @click.option("--detach", is_flag=True, help="Do not wait for an instance's report; `provision attach` does later.")
 @click.option("--keep", is_flag=True, help="Leave the machine of a target with via: colab-cli running; `provision destroy` gives it back.")
+@_adopt
 @_sandbox
 @_faults
 @_wait
@@ -354,6 +375,23 @@ def orphans(specs: tuple[Path, ...], **options: Any) -> int:
     from provision.cli import looking
 
     return looking.orphans(specs or (_spec_or_default(None),), **options)
+
+
+@app.command(epilog=_examples("provision diff colab.json workbench.json", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--spec", type=click.Path(path_type=Path), help="The spec whose targets A and B are, where they are no files.")
+@click.option("--all", "everything", is_flag=True, help="Every difference, those of the surroundings too.")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
+    """Say what differs between two verifications, and which difference matters.
+
+    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs.
+    """
+    from provision.cli import comparing
+
+    default = Path(_DEFAULT) if Path(_DEFAULT).exists() else None
+    return comparing.reports(one, other, spec or default, **options)
 
 
 @app.command(epilog=_examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))

@@ -61,3 +61,24 @@ def schema() -> int:
 
     terminal.show(schema_text())
     return 0
+
+
+def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: str) -> int:
+    """Show what an error means; exit 1 when nothing in it is known."""
+    import sys
+
+    from provision.commands.why import LIMIT, text_of
+    from provision.commands.why import why as ask
+    from provision.views import why as view
+
+    world = Machine()
+    content = sys.stdin.buffer.read(LIMIT) if trace == "-" else world.read(Path(trace), LIMIT)
+    answer = ask(text_of(content, "standard input" if trace == "-" else trace), spec, report, world, terminal.note, fix=fix)
+    if form == "json":
+        terminal.show(json.dumps({**view.document(answer.explanations), "changed": dict(answer.changed)}, indent=1))
+    else:
+        held = " and ".join(name for name in (answer.spec, answer.report) if name)
+        terminal.show(view.text(answer.explanations, terminal.colored(), terminal.width(), held))
+        for diff in answer.changed.values():
+            terminal.note(diff.rstrip())
+    return 0 if answer.explanations else 1

@@ -1,4 +1,4 @@
-"""lock --diff: another lock beside that of the spec, for a terminal, a program or a pull request."""
+"""diff and lock --diff: two reports, or two locks, beside each other; for a terminal, a program or a pull request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,22 @@ from provision.lock.asked import differences
 from provision.world import Machine
 
 
-def diff(path: Path, old: Path, form: str) -> int:
+def reports(one: str, other: str, spec: Path | None, *, everything: bool, form: str) -> int:
+    """Show what differs between two reports; exit 1 when an identity reading or a check's status does."""
+    from provision.commands.diff import diff as compared
+    from provision.views import comparison
+
+    found = compared(one, other, spec, Machine())
+    if form == "json":
+        terminal.show(json.dumps(comparison.document(found), indent=1))
+    elif form == "markdown":
+        terminal.show(comparison.markdown(found))
+    else:
+        terminal.show(comparison.text(found, terminal.colored(), terminal.width(), everything))
+    return 0 if found.same else 1
+
+
+def locks(path: Path, old: Path, form: str) -> int:
     """Show what differs from the lock at `old` ("-": standard input) to the one beside the spec; exit 0 also when something does."""
     world = Machine()
     loaded = load(path, world)

@@ -83,10 +83,10 @@ def _answer(words: list[str], stdout: TextIO) -> int:
     except click.ClickException as error:
         error.show()
         return _ended(manner, 2, {"what": error.format_message()})
-    except (KeyboardInterrupt, click.Abort):
-        return _say(f"interrupted{_left(words)}", _INTERRUPTED)
-    except Terminated:
-        return _say(f"terminated{_left(words)}", _TERMINATED)
+    except (KeyboardInterrupt, click.Abort) as cut:
+        return _say(f"interrupted{_left(words)}{_noted(cut)}", _INTERRUPTED)
+    except Terminated as cut:
+        return _say(f"terminated{_left(words)}{_noted(cut)}", _TERMINATED)
     except SystemExit:
         if sys.stdout is stdout:
             raise
@@ -103,6 +103,12 @@ def _answer(words: list[str], stdout: TextIO) -> int:
 def _left(words: Sequence[str]) -> str:
     """Return what a command that changes things leaves behind when it is cut short; "" for one that leaves nothing."""
     return ": what was done is recorded; run the command again to go on" if words and words[0] in _RESUMABLE else ""
+
+
+def _noted(cut: BaseException) -> str:
+    """Return what was noted of a command on its way out: what still runs, and how to go on. click raises an error of its own for Ctrl-C."""
+    known = [cut, *([cut.__cause__] if cut.__cause__ is not None else [])]
+    return "".join(f"\n{note}" for one in known for note in getattr(one, "__notes__", ()))
 
 
 def _load(words: Sequence[str]) -> None:

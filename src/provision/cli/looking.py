@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli import homecoming, terminal
+from provision.cli.standing_in import folder_of_sandbox
 from provision.cli.worlds import loaded_in, opened
 from provision.commands.loading import load
 from provision.commands.planning import choose
@@ -19,6 +20,7 @@ from provision.verification.report import LIMIT
 from provision.world import Machine
 
 if TYPE_CHECKING:
+    from provision.commands.apart import Errors
     from provision.commands.verify import Verified
 
 
@@ -51,15 +53,16 @@ def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tupl
     from provision.commands.verify import Verified
     from provision.commands.verify import verify as prove
 
+    failed: Errors = {}
     with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox)
+        loaded = loaded_in(path, world, sandbox=sandbox, faults=options["faults"])
         names = choose(loaded, targets, everything=everything)
         home = {one.place.target: one for one in homecoming.gathered(loaded, world, wait=wait).filed}
         left = tuple(name for name in names if name not in home)
         with terminal.progress() as (tell, _):
-            done = prove(loaded, left, world, tell, only=only, lock_wait_s=wait) if left else ()
+            done = prove(loaded, left, world, tell, only=only, lock_wait_s=wait, failed=failed) if left else ()
     done = (*(Verified(home[name].report, home[name].json_path, home[name].html_path, home[name].state) for name in names if name in home), *done)
-    return _verified(done, options["form"], verbose=options["verbose"])
+    return _verified(done, failed, options["form"], verbose=options["verbose"])
 
 
 def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, **options: Any) -> int:
@@ -67,15 +70,16 @@ def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, 
     from provision.commands.attach import attach as catch
     from provision.commands.attach import waiting
 
+    failed: Errors = {}
     with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox)
+        loaded = loaded_in(path, world, sandbox=sandbox, faults=options["faults"])
         names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
         if not names:
             words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
             raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
         with terminal.progress() as (tell, _):
-            done = catch(loaded, names, world, tell, lock_wait_s=wait)
-    return _verified(done, options["form"], verbose=options["verbose"])
+            done = catch(loaded, names, world, tell, lock_wait_s=wait, failed=failed)
+    return _verified(done, failed, options["form"], verbose=options["verbose"])
 
 
 def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> int:
@@ -90,12 +94,17 @@ def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> 
             words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
             raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
         found = doors(loaded, names, world)
+    if sandbox:
+        found = tuple(dataclasses.replace(door, url="", ssh="", tunnel="") for door in found)
     if form == "json":
         terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
     for door in found if form == "text" else ():
-        terminal.say(f"instance     {door.instance}, {door.state}{', SANDBOX: nothing of this can be opened' if sandbox else ''}")
+        terminal.say(f"instance     {door.instance}, {door.state}{', SANDBOX: there is nothing to open' if sandbox else ''}")
         if door.state != "ACTIVE":
             terminal.say(f"start it     provision apply {shlex.quote(str(path))} --target {door.target}{' --sandbox' if sandbox else ''}")
+            continue
+        if sandbox:
+            terminal.say(f"disks        {folder_of_sandbox(path)}/machines/\nconsole      {folder_of_sandbox(path)}/serial/")
             continue
         terminal.say(f"JupyterLab   {door.url or 'no address: the instance is not registered with the proxy'}")
         terminal.say(f"shell        {door.ssh}")
@@ -109,14 +118,15 @@ def orphans(paths: tuple[Path, ...], *, sandbox: bool, form: str) -> int:
 
     with opened(paths[0], sandbox=sandbox) as world:
         found = find([loaded_in(path, world, sandbox=sandbox) for path in paths], world)
+    away = f"rm -r {shlex.quote(folder_of_sandbox(paths[0]))}   (all of this sandbox)" if sandbox else ""
     if form == "json":
-        rows = [{**dataclasses.asdict(one), "delete": one.delete} for one in found]
+        rows = [{**dataclasses.asdict(one), "delete": away or one.delete} for one in found]
         terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows}, indent=1))
     elif not found:
         terminal.say(f"{'SANDBOX: ' if sandbox else ''}no orphans: every instance with our labels is in a state here")
     for one in found if form == "text" else ():
         terminal.say(f"{'SANDBOX: ' if sandbox else ''}{one.name}\n  {one.state}, made {one.created or 'at a time not told'}, for {one.spec}/{one.target}")
-        terminal.say(f"  {one.delete}")
+        terminal.say(f"  {away or one.delete}")
     return 1 if found else 0
 
 
@@ -124,15 +134,17 @@ def _where(place: str) -> str:
     return os.path.relpath(place) if place.startswith("/") else place
 
 
-def _verified(done: tuple[Verified, ...], form: str, *, verbose: bool) -> int:
+def _verified(done: tuple[Verified, ...], failed: Errors, form: str, *, verbose: bool) -> int:
+    terminal.show_failed(failed)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "results": [summary(v.report, v.json_path) for v in done]}, indent=1))
+        results = [summary(v.report, v.json_path) for v in done]
+        terminal.show(json.dumps({"version": 1, "results": results, "failed": terminal.failed_document(failed)}, indent=1))
     else:
         for verified in done:
             show_report(report_document(verified.report), verified.json_path, verbose=verbose)
             if verified.taken:
                 terminal.say(f"left         {verified.taken}")
-    codes = {verified.exit_code for verified in done}
+    codes = {*(verified.exit_code for verified in done), *(error.exit_code for error in failed.values())}
     return next((code for code in (1, 2, 3) if code in codes), 0)
 
 

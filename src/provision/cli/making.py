@@ -13,6 +13,7 @@ from typing import Any
 from provision.cli import homecoming, terminal
 from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
+from provision.cli.standing_in import folder_of_sandbox
 from provision.cli.worlds import loaded_in, opened
 from provision.commands.apply import Applied, Result, Waiting, Wishes
 from provision.commands.apply import apply as make
@@ -30,6 +31,8 @@ from provision.targets.colab import link_to
 from provision.views import plan as plan_view
 from provision.world import Machine
 
+_LIFE_OF_A_DEVICE = "its device lives as long as the command that runs the sandbox, and attach boots it again; to keep it running, in another terminal"
+
 
 def init(path: Path, *, force: bool, form: str) -> int:
     """Write the starter spec and its schema for editors, and say what comes next."""
@@ -44,12 +47,14 @@ def init(path: Path, *, force: bool, form: str) -> int:
 def plan(path: Path, targets: tuple[str, ...], *, sandbox: bool, faults: tuple[str, ...], offline: bool, **options: Any) -> int:
     """Show the plan, and save it when asked to."""
     with opened(path, sandbox=sandbox, faults=faults, offline=offline) as world:
-        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox), **options)
+        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=faults), **options)
 
 
-def _plan(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, *, out: Path | None, detailed_exitcode: bool, frozen: bool, form: str) -> int:
+def _plan(
+    path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, *, out: Path | None, detailed_exitcode: bool, frozen: bool, form: str, adopt: bool
+) -> int:
     with terminal.progress() as (tell, _):
-        planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen)
+        planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen, adopt=adopt)
     warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
     line = _lock_line(loaded, planned.locked)
     quoted = shlex.quote(str(path))
@@ -67,14 +72,13 @@ def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:
     """Make and verify the chosen targets; the exit code is that of the worst verdict."""
     sandbox = options["sandbox"]
     with opened(path, sandbox=sandbox, faults=options["faults"], offline=options["offline"]) as world:
-        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox), options)
+        return _apply(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=options["faults"]), options)
 
 
 def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded, options: Mapping[str, Any]) -> int:
     names = choose(loaded, targets, everything=options["everything"])
-    wishes = Wishes(
-        options["verify"], options["frozen"], saved_plan=options["saved_plan"], lock_wait_s=options["wait"], detach=options["detach"], keep=options["keep"]
-    )
+    plain = {"verify": options["verify"], "frozen": options["frozen"], "detach": options["detach"], "adopt": options["adopt"], "keep": options["keep"]}
+    wishes = Wishes(saved_plan=options["saved_plan"], lock_wait_s=options["wait"], **plain)
     as_text = options["form"] == "text"
 
     def agree(proposed: Plan, locked: Locked) -> None:
@@ -92,12 +96,14 @@ def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded,
         homecoming.gathered(loaded, world, wait=wishes.lock_wait_s)
     with terminal.progress(ask=agree) as (tell, asked):
         applied = make(loaded, names, wishes, world, asked, tell)
+    terminal.show_failed(applied.failed)
     if as_text:
         _show_applied(path, applied, loaded, world, verbose=options["verbose"])
     else:
         documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r, loaded)} for r in applied.results]
         waiting = [{"target": one.place.target, **_waiting(one, loaded, world)} for one in applied.waiting]
-        whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting}
+        failed = terminal.failed_document(applied.failed)
+        whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting, "failed": failed}
         terminal.show(json.dumps(whole, indent=1))
     return applied.exit_code
 
@@ -157,7 +163,7 @@ def _waiting(one: Waiting, loaded: Loaded, world: Machine) -> dict[str, Any]:
 
 
 def _show_applied(path: Path, applied: Applied, loaded: Loaded, world: Machine, *, verbose: bool) -> None:
-    several = len(applied.results) + len(applied.waiting) > 1
+    several = len(applied.results) + len(applied.waiting) + len(applied.failed) > 1
     for result in applied.results:
         _show_result(path, result, loaded, verbose=verbose, option=f" --target {result.place.target}" if several else "")
     for waiting in applied.waiting:
@@ -169,6 +175,8 @@ def _show_applied(path: Path, applied: Applied, loaded: Loaded, world: Machine, 
         option = f" --target {waiting.place.target}" if several else ""
         terminal.say(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
         terminal.say(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
+        if words:
+            terminal.say(f"SANDBOX      {_LIFE_OF_A_DEVICE}: provision sandbox up --folder {shlex.quote(folder_of_sandbox(path))}")
 
 
 def _show_result(path: Path, result: Result, loaded: Loaded, *, verbose: bool, option: str) -> None:

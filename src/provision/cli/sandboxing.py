@@ -27,13 +27,17 @@ def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: 
     from threading import Event
 
     from provision.cli import terminal
+    from provision.cli.worlds import booter, quieten
     from provision.errors import WorldError
+
+    quieten()
     from provision.sandbox import Delays, serve
     from provision.sandbox.clients import environment
 
-    with serve(folder, faults, delays=Delays(operation=delay, active=delay), ports=(port, grpc_port)) as running:
+    with serve(folder, faults, booter=booter(folder), delays=Delays(operation=delay, active=delay), ports=(port, grpc_port)) as running:
         if running.store is None:
-            raise WorldError(f"{folder}: a sandbox is at work there already", why=json.dumps(running.endpoints), hint="use that one, or name another --folder")
+            why = f"{running.holder}\n{json.dumps(running.endpoints)}"
+            raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint="use that one, or name another --folder")
         variables = environment(running.endpoints)
         if form == "json":
             terminal.show(json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables}))

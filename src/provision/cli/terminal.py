@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
@@ -78,6 +78,18 @@ def show_error(error: ProvisionError) -> None:
     for label, words in (("why", error.why), ("help", error.hint)):
         for number, line in enumerate(_shortened(safe(redact(words)))):
             beside(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}")
+
+
+def show_failed(failed: Mapping[str, ProvisionError]) -> None:
+    """Write what stopped single targets among several to standard error."""
+    for name, error in failed.items():
+        note(f"\ntarget {name}:")
+        show_error(error)
+
+
+def failed_document(failed: Mapping[str, ProvisionError]) -> list[dict[str, Any]]:
+    """Return what stopped single targets as data."""
+    return [{"target": name, **told(error), "exit_code": error.exit_code} for name, error in failed.items()]
 
 
 def _shortened(words: str) -> list[str]:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from provision.cli import terminal
+from provision.cli.standing_in import in_sandbox
 from provision.commands.loading import Loaded, load
-from provision.errors import UsageError
+from provision.errors import ProvisionError, UsageError
 from provision.world import Machine
 
+_CARD = "wrong-gpu"
 BANNER = "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
 
 
@@ -24,9 +26,7 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
             raise UsageError("--fault is for a sandbox", hint="say --sandbox too")
         yield Machine(offline=offline)
         return
-    # gRPC writes notices of its own to the terminal, among them one for every process that is started beside its threads.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # uv is started beside gRPC's threads: its handlers of a fork may end the child
+    quieten()
     from provision.sandbox import serve
 
     ours = path.resolve().parent / ".provision"
@@ -34,21 +34,40 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
     if not (ours / ".gitignore").exists():
         (ours / ".gitignore").write_text("*\n")
     terminal.note(BANNER)
-    with serve(ours / "sandbox", faults, booter=_booter(ours / "sandbox")) as running:
-        yield Machine(offline=offline, endpoints=running.endpoints)
+    with serve(ours / "sandbox", faults, booter=booter(ours / "sandbox")) as running:
+        if running.holder:
+            terminal.note(f"SANDBOX: used as it runs already ({running.holder})")
+        try:
+            yield Machine(offline=offline, endpoints=running.endpoints)
+        except ProvisionError as error:
+            error.hint = in_sandbox(error.hint, path)
+            raise
 
 
-def loaded_in(path: Path, world: Machine, *, sandbox: bool) -> Loaded:
-    """Return the spec at `path`; in a sandbox its substitute."""
+def loaded_in(path: Path, world: Machine, *, sandbox: bool, faults: tuple[str, ...] = ()) -> Loaded:
+    """Return the spec at `path`; in a sandbox its substitute. Raises UsageError for a fault that nothing of the spec can have."""
     loaded = load(path, world)
     if not sandbox:
         return loaded
     from provision.commands.substituting import substitute
 
-    return substitute(loaded, world)
+    found = substitute(loaded, world)
+    if _CARD in faults and found.declared is not None and all(found.declared.at(name).gpu.none for name in found.declared.targets):
+        raise UsageError(
+            f"--fault {_CARD}: there is no GPU to put another in the place of", why="the spec says gpu: none", hint="name a card, or another fault"
+        )
+    return found
 
 
-def _booter(folder: Path) -> Any:
+def quieten() -> None:
+    """Set what gRPC reads when it is imported: a sandbox starts programs beside its threads."""
+    # It writes notices of its own to the terminal, among them one for every process that is started.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # uv is started beside gRPC's threads: its handlers of a fork may end the child
+
+
+def booter(folder: Path) -> Any:
+    """Return what boots the devices of a sandbox in a folder; None where this machine has no such thing."""
     from importlib import import_module
     from importlib.util import find_spec
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from provision.commands.apart import Errors, apart
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
 from provision.commands.planning import NOTEBOOK, Proposal, check_saved, in_browser, propose, refuse_unknown_kinds
-from provision.commands.remote import await_and_file, begun, found_again, rerun, settled
+from provision.commands.remote import await_and_file, begun, found_again, nothing_left, rerun, settled
+from provision.commands.running import left_behind, noting
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
-from provision.errors import WorldError
+from provision.errors import ProvisionError, WorldError
 from provision.plan import Action, Plan
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
@@ -38,6 +40,7 @@ class Wishes:
     lock_wait_s: float = 0
     detach: bool = False
     keep: bool = False
+    adopt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,18 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of every target; the exit code is that of the worst verdict."""
+    """What became of every target; the exit code is that of the worst. `failed` are the errors that stopped one of several, by its name."""
 
     results: tuple[Result, ...]
     lock_path: Path
     waiting: tuple[Waiting, ...] = ()
+    failed: Errors = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """1 when a verification failed, else 2 when one had no verdict, else 3 when one is unverified or not waited for, else 0."""
-        codes = {*(result.exit_code for result in self.results), *(3 for _ in self.waiting)}
+        errors = (error.exit_code for error in self.failed.values())
+        codes = {*(result.exit_code for result in self.results), *(3 for _ in self.waiting), *errors}
         return next((code for code in (1, 2, 3) if code in codes), 0)
 
 
@@ -98,35 +103,61 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
     """Make the named targets as the spec says, and verify them.
 
     Raises Refused (declined, not available, stale plan), LockError, Findings, WorldError, StateError. Whatever was done before an error is in the state,
-    what was being done is in the journal, and running the command again goes on from there.
+    what was being done is in the journal, and running the command again goes on from there. An error of one target among several stops that one alone.
     """
     refuse_unknown_kinds(loaded, names)
     store = LocalStore(loaded.folder, world)
     locked = settle(loaded, world, tell, frozen=wishes.frozen)
-    shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify)
+    shown = propose(loaded, locked.lock, names, store.ledger(), world, verify=wishes.verify, adopt=wishes.adopt)
     if wishes.saved_plan is not None:
         check_saved(wishes.saved_plan, shown.plan, world)
     agree(shown.plan, locked)
     with store.exclusive(wishes.lock_wait_s, tell):
-        ledger = store.ledger()
-        proposal = propose(loaded, locked.lock, names, ledger, world, verify=wishes.verify)
+        ledger = store.founded()
+        proposal = propose(loaded, locked.lock, names, ledger, world, verify=wishes.verify, adopt=wishes.adopt)
         if wishes.saved_plan is not None:
             check_saved(wishes.saved_plan, proposal.plan, world)
         elif proposal.plan.seal() != shown.plan.seal():
             agree(proposal.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
             write_lock(loaded, locked.lock, world, tell)
-        state = _recover(ledger, {place.address for place in proposal.places.values()}, store, world, tell)
-        for action in proposal.plan.actions:
+        begun_with = _recover(ledger, {place.address for place in proposal.places.values()}, store, world, tell)
+        failed: Errors = {}
+        found: list[Result | Waiting] = []
+        with noting(lambda: left_behind(proposal.places.values(), store.ledger())):
+            for name in names:
+                with apart(name, names, failed, tell, lambda error: _settle(error, begun_with, store, world, tell)):
+                    _make(proposal, name, _saved(begun_with, store), store, world, tell)
+            if ledger.interrupted is not None and store.interrupted() == ledger.interrupted:
+                store.end()  # the state held its result already
+            for name in (name for name in names if name not in failed):
+                with apart(name, names, failed, tell):
+                    found.append(_prove(name, proposal, _saved(begun_with, store), store, world, tell, wishes))
+    results = tuple(one for one in found if isinstance(one, Result))
+    return Applied(results, loaded.lock_path, tuple(one for one in found if isinstance(one, Waiting)), failed)
+
+
+def _saved(begun_with: State, store: LocalStore) -> State:
+    """Return the state as it is saved; as long as none is, the one that this run began with, whose lineage is that of all it makes."""
+    saved = store.load()
+    return saved if saved.serial else begun_with
+
+
+def _make(proposal: Proposal, name: str, state: State, store: LocalStore, world: World, tell: Tell) -> None:
+    place = proposal.places[name]
+    for action in proposal.plan.actions:
+        if action.address == place.address:
             state = _carry_out(action, state, store, world, tell)
-        if ledger.interrupted is not None and store.interrupted() == ledger.interrupted:
-            store.end()  # the state held its result already
-        results: list[Result] = []
-        waiting: list[Waiting] = []
-        for name in names:
-            found, state = _prove(name, proposal, state, store, world, tell, wishes)
-            (waiting if isinstance(found, Waiting) else results).append(found)  # type: ignore[arg-type]
-    return Applied(tuple(results), loaded.lock_path, tuple(waiting))
+
+
+def _settle(error: ProvisionError, begun_with: State, store: LocalStore, world: World, tell: Tell) -> None:
+    """See to what an error left half-made, as the next run would: what may be there is in the state, and the journal is free for the next target."""
+    ledger = Ledger(_saved(begun_with, store), store.interrupted())
+    state = _recover(ledger, set(), store, world, tell)
+    intent, left = ledger.interrupted, getattr(error, "left", ())
+    if intent is not None and intent.names and left and state.resource(intent.address, intent.part) is None:
+        record = {**intent.details, "kind": "workbench", "zone": "", "zones": [name.split("/")[3] for name in left]}
+        store.save(state.recording(intent.address, intent.part, record), expecting=state.serial)
 
 
 def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: World, tell: Tell) -> State:
@@ -170,7 +201,7 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
             world.perform(effect, tell)
     except WorldError as error:
         if getattr(error, "left", None) == ():  # no zone took it, and what a try had left is deleted
-            store.end()
+            nothing_left(action, state, store)
         raise
     after = state.after(settled(action, world))
     stored = state.resource(action.address, "verification")
@@ -187,7 +218,7 @@ def _touched(effects: tuple[Effect, ...], folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder)))
 
 
-def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell, wishes: Wishes) -> tuple[Result | Waiting, State]:
+def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world: World, tell: Tell, wishes: Wishes) -> Result | Waiting:
     place = proposal.places[name]
     seat = TARGETS[place.spec.targets[name].kind].seat(place)
     ours = [action for action in proposal.plan.changes if action.address == place.address]
@@ -202,27 +233,26 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
             page = place.folder / str(record.get("html"))
             told = Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance)
             session = str((state.resource(place.address, SESSION) or {}).get("session", ""))
-            return replace(told, notebook=notebook, session=session), state
+            return replace(told, notebook=notebook, session=session)
     if notebook is not None and in_browser(place):
         world.perform(MakeFolder(place.folder / "reports" / f"{place.stem}.{place.target}", 0o700), tell)  # to drop the report into
-        return Waiting(place, None, notebook, _because(proposal, name)), state
+        return Waiting(place, None, notebook, _because(proposal, name))
     if by_command_line(place):
         ran = run_and_file(place, state, store, world, tell, keep=wishes.keep)
         told = Result(place, seat, ran.report, ran.json_path, ran.html_path, fresh=True, changed=changed, installed=True, kernel=None, notebook=notebook)
-        return replace(told, session=ran.left), ran.state
+        return replace(told, session=ran.left)
     if instance is not None:
         stored = state.resource(place.address, "verification")
         if stored is not None and stored.get("nonce") == instance.get("nonce"):
             state = rerun(place, store, state, world, tell)
             instance = state.resource(place.address, "instance") or {}
         if wishes.detach:
-            return Waiting(place, instance), state
+            return Waiting(place, instance)
         proven = await_and_file(place, state, store, world, tell)
         paths = (proven.report, proven.json_path, proven.html_path)
-        return Result(place, seat, *paths, fresh=True, changed=changed, installed=installed, kernel=None, instance=instance, taken=proven.taken), proven.state
+        return Result(place, seat, *paths, fresh=True, changed=changed, installed=installed, kernel=None, instance=instance, taken=proven.taken)
     done: Verified = verify_place(place, state, store, world, tell)
-    result = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
-    return result, done.state
+    return Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
 
 
 def _because(proposal: Proposal, name: str) -> str:

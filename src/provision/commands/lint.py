@@ -73,7 +73,7 @@ def _mended(path: Path, found: tuple[Judged, ...], changed: dict[str, str], worl
     from provision.effects import WriteFile
 
     for _ in range(_ROUNDS):
-        edits = _edits(found)
+        edits = edits_of(found)
         for name, (old, new) in edits.items():
             if not dry:
                 world.perform(WriteFile(Path(name), new, mode=None), tell)
@@ -91,7 +91,7 @@ def _says_so(judged: Judged) -> bool:
     return str(judged.source.data.get("apiVersion", "")).startswith("provision/")
 
 
-def _edits(found: tuple[Judged, ...]) -> dict[str, tuple[str, str]]:
+def edits_of(found: tuple[Judged, ...]) -> dict[str, tuple[str, str]]:
     """Return old and new text of every file that the safe fixes change."""
     fixes = [(j.source, d.fix) for j in found for d in j.diagnostics if d.fix is not None and d.fix.applicability is Applicability.SAFE]
     before = {name: text for judged in found for name, text in judged.source.files.items()}

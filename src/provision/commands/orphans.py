@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.effects import World
 from provision.places import WorkbenchTarget
 from provision.stores import LocalStore
+from provision.targets.workbench import LINEAGE
 
 _MARK = "provision"
 
@@ -32,24 +34,30 @@ class Orphan:
 
 def orphans(specs: Iterable[Loaded], world: World) -> tuple[Orphan, ...]:
     """Return the instances in the projects of these specs that carry our labels and stand in no state or journal beside them."""
-    known: set[str] = set()
+    known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
     for loaded in specs:
         spec = loaded.declared or loaded.spec
         projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
         known |= set(_recorded(loaded, world))
     found = [instance for project in projects for instance in world.cloud().instances(project)]
-    return tuple(_orphan(one) for one in found if one.get("labels", {}).get(_MARK) == "1" and str(one.get("name", "")) not in known)
+    return tuple(_orphan(one) for one in found if one.get("labels", {}).get(_MARK) == "1" and _owner(one) not in known)
 
 
-def _recorded(loaded: Loaded, world: World) -> Iterable[str]:
+def _owner(instance: Mapping[str, Any]) -> tuple[str, str]:
+    return str(instance.get("name", "")), str(instance.get("labels", {}).get(LINEAGE, ""))
+
+
+def _recorded(loaded: Loaded, world: World) -> Iterable[tuple[str, str]]:
+    """Yield name and lineage of every instance that the state beside a spec knows, or that a run which was cut short may have made."""
     ledger = LocalStore(loaded.folder, world).ledger()
     for record in ledger.state.resources.values():
         if record.get("instance"):
             zones = [record["zone"]] if record.get("zone") else record.get("zones", ())
-            yield from (f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
-    if ledger.interrupted is not None:
-        yield from ledger.interrupted.names
+            names = (f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
+            yield from ((name, str(record.get("lineage", ""))) for name in names)
+    if (intent := ledger.interrupted) is not None:
+        yield from ((name, intent.details.get("lineage", "")) for name in intent.names)
 
 
 def _orphan(instance: object) -> Orphan:

@@ -24,9 +24,9 @@ class Planned:
         return bool(self.proposal.plan.changes) or self.locked.fresh or self.proposal.awaiting
 
 
-def plan(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, frozen: bool = False) -> Planned:
+def plan(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, frozen: bool = False, adopt: bool = False) -> Planned:
     """Return the plan for some targets. A missing or stale lock is resolved in memory; nothing is written. Raises as apply does."""
     refuse_unknown_kinds(loaded, names)
     locked = settle(loaded, world, tell, frozen=frozen)
     ledger = LocalStore(loaded.folder, world).ledger()
-    return Planned(propose(loaded, locked.lock, names, ledger, world), locked)
+    return Planned(propose(loaded, locked.lock, names, ledger, world, adopt=adopt), locked)

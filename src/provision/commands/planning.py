@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from provision.places import ColabTarget
 from provision.plan import Action, Plan, Verb, Verification
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
+from provision.targets.workbench import RESTARTED
 from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
@@ -68,7 +70,8 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     spec = (loaded.declared or loaded.spec).at(name)
     kind = TARGETS[spec.targets[name].kind]
     promised = loaded.spec.at(name) if loaded.declared is not None else None
-    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised)
+    said = shlex.quote(str(loaded.path)) + (f" --target {name}" if len(loaded.spec.targets) > 1 else "")
+    place = Place(spec, name, loaded.stem, loaded.folder, lock, kind.platform or reader.platform(), loaded.stand_in, promised, said)
     if loaded.stand_in is None:
         return kind, place
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
@@ -85,20 +88,22 @@ def in_browser(place: Place) -> bool:
     return isinstance(target, ColabTarget) and target.via == "browser"
 
 
-def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:
+def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False, adopt: bool = False) -> Proposal:
     """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do."""
     actions: list[Action] = []
     verifications, places = {}, {}
     for name in names:
-        kind, place = place_of(loaded, lock, name, reader)
+        kind, plain = place_of(loaded, lock, name, reader)
+        place = replace(plain, adopt=adopt)
         have = kind.look(place, ledger, reader)
         refuse(loaded, kind.refusals(place, have))
         steps = kind.plan(place, have)
         actions += steps
         places[name] = place
         stored = ledger.state.resource(place.address, "verification") or {}
-        changed = any(step.verb is not Verb.KEEP and not _answered(step, stored) for step in steps)
-        verifications[name] = verification_of(place, ledger.state, changed=changed, asked=verify)
+        changed = any(_touches(step, ledger.state) and not _answered(step, stored) for step in steps)
+        check = verification_of(place, ledger.state, changed=changed, asked=verify)
+        verifications[name] = _restarting(check, steps, ledger.state)
     state = ledger.state
     spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
     plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
@@ -108,6 +113,23 @@ def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, 
 def _answered(step: Action, stored: Mapping[str, Any]) -> bool:
     """Tell whether the stored report answers a notebook's question, although its files are written again."""
     return step.part == NOTEBOOK and bool(stored.get("nonce")) and (step.record or {}).get("nonce") == stored["nonce"]
+
+
+def _touches(step: Action, state: State) -> bool:
+    """Tell whether a step changes what is verified: of an instance that is recorded, only a new run does."""
+    made = state.resource(step.address, step.part) if step.part == "instance" else None
+    return step.verb is not Verb.KEEP and (made is None or step.record is None or step.record.get("nonce") != made.get("nonce"))
+
+
+def _restarting(check: Verification, steps: tuple[Action, ...], state: State) -> Verification:
+    """Return a verification with what it has to do with an instance: that one is started anew, or, where its run was verified already, restarted for it."""
+    step = next((step for step in steps if step.part == "instance" and step.verb in (Verb.KEEP, Verb.CHANGE)), None)
+    if step is None or not check.needed:
+        return check
+    stored, record = state.resource(step.address, "verification"), step.record or {}
+    if stored and stored.get("nonce") == record.get("nonce"):
+        return replace(check, because=f"{check.because}; {RESTARTED}")
+    return replace(check, because="it is started anew") if _touches(step, state) else check
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
@@ -144,6 +166,8 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
     instance = state.resource(place.address, "instance")
+    if instance is not None and instance.get("ended"):
+        return Verification(True, tier, "its last run ended without a proof")
     if instance is not None and stored.get("nonce") != instance.get("nonce"):
         return Verification(True, tier, "the device has not reported yet")
     if stored["expectations"] != promised_digest(place):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from provision.commands.filing import file_report
-from provision.effects import AwaitReport, DeleteInstance, DeleteObjects, MakeFolder, RemoveTree, StopInstance, Tell, World
+from provision.commands.running import still_runs, telling
+from provision.effects import AwaitReport, CreateInstance, DeleteInstance, DeleteObjects, MakeFolder, RemoveTree, StopInstance, Tell, World, WriteFile
 from provision.errors import Refused, WorldError
 from provision.grammar import seconds_of
 from provision.plan import Action, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
-from provision.targets.workbench import PART, Workbench, run_of
+from provision.targets.workbench import LINEAGE, PART, Workbench, run_of
 from provision.verification import Report
 from provision.verification.report import LIMIT, read_report
-from provision.world.awaiting import NoReport
+from provision.world.awaiting import NoReport, Overdue
+from provision.world.last_words import log_of
 
 _BOOT_AND_INSTALL_S = 75 * 60
 """Seconds beside the verification's own: the driver has 15 minutes, the packages an hour. Our choice."""
+_TO_TELL_S = 4 * 60
+"""Seconds beside `verify.timeout`: the device gives the probe two minutes to end, and then sends its report. Our choice."""
 
 
 class Proven(NamedTuple):
@@ -50,14 +55,14 @@ def begun(action: Action, now: str) -> Intent | None:
         return None
     zones = [record["zone"]] if record["zone"] else record["zones"]
     names = tuple(f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
-    details = {key: str(record[key]) for key in ("project", "instance", "bucket", "nonce", "on_failure", "title")}
+    details = {key: str(record[key]) for key in ("project", "instance", "lineage", "bucket", "nonce", "on_failure", "title")}
     return Intent(action.address, action.part, str(action.verb), (), now, names, details)
 
 
 def found_again(intent: Intent, world: World) -> dict[str, Any] | None:
     """Return a record of what an intent that was cut short had begun, where the instance is there; None where nothing is left of it."""
     for name in intent.names:
-        if world.cloud().instance(name) is not None:
+        if _bears(world.cloud().instance(name), intent.details.get("lineage")):
             zone = name.split("/")[3]
             return {**intent.details, "kind": "workbench", "zone": zone, "zones": [zone]}
     return None
@@ -68,10 +73,10 @@ def rerun(place: Place, store: LocalStore, state: State, world: World, tell: Tel
     kind = TARGETS[place.spec.targets[place.target].kind]
     assert isinstance(kind, Workbench)  # noqa: S101 - asked after is_remote
     have = kind.look(place, Ledger(state), world)
-    if not have.exists or not have.ours:
+    if not have.exists:
         raise Refused(f"there is no instance for {place.address}", hint=f"make it: provision apply --target {place.target}")
     effects, record = kind.rerun(place, have, world.token())
-    action = Action(Verb.CHANGE, place.address, PART, record["title"], "it is to verify itself again", effects, record)
+    action = Action(Verb.CHANGE, place.address, PART, record["title"], "it is to verify itself again", effects, dict(record))
     tell(f"~ {action.title}: {action.because}")
     intent = begun(action, world.now())
     assert intent is not None  # noqa: S101 - it is of an instance
@@ -85,28 +90,74 @@ def rerun(place: Place, store: LocalStore, state: State, world: World, tell: Tel
 
 
 def await_and_file(place: Place, state: State, store: LocalStore, world: World, tell: Tell) -> Proven:
-    """Wait for the report of the run that is recorded, file it, and do what `on_failure` says where the instance is not verified."""
-    record = state.resource(place.address, PART)
-    if record is None or not record.get("zone"):
-        raise Refused(f"nothing is recorded of an instance for {place.address}", hint="make it with `provision apply`")
+    """Wait for the report of the run that is recorded, file it, and do what `on_failure` says where the instance is not verified.
+
+    Whatever else ends the wait (the network, Ctrl-C) says nothing of the device: it runs on, and is told so.
+    """
+    found = state.resource(place.address, PART)
+    if found is None or not found.get("zone"):
+        raise Refused(f"nothing is recorded of an instance for {place.address}", hint=f"make it with `{place.command('apply')}`")
+    record = reopened(found)
     nonce, uri = run_of(record)
     folder = place.folder / "reports" / f"{place.stem}.{place.target}"
     path = folder / "report.json"
     world.perform(MakeFolder(folder, 0o700), tell)
     world.perform(RemoveTree(path), tell)
-    limit = _BOOT_AND_INSTALL_S + seconds_of(place.spec.verify.timeout)
-    try:
-        world.perform(AwaitReport(name_of(record), record["project"], record["zone"], uri, nonce, path, limit), tell)
-        report = _read(path, nonce, world)
-    except NoReport as error:  # any other error says nothing of the device: it runs on, and `attach` waits on
-        taken, _ = aftermath(place, record, state, store, world, tell)
-        raise type(error)(error.what, why=error.why, hint=f"{error.hint}\n{taken}") from error
+    proving = seconds_of(place.spec.verify.timeout) + _TO_TELL_S
+    limits = (_BOOT_AND_INSTALL_S + proving, proving)
+    missing: NoReport | None = None
+    with telling(lambda: still_runs(place, record)):
+        try:
+            world.perform(AwaitReport(name_of(record), record["project"], record["zone"], uri, nonce, path, *limits), tell)
+            report = _read(path, nonce, world)
+        except NoReport as error:
+            missing = error
+    if missing is not None:
+        raise _unproven(missing, folder / "log.txt", place, record, state, store, world, tell) from missing
+    if record != found:
+        state = _recorded(place, record, state, store)
     filed = file_report(report, path, place, state, store, world, tell, nonce=nonce)
     fine = report.verdict == "verified" or (report.verdict == "simulated" and place.stand_in is not None)
     if fine:
         return Proven(report, path, filed.html_path, filed.state)
     taken, after = aftermath(place, record, filed.state, store, world, tell)
+    if record.get("on_failure", "stop") == "stop":
+        after = _recorded(place, ended(record, report.verdict, world), after, store)
     return Proven(report, path, filed.html_path, after, taken)
+
+
+def ended(record: Mapping[str, Any], why: str, world: World) -> dict[str, Any]:
+    """Return the record of an instance whose run is over without a verdict that holds: what it told is not read again, the next apply begins a new run."""
+    return {**record, "nonce": world.token(), "ended": {"nonce": record["nonce"], "why": why}}
+
+
+def reopened(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record as it was while its last run was waited for."""
+    last = record.get("ended")
+    rest = {key: value for key, value in record.items() if key != "ended"}
+    return {**rest, "nonce": last["nonce"]} if last else rest
+
+
+def _recorded(place: Place, record: Mapping[str, Any], state: State, store: LocalStore) -> State:
+    after = state.recording(place.address, PART, record)
+    store.save(after, expecting=state.serial)
+    return after
+
+
+def _unproven(error: NoReport, log: Path, place: Place, record: Mapping[str, Any], state: State, store: LocalStore, world: World, tell: Tell) -> NoReport:
+    """Bring the log home, do what `on_failure` says, and return the error with what is left and how to go on."""
+    text = log_of(run_of(record)[1], world.cloud())
+    world.perform(WriteFile(log, text, 0o600) if text else RemoveTree(log), tell)
+    try:
+        taken, after = aftermath(place, record, state, store, world, tell)
+    except WorldError as trouble:
+        taken, after = f"{trouble.what}: {trouble.why}\n{still_runs(place, record)}", state
+    if after.resource(place.address, PART) is not None:
+        _recorded(place, ended(record, error.why.partition("\n")[0] or error.what, world), after, store)
+    late = isinstance(error, Overdue) and record.get("on_failure") == "keep"
+    again = "" if late else f"try it again, as a new run: {place.command('apply')}"
+    hints = (error.hint, taken, again, f"the whole log: {log}" if text else "")
+    return type(error)(error.what, why=error.why, hint="\n".join(filter(None, hints)))
 
 
 def _read(path: Path, nonce: str, world: World) -> Report:
@@ -120,16 +171,25 @@ def aftermath(place: Place, record: Any, state: State, store: LocalStore, world:
     """Do with an instance that was not verified what the spec says; returns it in words, and the state after."""
     name, wish = name_of(record), str(record.get("on_failure", "stop"))
     instance = record["instance"]
+    if world.cloud().instance(name) is None:
+        return f"{instance} is gone", state
     if wish == "keep":
-        return f"{instance} runs on, and costs (on_failure: keep): provision destroy --target {place.target}", state
+        return f"on_failure: keep: {still_runs(place, record)}", state
     if wish == "stop":
         world.perform(StopInstance(name), tell)
-        return f"{instance} is stopped; its disks still cost (on_failure: stop)", state
-    world.perform(DeleteInstance(name), tell)
+        return f"{instance} is stopped{'' if place.stand_in else '; its disks still cost'} (on_failure: stop)", state
+    world.perform(DeleteInstance(name, str(record["lineage"])), tell)
     world.perform(DeleteObjects(str(record["bucket"])), tell)
     after = state.recording(place.address, PART, None)
     store.save(after, expecting=state.serial)
     return f"{instance} is deleted (on_failure: delete)", after
+
+
+def nothing_left(action: Action, state: State, store: LocalStore) -> None:
+    """Close the intent of an action that left no instance; one that was deleted to be replaced is no longer recorded."""
+    if any(isinstance(effect, CreateInstance) and effect.instead_of for effect in action.effects):
+        store.save(state.recording(action.address, action.part, None), expecting=state.serial)
+    store.end()
 
 
 def settled(action: Action, world: World) -> Action:
@@ -137,5 +197,10 @@ def settled(action: Action, world: World) -> Action:
     record = action.record
     if action.part != PART or record is None or record.get("zone"):
         return action
-    zones = [zone for zone in record["zones"] if world.cloud().instance(name_of({**record, "zone": zone})) is not None]
+    zones = [zone for zone in record["zones"] if _bears(world.cloud().instance(name_of({**record, "zone": zone})), record["lineage"])]
     return replace(action, record={**record, "zone": zones[0]}) if zones else action
+
+
+def _bears(instance: Any, lineage: object) -> bool:
+    """Tell whether an instance is there and bears the label of a state."""
+    return bool(lineage) and isinstance(instance, Mapping) and instance.get("labels", {}).get(LINEAGE) == lineage

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from provision.commands.apart import Errors, apart
 from provision.commands.filing import file_report, write_page
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
 from provision.commands.planning import in_browser, place_of
 from provision.commands.remote import await_and_file, is_remote, rerun
+from provision.commands.running import left_behind, noting
 from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError, WorldError
 from provision.lock.asked import differences
@@ -48,8 +50,20 @@ class Verified:
         return 1 if "fail" in found else 3 if "unknown" in found else 0
 
 
-def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, only: tuple[str, ...] = (), lock_wait_s: float = 0) -> tuple[Verified, ...]:
-    """Verify environments that exist. Raises LockError without a lock or when the spec moved since, Refused without a whole environment."""
+def verify(
+    loaded: Loaded,
+    names: tuple[str, ...],
+    world: World,
+    tell: Tell,
+    *,
+    only: tuple[str, ...] = (),
+    lock_wait_s: float = 0,
+    failed: Errors | None = None,
+) -> tuple[Verified, ...]:
+    """Verify environments that exist. Raises LockError without a lock or when the spec moved since, Refused without a whole environment.
+
+    With `failed`, an error of one target among several is kept there, and the others are verified.
+    """
     _refuse_unknown_checks(only)
     lock = read_lock(loaded, world)
     if lock is None:
@@ -60,30 +74,30 @@ def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, 
     done: list[Verified] = []
     with store.exclusive(lock_wait_s, tell):
         stop_interrupted(store.interrupted(), store, world, tell)
-        ledger = store.ledger()
-        state = ledger.state
-        for name in names:
-            kind, place = place_of(loaded, lock, name, world)
-            _refuse_notebook(place, loaded)
-            if only and (is_remote(place) or by_command_line(place)):
-                raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
-            if by_command_line(place):
-                ran = run_and_file(place, state, store, world, tell)
-                done.append(Verified(ran.report, ran.json_path, ran.html_path, ran.state))
-                state = ran.state
-                continue
-            if is_remote(place):
-                proven = await_and_file(place, rerun(place, store, state, world, tell), store, world, tell)
-                sandbox = place.stand_in is not None
-                done.append(Verified(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, taken=proven.taken))
-                state = proven.state
-                continue
-            if not kind.look(place, ledger, world).whole:
-                seat = kind.seat(place)
-                raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {seat.prefix}", hint=f"provision apply {loaded.path}")
-            done.append(verify_place(place, state, store, world, tell, only=only))
-            state = done[-1].state
+        places = {name: place_of(loaded, lock, name, world)[1] for name in names}
+        with noting(lambda: left_behind(places.values(), store.ledger())):
+            for name, place in places.items():
+                with apart(name, names, failed, tell):
+                    done.append(_verified(place, loaded, only, store, world, tell))
     return tuple(done)
+
+
+def _verified(place: Place, loaded: Loaded, only: tuple[str, ...], store: LocalStore, world: World, tell: Tell) -> Verified:
+    ledger = store.ledger()
+    _refuse_notebook(place, loaded)
+    if only and (is_remote(place) or by_command_line(place)):
+        raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
+    if by_command_line(place):
+        ran = run_and_file(place, ledger.state, store, world, tell)
+        return Verified(ran.report, ran.json_path, ran.html_path, ran.state)
+    if is_remote(place):
+        proven = await_and_file(place, rerun(place, store, ledger.state, world, tell), store, world, tell)
+        sandbox = place.stand_in is not None
+        return Verified(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, taken=proven.taken)
+    kind = TARGETS[place.spec.targets[place.target].kind]
+    if not kind.look(place, ledger, world).whole:
+        raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=place.command("apply"))
+    return verify_place(place, ledger.state, store, world, tell, only=only)
 
 
 def verify_place(place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, only: tuple[str, ...] = ()) -> Verified:

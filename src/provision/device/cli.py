@@ -1,4 +1,4 @@
-"""The door of the program on an instance: `run` follows a document, `launch` starts a program with its secrets in its variables."""
+"""The door of the program on an instance: `run` follows a document, `launch` starts a program with its secrets, `fetch` puts one in place."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .cloud import Cloud, CloudError
 from .document import DocumentError, read_document
+from .fetching import main as fetch
 from .machine import Machine, person_of
 from .running import run
 from .telling import Cleaner, Teller
@@ -25,6 +26,8 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if words is None else words)
     if arguments[:1] == ["launch"]:
         return _launch(arguments[1:])
+    if arguments == ["fetch"]:
+        return fetch()
     asked = _parser().parse_args(arguments)
     try:
         document = read_document(asked.document)

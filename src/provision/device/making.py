@@ -6,9 +6,11 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .counting import counting
 from .document import Document, Uv
 from .machine import Machine, PhaseFailed
 
@@ -16,6 +18,7 @@ MARKER = "provision.json"
 _MARKER_SCHEMA = "provision.environment/1"
 _INSTALL_S, _FETCH_S = 3600.0, 900.0
 _ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
+_NO_PROGRAM = 127
 _DIGEST12 = re.compile(r"[0-9a-f]{12}")
 _CONDA = ("/opt/conda", "/opt/micromamba")
 
@@ -67,14 +70,18 @@ def find_python(document: Document, uv: str, machine: Machine) -> str:
     return machine.must(f"no Python {document.python}", [uv, "python", "find", "--managed-python", document.python], 120, variables=variables)
 
 
-def make(document: Document, uv: str, python: str, machine: Machine) -> dict[str, Any]:
-    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last."""
+def make(document: Document, uv: str, python: str, machine: Machine, told: Callable[[int], None]) -> dict[str, Any]:
+    """Make the environment anew: the interpreter, then the packages by the installer, each file checked against its hash; the marker comes last.
+
+    `told` hears now and then how many packages have come.
+    """
     where = prefix(document, machine)
     variables = _uv_variables(machine)
     machine.must(f"cannot make the environment {where}", [uv, "venv", "--clear", "--python", python, str(where)], 300, variables=variables)
     machine.put(where / "install.json", json.dumps({**document.install, "python": str(where / "bin/python")}))
     words = ["install", "--document", str(where / "install.json"), "--result", str(where / "installed.json"), "--uv", uv]
-    machine.must("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
+    with counting(where, machine.ours / "cache", told):
+        machine.must("cannot install the packages", [sys.executable, "-I", str(machine.work / "installer.pyz"), *words], _INSTALL_S, variables=variables)
     installed: dict[str, Any] = json.loads(machine.read(where / "installed.json", 2**24) or "{}")
     # Addresses of mirrors may hold passwords.
     machine.put(where / "install.json", "{}\n")
@@ -128,19 +135,26 @@ def _copy(source: Path, target: Path, machine: Machine) -> None:
 
 
 def _fetch_uv(document: Document, uv: Uv, tools: Path, machine: Machine) -> None:
+    """Put the locked uv in place: straight from the index that the document names, else by a pip, which finds its own and knows more of them."""
+    index = document.install.get("indexes", {}).get("pypi")
+    if index:
+        asked = {"index": index, "name": "uv", "version": uv.version, "hashes": uv.hashes, "target": str(tools)}
+        # Through stdin: the address may hold a password.
+        machine.run([sys.executable, "-I", str(machine.work / "device.pyz"), "fetch"], _FETCH_S, given=json.dumps(asked).encode())
+        if _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+            return
     requirement = f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one.removeprefix('sha256:')}" for one in uv.hashes)
     wanted = tools.with_name(tools.name + ".txt")
     machine.put(wanted, requirement + "\n")
-    index = document.install.get("indexes", {}).get("pypi")
     variables = {"PIP_CONFIG_FILE": os.devnull, **({"PIP_INDEX_URL": index} if index else {})}
     words = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade", "--target", str(tools), "--requirement", str(wanted)]
-    pips = [[sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]]
-    pip = next((words for words in pips if machine.run([*words, "--version"], 60).code == 0), None)
-    if pip is None:
-        raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
-    machine.must(f"cannot install uv {uv.version} by its hash", [*pip, *words], _FETCH_S, variables=variables)
-    if _uv_version(str(tools / "bin/uv"), machine) != uv.version:
-        raise PhaseFailed(f"uv {uv.version} was installed, and does not start")
+    for pip in ([sys.executable, "-I", "-m", "pip"], ["pip3"], ["/opt/conda/bin/pip"]):
+        answer = machine.run([*pip, *words], _FETCH_S, variables=variables)
+        if answer.code == 0 and _uv_version(str(tools / "bin/uv"), machine) == uv.version:
+            return
+        if answer.code != _NO_PROGRAM and "No module named pip" not in answer.output:
+            raise PhaseFailed(f"cannot install uv {uv.version} by its hash: exit code {answer.code}\n{answer.output}")
+    raise PhaseFailed(f"there is neither uv {uv.version} nor a pip on this machine that could install it")
 
 
 def _uv_version(program: str, machine: Machine) -> str | None:

@@ -60,7 +60,7 @@ def _make(document: Document, machine: Machine, teller: Teller) -> None:
     python = find_python(document, uv, machine)
     teller.say(f"uv {uv}, python {python}")
     teller.begin("packages")
-    counts = make(document, uv, python, machine)
+    counts = make(document, uv, python, machine, teller.count)
     teller.say("packages: " + (", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count) or "none"))
     for name in forget_old(document, machine):
         teller.say(f"environment {name} of an earlier lock was removed")

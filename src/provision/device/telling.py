@@ -16,6 +16,9 @@ from .document import Document
 
 PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
 MOST_WRITES = 8
+MOST_COUNTS = 6
+"""Writes beside these that tell how many packages are there, each after twice the wait of the one before. Our choice."""
+FIRST_COUNT_S = 5.0
 SPACING_S = 5.0
 """Seconds between two writes; a short phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
 (Compute Engine documentation, "View guest attributes")."""
@@ -68,16 +71,26 @@ class Teller:
     phase: str = PHASES[0]
     installed: int = 0
     writes: int = 0
+    counts: int = 0
     last: float = -SPACING_S
+    clock: Callable[[], float] = time.monotonic
 
     def begin(self, phase: str) -> None:
         """Say that a phase begins. The last one is told by `end`."""
         self.phase = phase
         (self.work / "phase").write_text(phase, encoding="ascii")
         self.say(f"phase {phase}")
-        due = phase in LONG or time.monotonic() - self.last >= SPACING_S
+        due = phase in LONG or self.clock() - self.last >= SPACING_S
         if phase != PHASES[-1] and self.writes < MOST_WRITES - 1 and due:
             self._write("running")
+
+    def count(self, installed: int) -> None:
+        """Say how many packages are there by now, where that is new and a write is due."""
+        due = self.clock() - self.last >= FIRST_COUNT_S * 2**self.counts
+        if installed > self.installed and self.counts < MOST_COUNTS and due:
+            self.installed = min(installed, self.document.packages)
+            self.counts += 1
+            self._tell("running")
 
     def say(self, line: str) -> None:
         """Say one line, cleaned and cut, on the console and in the log."""
@@ -116,8 +129,11 @@ class Teller:
             self.say(str(error))
 
     def _write(self, state: str, **more: str) -> bool:
-        self.last = time.monotonic()
         self.writes += 1
+        return self._tell(state, **more)
+
+    def _tell(self, state: str, **more: str) -> bool:
+        self.last = self.clock()
         taken = self.cloud.write_guest_attribute("status", json.dumps({**self._status(state), **more}, separators=(",", ":")))
         if not taken:
             self.say("cannot write the guest attribute provision/status")

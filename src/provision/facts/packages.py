@@ -125,7 +125,10 @@ class Constraint(NamedTuple):
 
 
 class Symptom(NamedTuple):
-    """The text of an error (`regex`, to search for), the layer it comes from, its cause and what helps."""
+    """The text of an error (`regex`, to search for), the layer it comes from, its cause and what helps.
+
+    `rules` find the cause in a spec, `checks` on a device.
+    """
 
     id: str
     regex: str
@@ -134,6 +137,8 @@ class Symptom(NamedTuple):
     fix: str
     evidence: Evidence
     note: str = ""
+    rules: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
 
 class OptimizerState(NamedTuple):

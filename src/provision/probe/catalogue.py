@@ -27,6 +27,7 @@ class Stage:
 
 STAGES: tuple[Stage, ...] = (
     Stage("host", "host and environment", 30, "plain"),
+    Stage("driver", "driver and cards", 60, "plain"),
     Stage("packages", "installed packages", 120, "plain"),
     Stage("torch", "torch build and numerics", 240, "warm"),
     Stage("loaders", "data loaders", 240, "warm"),
@@ -59,9 +60,16 @@ BF16_ERROR = Threshold(4.5e-3, "relative Frobenius error", "rounding the output 
 TF32_ERROR = Threshold(1e-3, "relative Frobenius error", "tf32 measures 2.9e-4 against unrounded float64")
 LEARNS = Threshold(0.5, "mean of the last 5 losses / mean of the first 5", "AdamW measures 0.15 here; SGD at AdamW's usual rate, which does not learn, 0.98")
 
+SLOWED = Threshold(
+    0, "reasons to slow down", "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application clocks and the power cap are no fault"
+)
+CARD_USED = Threshold(0.03, "of the card's memory", "own choice: what the driver itself keeps stays below it")
+
+_CARD = (Need.GPU,)
 _TORCH = (Need.TORCH,)
 _GPU = (Need.TORCH, Need.GPU)
 _RUN = (Need.TORCH, Need.TRAINING)
+_OF_IMPORTS = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
 
 CHECKS: tuple[Check, ...] = (
     Check("H01", "host", "operating system", "host", ("host.platform", "os.id", "os.version"), Tier.INVENTORY),
@@ -76,13 +84,19 @@ CHECKS: tuple[Check, ...] = (
     Check("E01", "environment", "harmful variables", "host", ("env.*",), Tier.INVENTORY, required_by=""),
     Check("E02", "environment", "declared variables", "host", ("declared_env.*",), Tier.INVENTORY, required_by="env"),
     Check("Y01", "secrets", "declared secrets", "host", ("secret.*",), Tier.INVENTORY, required_by="secrets"),
+    Check("D01", "device", "driver answers", "driver", ("driver.error", "driver.version", "nvml.count"), Tier.INVENTORY, needs=_CARD),
+    Check("D02", "device", "driver version", "driver", ("driver.version",), Tier.INVENTORY, needs=_CARD, after=("D01",), required_by="requires.driver"),
+    Check("D05", "device", "memory errors", "driver", ("nvml.uncorrected", "nvml.remap_*"), Tier.INVENTORY, needs=_CARD, after=("D01",)),
+    Check("D06", "device", "clocks", "driver", ("nvml.reasons", "nvml.power_limit_mw"), Tier.INVENTORY, needs=_CARD, after=("D01",), threshold=SLOWED),
+    Check("D08", "device", "card is free", "driver", ("nvml.used_bytes",), Tier.INVENTORY, needs=_CARD, after=("D01",), required_by="", threshold=CARD_USED),
+    Check("D09", "device", "card as delivered", "driver", ("nvml.mig", "nvml.compute_mode"), Tier.INVENTORY, needs=_CARD, after=("D01",), required_by=""),
     Check("P01", "packages", "python", "packages", ("python.minor", "python.prefix_matches", "python.version"), Tier.INVENTORY),
     Check("P02", "packages", "locked packages", "packages", ("packages.digest", "package.*"), Tier.INVENTORY),
     Check("P03", "packages", "nothing else in the way", "packages", ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"), Tier.INVENTORY),
     Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
-    Check("P06", "packages", "import", "imports", ("package.*", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH"), each_direct=True),
+    Check("P06", "packages", "import", "imports", _OF_IMPORTS, each_direct=True),
     Check("P07", "packages", "files of packages", "packages", ("packages.altered", "packages.stray_pth", "packages.without_record"), Tier.INVENTORY),
-    Check("T01", "torch", "torch build", "torch", ("torch.version", "torch.cuda", "package.torch"), needs=_TORCH),
+    Check("T01", "torch", "torch build", "torch", ("torch.version", "torch.cuda", "package.torch", "packages.shadowed"), needs=_TORCH),
     Check(
         "T02",
         "torch",
@@ -93,7 +107,6 @@ CHECKS: tuple[Check, ...] = (
         after=("T01",),
     ),
     Check("T03", "torch", "GPU architecture", "torch", ("gpu.compute_capability", "torch.arch_list", "torch.version"), needs=_GPU, after=("T01", "T02")),
-    Check("D02", "device", "driver", "torch", ("driver.version",), needs=_GPU, after=("T01",), required_by="requires.driver"),
     Check("D03", "device", "GPU model", "torch", ("gpu.name", "gpu.compute_capability"), needs=_GPU, after=("T01", "T02")),
     Check("D04", "device", "GPU memory", "torch", ("gpu.vram_bytes", "gpu.name"), needs=_GPU, after=("T01", "T02"), required_by="requires.vram_bytes"),
     Check(
@@ -140,7 +153,7 @@ CHECKS: tuple[Check, ...] = (
         "training",
         "imports and arguments",
         "training",
-        ("package.transformers", "package.accelerate", "package.torch", "train.unknown_arguments", "train.refused_arguments"),
+        ("train.unknown_arguments", "train.refused_arguments", "package.transformers", "package.accelerate", *_OF_IMPORTS),
         needs=_RUN,
     ),
     Check(

@@ -3,8 +3,8 @@
 ## What it does
 
 Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and compares it with `cost.limit_per_hour`. With
-`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown when the
-tables have no price.
+`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown where the
+tables have no price of the machine in a region.
 
 ## Why
 
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import Offer, cheapest, fitting, offers, region_of
-from provision.rules.instances import Instance, instances, sample
+from provision.rules.instances import Instance, instances, listed, sample
 from provision.rules.rule import Case, Example, Rule, seen
 
 
@@ -37,16 +37,17 @@ def check(case: Case) -> Iterator[Diagnostic]:
         over = [offer for offer in here if offer is not None and offer.dollars > limit]
         if over:
             yield _found(case, instance, over, limit, every=not any(offer and offer.dollars <= limit for offer in here))
-        elif not any(here):
-            yield _unknown(instance)
+        elif unknown := [region_of(zone) for zone, offer in zip(instance.target.zones, here, strict=True) if offer is None]:
+            yield _unknown(instance, listed(tuple(dict.fromkeys(unknown))))
 
 
 def _offers(case: Case, instance: Instance, *, any_type: bool = False) -> tuple[Offer, ...]:
     """Return all prices of the machines that this target may take, or with `any_type` of all that carry its cards."""
     card, count = instance.site.card, instance.site.device.gpu.count
-    machine = None if any_type else case.facts.machines.get(instance.target.machine_type)
-    usable = (machine,) if machine else fitting(case.facts, card, count, reserved=instance.reserved) if card else ()
-    return offers(usable, card, count)
+    if any_type or instance.target.machine_type == "auto":
+        return offers(fitting(case.facts, card, count, reserved=instance.reserved) if card else (), card, count)
+    machine = case.facts.machines.get(instance.target.machine_type)
+    return offers((machine,) if machine else (), card, count)
 
 
 def _found(case: Case, instance: Instance, over: list[Offer], limit: float, *, every: bool) -> Diagnostic:
@@ -78,9 +79,10 @@ def _machine(offer: Offer, instance: Instance) -> str:
     return f"{offer.machine.name} with {instance.site.device.gpu}" if attached else offer.machine.name
 
 
-def _unknown(instance: Instance) -> Diagnostic:
+def _unknown(instance: Instance, regions: str) -> Diagnostic:
+    machine = "a machine that fits" if instance.target.machine_type == "auto" else instance.target.machine_type
     return RULE.found(
-        f"the tables have no price of {instance.target.machine_type} in {region_of(instance.target.zones[0])}",
+        f"the tables have no price of {machine} in {regions}",
         ("cost", "limit_per_hour"),
         severity=Severity.UNKNOWN,
         why="Whether it is within the limit is not known.",

@@ -63,12 +63,13 @@ RULE = Rule(
             'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: [torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n'
             f"  wb: {{{PLACE}, image: common-cu129-ubuntu-2404-nvidia-580}}\n",
             '"12.2"',
-            beside=("IMG004",),
+            beside=("GCP024", "IMG004"),
         ),
         Example(
             'gpu: T4\ncuda: "11.8"\ncuda_toolkit: "11.8"\npython: "3.12"\npackages: [torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n'
             f"  wb: {{{PLACE}, image: workbench-instances-2603-20261004-2157-rc0}}\n",
             '"11.8"',
+            beside=("GCP024",),
         ),
     ),
     good=(

@@ -65,8 +65,8 @@ def _finding(row: FolderVariable, path: str, site: Site, severity: Severity | No
 
 
 HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
-WORKBENCH = "targets:\n  wb: {kind: workbench, project: my-project, zones: [us-central1-a]}\n"
-CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, zones: [us-central1-a], image: workbench-container-2606}\n"
+WORKBENCH = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n"
+CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a], image: workbench-container-2606}\n"
 RULE = Rule(
     id="ENV012",
     name="folder-unfit",

@@ -7,11 +7,11 @@ Finds `managed_euc: true` beside a `service_account`, beside startup scripts in 
 ## Why
 
 With managed end user credentials the machine runs as Google's own service account; one of yours is refused, and `startup-script` is not run. The script that
-makes and verifies the environment is dropped without a word in projects that Google has not allowed it for.
+makes and verifies the environment is dropped without a word in projects that Google has not allowed it for, so `plan` refuses it.
 
 ## How to fix
 
-Leave `managed_euc` out, and give the person access with `access: {mode: single-user, owner: ...}`. Keep it where your project is on Google's list.
+Leave `managed_euc` out, and give the person access with `access: {mode: single-user, owner: ...}`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ def check(case: Case) -> Iterator[Diagnostic]:
         related: tuple[Related, ...] = ()
         scripts = [key for key in SCRIPTS if key in instance.target.metadata]
         if instance.target.service_account is not None:
-            problem, severity = "managed_euc runs as Google's own service account, and service_account names another", Severity.ERROR
+            problem = "managed_euc runs as Google's own service account, and service_account names another"
             related = (seen(instance.route("service_account"), "service account named here"),)
         elif scripts:
-            problem, severity = f"managed_euc does not run {scripts[0]}", Severity.ERROR
+            problem = f"managed_euc does not run {scripts[0]}"
             related = (seen(instance.route("metadata", scripts[0]), "script given here"),)
         else:
-            problem, severity = "managed_euc drops the startup script that makes and verifies the environment, unless Google has allowed it", Severity.WARNING
+            problem = "managed_euc drops the startup script that makes and verifies the environment, unless Google has allowed it"
         yield RULE.found(
             problem,
             instance.route("managed_euc"),
-            severity=severity,
             why="The script is dropped without an error: the instance starts, and nothing is installed or verified on it.",
             way_out="leave managed_euc out; access: {mode: single-user, owner: ...} gives one person access",
             related=related,

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the zones. Keys in `global` and in multi-regions are let be.
+Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the zones. A `subnet` that is named without its region is
+compared too: the zones must lie in one region. Keys in `global` and in multi-regions are let be.
 
 ## Why
 
@@ -33,10 +34,27 @@ def check(case: Case) -> Iterator[Diagnostic]:
         for route, value, what in _placed(instance):
             match = _REGION.search(value)
             if match is None:
+                if what == "the subnet" and value:
+                    yield from _several(instance, route)
                 continue
             away = [zone for zone in instance.target.zones if ZONE.fullmatch(zone) and region_of(zone) != match[1]]
             if away:
                 yield _found(instance, route, what, match[1], tuple(away))
+
+
+def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
+    """A subnet without a region, beside zones of several: whichever it lies in, it is not there for the others."""
+    regions = tuple(dict.fromkeys(region_of(zone) for zone in instance.target.zones if ZONE.fullmatch(zone)))
+    if len(regions) < 2:
+        return
+    other = next(number for number, zone in enumerate(instance.target.zones) if ZONE.fullmatch(zone) and region_of(zone) != regions[0])
+    yield RULE.found(
+        f"the subnet lies in one region, and the zones in {listed(regions)}",
+        route,
+        why="It serves its own region only; elsewhere the instance is refused.",
+        way_out=f"name zones of one region only, as in {regions[0]}",
+        related=(seen(instance.route("zones", other), "a zone of another region"),),
+    )
 
 
 def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
@@ -67,6 +85,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example(sample(subnet="projects/my-project/regions/us-east1/subnetworks/ml"), "projects/my-project/regions/us-east1/subnetworks/ml"),
+        Example(sample(subnet="ml", zones="[us-central1-a, us-east1-b]"), "ml"),
         Example(
             sample(data_disk="{kms_key: projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"),
             "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",

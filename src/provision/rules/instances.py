@@ -20,12 +20,16 @@ NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 GONE = {"retired": "is no longer given to new machines", "removed": "is no longer there"}
 """Status of a card that Workbench has no more, in words."""
 IMAGE = "workbench-instances-2603-20261004-2157-rc0"
-PLACE = "kind: workbench, project: my-project, zones: [us-central1-a], nat: true, service_account: trainer@my-project.iam.gserviceaccount.com, max_lifetime: 8h"
+PLACE = (
+    "kind: workbench, project: my-project, zones: [us-central1-a], bucket: gs://my-bucket/provision, nat: true, "
+    "service_account: trainer@my-project.iam.gserviceaccount.com, max_lifetime: 8h"
+)
 """A Workbench target as examples have it when its place does not matter."""
 _SAMPLE = {
     "zones": "[us-central1-a]",
     "machine_type": "g2-standard-8",
     "image": IMAGE,
+    "bucket": "gs://my-bucket/provision",
     "nat": "true",
     "service_account": "trainer@my-project.iam.gserviceaccount.com",
     "max_lifetime": "8h",

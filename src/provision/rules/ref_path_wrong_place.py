@@ -61,7 +61,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, zones: [us-central1-a]}}\n",
+            f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
             "/content/data",
             beside=(
                 "GCP013",
@@ -73,10 +73,12 @@ RULE = Rule(
     ),
     good=(
         Example(f'{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07"}}\n'),
-        Example(f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, zones: [us-central1-a]}}\n"),
+        Example(
+            f"{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n"
+        ),
         Example(
             f'{HEAD}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", paths: {{data: /content/data}}}}\n'
-            "  wb: {kind: workbench, project: my-project, zones: [us-central1-a]}\n"
+            "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n"
         ),
         Example(f"{HEAD}paths: {{data: /contents/data}}\n"),
     ),

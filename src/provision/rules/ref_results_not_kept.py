@@ -64,7 +64,7 @@ def _finding(case: Case, folder: Folder, severity: Severity | None, how: str, st
 
 
 HEAD = 'gpu: none\npython: "3.12"\npackages: []\n'
-CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, zones: [us-central1-a], image: workbench-container-2606}\n"
+CONTAINER = "targets:\n  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a], image: workbench-container-2606}\n"
 RULE = Rule(
     id="REF105",
     name="results-not-kept",

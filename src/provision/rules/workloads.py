@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Route, Severity
 from provision.facts import Evidence
-from provision.facts.machines import fitting
+from provision.facts.machines import fitting, without_cards
 from provision.facts.memory import Workload
 from provision.facts.places import Shape
 from provision.grammar import bytes_of, parameters_of
@@ -95,6 +95,8 @@ def ram(case: Case, site: Site) -> Room | None:
     if kind == "auto" and site.card is not None:
         usable = fitting(case.facts, site.card, site.device.gpu.count, reserved=site.target.reservation is not None)
         machine = max(usable, key=lambda one: one.ram_gb, default=None)
+    elif kind == "auto" and site.device.gpu.none:
+        machine = max(without_cards(case.facts), key=lambda one: one.ram_gb, default=None)
     return Room(machine.ram_gb * GIB, machine.name, route, machine.evidence) if machine else None
 
 

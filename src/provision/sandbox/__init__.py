@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provision.errors import WorldError
+from provision.safe import safe_line
 from provision.sandbox.device import Booter, Nobody
 from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Delays, Lifecycle
@@ -29,12 +32,13 @@ class Sandbox(NamedTuple):
     """A sandbox that runs: `endpoints` by notebooks_rest, notebooks_grpc, compute, storage, secrets, metadata.
 
     The REST ones are roots ("http://127.0.0.1:PORT"), to which a client adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without
-    TLS; metadata is "" here: each device has a server of its own. `store` is None where another process runs it.
+    TLS; metadata is "" here: each device has a server of its own. `store` is None where another process runs it, which `holder` names.
     """
 
     endpoints: dict[str, str]
     store: Store | None
     faults: Faults
+    holder: str = ""
 
 
 @contextmanager
@@ -62,12 +66,15 @@ def serve(
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            holder = _holder(folder)
             if faults:
-                why = "faults are set by the process that runs it"
-                hint = "end the other command, or `provision sandbox up`, first"
+                why = f"faults are set by the process that runs it: {holder}"
+                hint = "end that process first, or give the faults to `provision sandbox up`"
                 raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint=hint) from None
-            yield Sandbox(_elsewhere(folder), None, scripted)
+            yield Sandbox(_elsewhere(folder, holder), None, scripted, holder)
             return
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()}: {_command()}\n".encode())
         runner = booter if boot and booter is not None else Nobody()
         yield stack.enter_context(_running(folder, scripted, runner, delays or Delays(), ports))
 
@@ -110,7 +117,20 @@ def _endpoints(port: int, second: int) -> dict[str, str]:
     return {"notebooks_rest": root, "notebooks_grpc": f"127.0.0.1:{second}", "compute": root, "storage": root, "secrets": root, "metadata": ""}
 
 
-def _elsewhere(folder: Path) -> dict[str, str]:
+def _command() -> str:
+    """Return the command line that runs us, as a person would write it."""
+    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "provision"), *sys.argv[1:]])[:300]
+
+
+def _holder(folder: Path) -> str:
+    """Return which process runs the sandbox there, as it wrote it down itself."""
+    try:
+        return safe_line((folder / "lock").read_text(encoding="utf-8", errors="replace").strip()) or "a process that did not say who it is"
+    except OSError as error:
+        return f"a process that cannot be told: {error.strerror}"
+
+
+def _elsewhere(folder: Path, holder: str) -> dict[str, str]:
     """Return where the sandbox of another process listens."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
@@ -119,7 +139,8 @@ def _elsewhere(folder: Path) -> dict[str, str]:
             return dict(endpoints)
         except (OSError, ValueError):
             time.sleep(0.02)
-    raise WorldError(f"{folder}: a sandbox is at work there, and does not say where it listens", hint="try again, or end the other command")
+    hint = f"try again, or end it ({holder})"
+    raise WorldError(f"{folder}: a sandbox is at work there, and does not say where it listens", why=f"it is run by {holder}", hint=hint)
 
 
 def _require() -> None:

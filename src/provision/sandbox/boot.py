@@ -199,6 +199,7 @@ class Booter:
                     _forge(endpoints, attributes_of(machine.store, machine.name))
                 if news.get("halted"):
                     machine.store.append_serial(machine.name, "SANDBOX: the machine was shut down\n")
+                machine.store.note(machine.name, booted=True)
                 machine.ended.set()
         if machine.code is None and machine.process.wait() == _NOT_MADE:
             machine.quiet.wait(5)

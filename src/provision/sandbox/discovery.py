@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 EXTRACT = Path(__file__).with_name("notebooks.v2.json")
 _KEPT = ("type", "$ref", "items", "additionalProperties", "enum", "readOnly", "format")
-_ROOTS = ("Instance", "DiagnoseInstanceRequest")
+_ROOTS = ("Instance", "DiagnoseInstanceRequest", "ResizeDiskRequest")
 _MASKED = re.compile(r"\* `([a-z0-9_.]+)`")
 
 

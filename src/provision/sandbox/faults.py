@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from provision.errors import UsageError
+from provision.sandbox import scripted
+from provision.sandbox.failure import Failure
 
 
 class Kind(NamedTuple):
-    """A fault: `argument` is "" (none), the word for a place, or "N" (how often; 1 where it is left out)."""
+    """A fault: `argument` is "" (none), the word for a place, "N" (how often; 1 where it is left out), or "FILE"."""
 
     meaning: str
     argument: str = ""
@@ -36,6 +39,7 @@ KNOWN: Final = {
     "act-as": Kind("creating is refused: no permission to act as the service account (403)"),
     "permission": Kind("every request is refused: a notebooks role is missing (403)"),
     "api-disabled": Kind("every request is refused: the Notebooks API is not enabled (403)"),
+    "error": Kind("an error as it was met, told in the words of this JSON file at the moment that it names", "FILE"),
     "external-ip": Kind("creating with a public IP is refused by constraints/compute.vmExternalIpAccess (412)"),
     "secure-boot": Kind("creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"),
     "no-bucket": Kind("a bucket that nobody made is not found; else the first upload makes it"),
@@ -55,6 +59,7 @@ class Faults:
         self._lock = threading.Lock()
         self._places: dict[str, set[str]] = {}
         self._left: dict[str, int] = {}
+        self._met: list[scripted.Scripted] = []
         for script in scripts:
             self._read(script)
 
@@ -82,6 +87,17 @@ class Faults:
             self._left[name] -= 1
             return self._left[name] == 0
 
+    def met(self, at: str, zone: str = "") -> Failure | None:
+        """Return the error that is told at a moment (one of scripted.MOMENTS) in a zone, and count it; None when there is none."""
+        with self._lock:
+            for number, one in enumerate(self._met):
+                if one.at != at or one.zone not in ("", zone) or one.times == 0:
+                    continue
+                if one.times is not None:
+                    self._met[number] = one._replace(times=one.times - 1)
+                return one.failure()
+        return None
+
     def _read(self, script: str) -> None:
         name, colon, argument = script.partition(":")
         if (kind := KNOWN.get(name)) is None:
@@ -97,4 +113,16 @@ class Faults:
             raise UsageError(
                 f"--fault {script}: {'a ' + kind.argument.lower() + ' is missing' if kind.argument else 'it takes no argument'}", hint=f"write {wanted}"
             )
+        if kind.argument == "FILE":
+            self._met.append(_error(script, argument))
         self._places.setdefault(name, set()).add(argument)
+
+
+def _error(script: str, path: str) -> scripted.Scripted:
+    try:
+        return scripted.read(Path(path))
+    except OSError as error:
+        raise UsageError(f"--fault {script}: the file cannot be read: {error.strerror}", hint="write the path of a JSON file") from None
+    except scripted.Malformed as error:
+        hint = 'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' exceeded.  Limit: 1.0 in region us-central1."}'
+        raise UsageError(f"--fault {script}: the file holds no error", why=str(error), hint=hint) from None

@@ -10,6 +10,7 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.sandbox.bodies import camel, first
+from provision.sandbox.failure import invalid
 from provision.sandbox.hardware import DEFAULT_MACHINE, region_of
 from provision.sandbox.store import now
 
@@ -69,6 +70,21 @@ def updated(body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[s
             _put(new, [*above, last], value)
     if "gce_setup.tags" in paths:
         new["gceSetup"]["tags"] = [*new["gceSetup"].get("tags", ()), *(tag for tag in _TAGS if tag not in new["gceSetup"].get("tags", ()))]
+    return {**new, "updateTime": now()}
+
+
+def resized(body: Mapping[str, Any], asked: Mapping[str, Any], facts: Facts) -> Body:
+    """Return an instance with the disks that a request names at their new size. Raises Failure where there is none, or one would become smaller."""
+    if not asked:
+        raise invalid("One of 'request.boot_disk' and 'request.data_disk' is required")
+    new: Body = copy.deepcopy(dict(body))
+    largest = int(facts.limits["largest disk"].value)
+    for field, disk in (("bootDisk", new["gceSetup"]["bootDisk"]), ("dataDisk", new["gceSetup"]["dataDisks"][0])):
+        if field in asked:
+            wanted, size = int(asked[field].get("diskSizeGb", 0)), int(disk["diskSizeGb"])
+            if not size < wanted <= largest:
+                raise invalid(f"The disk can only grow: from {size} GB, to at most {largest} GB; {wanted} GB were asked for")
+            disk["diskSizeGb"] = str(wanted)
     return {**new, "updateTime": now()}
 
 

@@ -77,7 +77,7 @@ class Lifecycle:
 
     def _changed(self, name: str, verb: str, target: Body) -> list[Callable[[], None]]:
         """Do to an instance what an operation that ends well does, and return what is to be done with its device."""
-        if verb == "update":
+        if verb in ("update", "resize"):
             target["body"] = {**target.pop("next", target["body"]), "state": target["body"]["state"]}
             return []
         if verb == "stop":

@@ -36,6 +36,9 @@ class Store(Protocol):
     def append_serial(self, name: str, text: str) -> None:
         """Add to the serial output."""
 
+    def note(self, name: str, **values: Any) -> None:
+        """Keep something beside an instance."""
+
 
 def attributes_of(store: Store, name: str) -> dict[str, str]:
     """Return the metadata that an instance was given, with what the service added."""

@@ -39,7 +39,7 @@ class Notebooks:
                 data["instances"][name] = _record(instances.made(name, {"labels": {"owner": "somebody-else"}}, self._facts), 0.0, active=0.0)
             if name in data["instances"]:
                 raise Failure(Code.ALREADY_EXISTS, f"Resource '{name}' already exists", reason="alreadyExists")
-            at_creation(self._faults, asked)
+            at_creation(self._faults, zone, asked)
             setup = asked.get("gceSetup", {})
             error = while_made(self._faults, project, zone, setup, self._facts) or hardware.refused(setup, project, zone, self._facts)
             operation = operations.begin(data, "create", name, self._life.due(), error=error)
@@ -97,6 +97,17 @@ class Notebooks:
             return operation
 
         return self._once(request_id, "update", name, change)
+
+    def resize(self, name: str, body: Any) -> Body:
+        """Begin to make disks larger; a smaller size is refused."""
+        at_the_door(self._faults, rules.place(name)[0], changes=name)
+        asked = read(body, "ResizeDiskRequest", "request")
+        with self._store.changing() as data:
+            record = self._known(data, name)
+            new = instances.resized(record["body"], asked, self._facts)
+            operation = operations.begin(data, "resize", name, self._life.due())
+            record["next"] = new
+        return operations.shown(operation)
 
     def delete(self, name: str, request_id: str = "") -> Body:
         """Begin to delete an instance."""
@@ -205,6 +216,8 @@ class Notebooks:
 
     def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> Failure | None:
         """Return what an update fails with after it has begun."""
+        if met := self._faults.met("update", rules.place(name)[1]):
+            return met
         try:
             for key, value in asked.get("gceSetup", {}).get("metadata", {}).items():
                 rules.check_metadata(key, value, self._facts, update=True)

@@ -18,6 +18,8 @@ _RETRY_AFTER = 1
 
 def at_the_door(faults: Faults, project: str, *, changes: str = "") -> None:
     """Raise Failure for a fault of any request, or of one that changes the resource `changes`."""
+    if met := faults.met("request"):
+        raise met
     if faults.reached("token-expiry"):
         info = error_info("ACCESS_TOKEN_EXPIRED", "googleapis.com", {"service": _API})
         message = "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential."
@@ -43,9 +45,11 @@ def at_the_door(faults: Faults, project: str, *, changes: str = "") -> None:
         raise operations.unqueued(changes)
 
 
-def at_creation(faults: Faults, asked: Mapping[str, Any]) -> None:
-    """Raise Failure for a fault that refuses a creation before it begins."""
+def at_creation(faults: Faults, zone: str, asked: Mapping[str, Any]) -> None:
+    """Raise Failure for a fault that refuses a creation in a zone before it begins."""
     setup = asked.get("gceSetup", {})
+    if met := faults.met("create", zone):
+        raise met
     if faults.has("act-as"):
         # everycure-org/matrix#1883
         account = first(setup.get("serviceAccounts")).get("email", "default")
@@ -62,6 +66,8 @@ def at_creation(faults: Faults, asked: Mapping[str, Any]) -> None:
 
 def while_made(faults: Faults, project: str, zone: str, setup: Mapping[str, Any], facts: Facts) -> Failure | None:
     """Return the fault that a creation in a zone ends with, or None."""
+    if met := faults.met("operation", zone):
+        return met
     if faults.has("stockout", zone):
         return hardware.stockout(project, zone, setup, facts, faults.places("stockout"))
     if faults.has("quota-global"):

@@ -46,6 +46,7 @@ def add(router: Router, service: Notebooks) -> None:
     route("POST", _INSTANCE + ":start", lambda _request, **at: answer(service.start(_name(at))))
     route("POST", _INSTANCE + ":stop", lambda _request, **at: answer(service.stop(_name(at))))
     route("POST", _INSTANCE + ":reset", lambda _request, **at: answer(service.reset(_name(at))))
+    route("POST", _INSTANCE + ":resizeDisk", lambda request, **at: answer(service.resize(_name(at), request.json())))
     route("POST", _INSTANCE + ":diagnose", lambda request, **at: answer(service.diagnose(_name(at), request.json())))
     route("GET", _ZONE + "/operations", lambda _request, **at: answer(service.operations(_zone(at))), "pageSize", "filter")
     route("GET", _OPERATION, lambda _request, **at: answer(service.operation(_operation(at))))

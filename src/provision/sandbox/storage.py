@@ -47,6 +47,8 @@ class _Desk:
             raise Failure(Code.INVALID_ARGUMENT, "Required object name is missing or not valid", reason="required")
         if not _BUCKET.fullmatch(bucket):
             raise Failure(Code.INVALID_ARGUMENT, f"Invalid bucket name: '{bucket}'", reason="invalid")
+        if met := self._faults.met("upload"):
+            raise met
         with self._store.changing():
             if self._faults.has("no-bucket"):
                 self._existing(bucket)

@@ -40,6 +40,13 @@ class LocalStore:
             raise StateError(f"{path} was changed by someone else", why=f"its serial is {saved}, not {expecting}", hint="run the command again")
         self._write(path, dumps(state))
 
+    def founded(self) -> Ledger:
+        """Return the ledger with its lineage on disk: what bears it elsewhere is known as ours however this run ends. Needs the lock."""
+        ledger = self.ledger()
+        if ledger.state.serial == 0 and not self._world.exists(self.folder / "state.json"):
+            self._write(self.folder / "state.json", dumps(ledger.state))
+        return ledger
+
     def begin(self, intent: Intent) -> None:
         """Write down what is about to be done."""
         self._write(self.folder / "journal.json", json.dumps(asdict(intent)) + "\n")

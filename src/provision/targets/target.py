@@ -39,7 +39,9 @@ class StandIn:
 class Place:
     """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
 
-    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`.
+    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`. `said` is how a command
+    names the place: the spec's path as the person wrote it, and the target where there are several. `adopt` tells that
+    what another state made may be taken over.
     """
 
     spec: Spec
@@ -50,6 +52,12 @@ class Place:
     platform: str
     stand_in: StandIn | None = None
     substitute: Spec | None = None
+    said: str = "SPEC"
+    adopt: bool = False
+
+    def command(self, verb: str) -> str:
+        """Return the command line that does something here."""
+        return f"provision {verb} {self.said}{' --sandbox' if self.stand_in is not None else ''}"
 
     @property
     def promised(self) -> Spec:

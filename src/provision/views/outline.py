@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provision.probe.catalogue import CHECKS
 from provision.probe.values import Status
 from provision.safe import redact, safe
 from provision.views.words import amount, plural, text, words
+
+_CAUSES = {check.id: check.causes for check in CHECKS}
+"""A report names the causes of what did not hold; of the rest they stand here."""
 
 RUNS = {
     "hf-trainer": "a Hugging Face Trainer run",
@@ -222,7 +226,7 @@ def _line(check: Mapping[str, Any], keys: list[str]) -> Line:
 
 def _are_sizes(check: Mapping[str, Any], keys: list[str]) -> bool:
     """Whether the numbers of a check are bytes: every reading that can cause its failure carries that unit in its key."""
-    causes = [words(cause) for cause in _list(check.get("causes"))]
+    causes = [words(cause) for cause in _list(check.get("causes")) or _CAUSES.get(words(check.get("id")), ())]
     read = [key for cause in causes for key in keys if key == cause or (cause.endswith(".*") and key.startswith(cause[:-1]))]
     return bool(read) and all(key.endswith("bytes") for key in read)
 

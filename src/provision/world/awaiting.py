@@ -1,4 +1,4 @@
-"""Waiting for the report of a run on a device: what it tells on its way, and the one report that is accepted in the end."""
+"""Waiting for the report of a run on a device: what it tells on its way, the limits that end it, and the one report that is accepted in the end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from typing import Any
 from provision.effects import AwaitReport, CloudReader, Tell
 from provision.errors import WorldError
 from provision.safe import redact, safe, safe_line
+from provision.world.last_words import clock_time, console_line, last_words, lasting
 
 NAMESPACE = "provision"
 LIMIT = 8 * 2**20
 _SMALL = 64 * 2**10
-_LOG = 4 * 2**20
-_LAST_LINES = 12
 _ENDED = ("STOPPED", "STOPPING", "SUSPENDED", "DELETED", "ORPHANED")
+_UNHEARD = "boot: no word from the device yet"
+_OVER = "ended in phase"
+"""What the program says on the console when it failed before it could tell (templates/workbench-startup.sh)."""
+_PROVING = ("verify", "report")
 _PHASES = {
     "start": "boot: the instance runs its program",
     "driver": "driver: waiting for the NVIDIA driver",
@@ -37,6 +40,10 @@ class NoReport(WorldError):
     exit_code = 3
 
 
+class Overdue(NoReport):
+    """A limit ended the wait; the device may still be at it."""
+
+
 class DeviceFailed(NoReport):
     """The device said that it could not make the environment."""
 
@@ -45,59 +52,146 @@ class DeviceFailed(NoReport):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How waiting is done: seconds between two questions, the clock, and how to sleep.
+    """How waiting is done: seconds between two questions, the clock (never set back), how to sleep, and the time of day in seconds.
 
     20 seconds keep to three questions a minute; all who ask an instance for guest attributes have ten (Compute Engine documentation, Guest attributes).
+    `beat_s`: nothing new for that long is said too. `silent_s`: a device that says nothing at all for that long is given up; it speaks as soon as its program
+    runs, some minutes after the instance is ACTIVE. Our choice.
     """
 
     every_s: float = 20.0
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    beat_s: float = 60.0
+    silent_s: float = 1200.0
+    today: Callable[[], float] = time.time
+
+
+LOOPBACK = Clock(every_s=0.5, beat_s=15.0, silent_s=60.0)
+"""For a device on this machine: nobody counts the questions, and it boots in a second."""
 
 
 def await_report(effect: AwaitReport, cloud: CloudReader, tell: Tell, clock: Clock) -> bytes:
     """Return the report of one run as soon as it is there: it carries our nonce, and its bytes have the sha256 that the device told.
 
-    Where guest attributes cannot be read, the status object in the bucket tells the same. Raises NoReport with the end of the device's log.
+    Where guest attributes cannot be read, the status object in the bucket tells the same, at the end only. Raises NoReport with what was seen last: Overdue at
+    a limit (the device said nothing at all, its verification takes longer than it may, or the whole does), DeviceFailed where it said so itself.
     """
-    end, told, quiet = clock.now() + effect.timeout_s, "", False
-    while True:
+    return _Wait(effect, cloud, tell, clock).report()
+
+
+class _Wait:
+    """One wait: `phase` is what the device told last ("" for nothing yet), `since` when that began, `said` the words for it.
+
+    `heard` is when it told something new, `told` when we did.
+    """
+
+    def __init__(self, effect: AwaitReport, cloud: CloudReader, tell: Tell, clock: Clock) -> None:
+        self._effect, self._cloud, self._tell, self._clock = effect, cloud, tell, clock
+        self._began = self._since = self._heard = self._told = clock.now()
+        self._phase, self._said = "", _UNHEARD
+        self._readable, self._by_console = True, False
+
+    def report(self) -> bytes:
+        while True:
+            found = self._look()
+            if found is not None:
+                return found
+            until, why = self._limit()
+            if self._clock.now() >= until:
+                if self._readable and not self._phase and not self._by_console and self._runs_unheard():
+                    continue
+                raise self._without(Overdue, why)
+            self._beat(until)
+            self._clock.sleep(min(self._clock.every_s, max(0.0, until - self._clock.now())))
+
+    def _look(self) -> bytes | None:
+        """Ask once, tell what is new, and return the report when it is there."""
+        effect, cloud = self._effect, self._cloud
         attributes = cloud.guest_attributes(effect.name, NAMESPACE)
-        if attributes is None and not quiet:
-            quiet = True
-            tell("guest attributes of the instance cannot be read: its status comes through the bucket")
+        if attributes is None and self._readable:
+            self._tell("guest attributes of the instance cannot be read: its status comes through the bucket, at the end")
+        self._readable = attributes is not None
         result = _ours((attributes or {}).get("result", ""), effect.nonce)
-        status = _ours((attributes or {}).get("status", ""), effect.nonce) or _ours(_object(cloud, f"{effect.bucket_uri}status.json"), effect.nonce)
-        if status and (words := _phase(status)) != told:
-            told = words
-            tell(words)
+        status = _ours((attributes or {}).get("status", ""), effect.nonce) or _ours(
+            cloud.object(f"{effect.bucket_uri}status.json", _SMALL) or b"", effect.nonce
+        )
+        if status:
+            self._note(status)
         if result is not None or (status or {}).get("s") == "done":
             report = cloud.object(f"{effect.bucket_uri}report.json", LIMIT)
             if report is not None:
                 return _accepted(report, effect, result)
         if (status or {}).get("s") == "error":
-            raise _failed(effect, cloud, status or {})
+            raise self._without(DeviceFailed, _failure(status or {}))
         if attributes == {} and (why := (cloud.guest_attributes(effect.name, "sandbox") or {}).get("unbooted")) is not None:
             raise NoReport("the startup program was not run: no machine can be isolated here", why=safe(why), hint="the rest of the sandbox works as it is")
         if (state := str((cloud.instance(effect.name) or {"state": "DELETED"}).get("state", ""))) in _ENDED:
-            raise _without(effect, cloud, f"the instance is {state}, and it sent no report", "run `provision apply` again: it goes on where it was")
-        if clock.now() >= end:
-            raise _without(
-                effect, cloud, f"nothing came within {effect.timeout_s // 60} minutes; last: {told or 'nothing was told'}", "wait on with `provision attach`"
-            )
-        clock.sleep(min(clock.every_s, max(0.0, end - clock.now())))
+            raise self._without(NoReport, f"the instance is {state}, and it sent no report")
+        return None
+
+    def _note(self, status: Mapping[str, Any]) -> None:
+        phase, said = str(status.get("p", "")), _words(status)
+        if said == self._said:
+            return
+        if phase != self._phase:
+            self._phase, self._since = phase, self._clock.now()
+        self._said, self._heard = said, self._clock.now()
+        self._told = self._heard
+        self._tell(said)
+
+    def _limit(self) -> tuple[float, str]:
+        """Return until when this may go on without anything new, and what is said when that is over."""
+        end, clock = self._began + self._effect.timeout_s, self._clock
+        whole = f"the report did not come within {lasting(self._effect.timeout_s)}"
+        if self._phase in _PROVING:
+            until = self._since + self._effect.verify_s
+            why = f"the verification did not end within {lasting(self._effect.verify_s)} (verify.timeout, and a few minutes for the report)"
+        elif not self._phase and self._readable and not self._by_console:
+            until = self._began + clock.silent_s
+            why = f"the device said nothing within {lasting(clock.silent_s)}: its program did not start, or cannot be heard"
+        else:
+            return end, whole
+        return (until, why) if until < end else (end, whole)
+
+    def _runs_unheard(self) -> bool:
+        """Tell whether the console shows that the program of a silent device runs: then it cannot write guest attributes, and is heard at the end."""
+        line = console_line(self._effect.name, self._cloud)
+        self._by_console = bool(line) and not line.startswith(_OVER)
+        if self._by_console:
+            self._tell("the device writes no guest attributes, but its console shows that its program runs: its status comes through the bucket, at the end")
+        return self._by_console
+
+    def _beat(self, until: float) -> None:
+        """Say that nothing is new, where nothing was said for a while: what is waited for, since when, and until when at most."""
+        clock = self._clock
+        if clock.now() - self._told < clock.beat_s:
+            return
+        self._told, ahead = clock.now(), clock.today() - clock.now()
+        limits = f"since {clock_time(self._since + ahead)}, until {clock_time(until + ahead)} UTC at the latest"
+        heard = "" if self._readable and not self._by_console else console_line(self._effect.name, self._cloud)
+        self._tell(f"still {self._said} ({limits}){heard and f'; its console: {heard}'}")
+
+    def _without(self, kind: type[NoReport], why: str) -> NoReport:
+        """Return the error with what was seen last."""
+        seen = f"last word: {self._said}, {lasting(self._clock.now() - self._heard)} ago" if self._phase else "last word: none"
+        heard = "readable" if self._readable else "cannot be read (a policy, or a role that is missing)"
+        facts = [why, seen, f"guest attributes: {heard}"] if kind is Overdue else [why]
+        text = "\n".join([*facts, *last_words(self._effect, self._cloud, console=kind is not DeviceFailed)])
+        return kind(f"{self._effect.name.rpartition('/')[2]} was not verified", why=text)
 
 
 def _accepted(report: bytes, effect: AwaitReport, result: Mapping[str, Any] | None) -> bytes:
     if result is not None and result.get("sha256") != hashlib.sha256(report).hexdigest():
-        hint = "someone else can write to the bucket, or the run was repeated: run `provision verify` again"
+        hint = "someone else can write to the bucket, or the run was repeated: look at who may, then have it verify itself again"
         raise NoReport("the report in the bucket is not the one that the device told of", why="its sha256 differs", hint=hint)
     try:
         nonce = json.loads(report)["subject"]["nonce"]
     except (ValueError, KeyError, TypeError, RecursionError):
         nonce = None
     if nonce != effect.nonce:
-        raise NoReport("the report in the bucket answers another run", why="its nonce is not the one that was sent", hint="run `provision verify` again")
+        hint = "someone else can write to the bucket: look at who may, then have it verify itself again"
+        raise NoReport("the report in the bucket answers another run", why="its nonce is not the one that was sent", hint=hint)
     return report
 
 
@@ -110,28 +204,14 @@ def _ours(text: str | bytes, nonce: str) -> dict[str, Any] | None:
     return told if isinstance(told, dict) and told.get("n") == nonce else None
 
 
-def _object(cloud: CloudReader, uri: str) -> bytes:
-    return cloud.object(uri, _SMALL) or b""
-
-
-def _phase(status: Mapping[str, Any]) -> str:
+def _words(status: Mapping[str, Any]) -> str:
     phase = str(status.get("p", ""))
     if phase == "packages" and isinstance(status.get("of"), int) and status["of"]:
-        return f"packages: {int(status.get('i') or 0)} of {status['of']}"
+        done = status.get("i")
+        return f"packages: {done if isinstance(done, int) else 0} of {status['of']}"
     return _PHASES.get(phase, safe_line(phase)[:80])
 
 
-def _failed(effect: AwaitReport, cloud: CloudReader, status: Mapping[str, Any]) -> DeviceFailed:
+def _failure(status: Mapping[str, Any]) -> str:
     reason = safe_line(redact(str(status.get("e") or f"exit code {status.get('exit')}, line {status.get('line')}")))[:600]
-    found = _without(effect, cloud, f"in phase {safe_line(str(status.get('p', '')))[:40]}: {reason}", "correct the cause, then run `provision apply` again")
-    return DeviceFailed(found.what, why=found.why, hint=found.hint)
-
-
-def _without(effect: AwaitReport, cloud: CloudReader, why: str, hint: str) -> NoReport:
-    """Return the error with the end of the device's log, made harmless."""
-    log = cloud.object(f"{effect.bucket_uri}log.txt", _LOG)
-    lines = safe(redact(log.decode("utf-8", "replace"))).splitlines()[-_LAST_LINES:] if log else []
-    text = "\n".join([why, *(f"log: {line[:300]}" for line in lines)])
-    return NoReport(
-        f"{effect.name.rpartition('/')[2]} was not verified", why=text, hint=f"{hint}\nthe whole log: gcloud storage cat {effect.bucket_uri}log.txt"
-    )
+    return f"in phase {safe_line(str(status.get('p', '')))[:40]}: {reason}"

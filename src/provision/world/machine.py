@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         Sources,
         Tell,
     )
+    from provision.world.awaiting import Clock
+    from provision.world.cloud.pace import Pace
     from provision.world.cloud.services import Services
     from provision.world.pip_configuration import PipConfiguration
 
@@ -53,13 +55,24 @@ _PROBE_VERDICTS = (0, 1, 3)
 class Machine:
     """The real World (see provision.effects.World). `environment` is the caller's; `offline` keeps uv to its cache.
 
-    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them.
+    `endpoints` are addresses by service that stand in for Google's own (see provision.world.cloud), as a sandbox gives them; `clock` is how a device's report
+    is waited for, `pace` how long the services are.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, offline: bool = False, endpoints: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        *,
+        offline: bool = False,
+        endpoints: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        pace: Pace | None = None,
+    ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self._offline = offline
         self._endpoints = endpoints
+        self._clock = clock
+        self._pace = pace
         self._cloud: Services | None = None
         self._found: dict[str, Interpreter] = {}
         self._told: set[str] = set()
@@ -187,7 +200,7 @@ class Machine:
                 self._probe(effect, tell)
             case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():
                 self._on_google(effect, tell)
-            case effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
+            case effects.ResizeDisk() | effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
                 self._on_google(effect, tell)
             case effects.RunOnColab() | effects.StopColab():
                 from provision.world import colab
@@ -212,10 +225,9 @@ class Machine:
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error
 
     def _await_report(self, effect: AwaitReport, tell: Tell) -> None:
-        from provision.world.awaiting import Clock, await_report
+        from provision.world.awaiting import LOOPBACK, Clock, await_report
 
-        # A device on this machine is asked more often: nobody counts the questions.
-        report = await_report(effect, self.cloud(), tell, Clock(every_s=0.5) if self._endpoints else Clock())
+        report = await_report(effect, self.cloud(), tell, self._clock or (LOOPBACK if self._endpoints else Clock()))
         files.write(effect.report, report, 0o600)
 
     def _google(self) -> Services:
@@ -223,7 +235,7 @@ class Machine:
             from provision.world.cloud.endpoints import Endpoints
             from provision.world.cloud.services import Services
 
-            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None)
+            self._cloud = Services(Endpoints.of(self._endpoints) if self._endpoints else None, self._pace)
         return self._cloud
 
     def _on_google(self, effect: OnGoogleCloud, tell: Tell) -> None:
@@ -234,15 +246,17 @@ class Machine:
             case effects.UploadObjects():
                 google.upload(effect.objects, tell)
             case effects.CreateInstance():
-                google.create(*effect, tell)
+                google.create(*effect[:-1], tell, instead_of=effect.instead_of)
             case effects.UpdateInstance():
                 google.update(*effect, tell)
+            case effects.ResizeDisk():
+                google.resize(*effect, tell)
             case effects.StopInstance():
                 google.stop(effect.name, tell)
             case effects.StartInstance():
                 google.start(effect.name, tell)
             case effects.DeleteInstance():
-                google.delete(effect.name, tell)
+                google.delete(effect.name, tell, lineage=effect.lineage)
             case effects.DeleteObjects():
                 google.clear(effect.prefix, tell)
             case effects.AwaitReport():

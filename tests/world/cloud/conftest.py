@@ -82,7 +82,13 @@ def begin(tmp_path: Path, way: str) -> Iterator[Begin]:
 def instance(machine: str = "g2-standard-8", card: str = "NVIDIA_L4", count: int = 1, **setup: Any) -> dict[str, Any]:
     """The body of an instance as the target makes it."""
     return {
-        "labels": {"provision": "1", "provision-spec": "spec", "provision-target": "workbench", "provision-lock": "0123456789ab"},
+        "labels": {
+            "provision": "1",
+            "provision-spec": "spec",
+            "provision-target": "workbench",
+            "provision-lineage": "f" * 32,
+            "provision-lock": "0123456789ab",
+        },
         "gceSetup": {
             "machineType": machine,
             "acceleratorConfigs": [{"type": card, "coreCount": str(count)}],

@@ -89,6 +89,16 @@ MET: Mapping[str, Met] = {
     "bulk insert": Met(lro(10, "VM_MIN_COUNT_NOT_REACHED,ZONE_RESOURCE_POOL_EXHAUSTED"), Width.ZONE, "capacity", "no machine", "later"),
     "insufficientCapacity": Met(rest(503, "insufficientCapacity"), Width.ZONE, "capacity", "no machine", "later"),
     "preempted while creating": Met(lro(9, "UNSUPPORTED_OPERATION: instance was preempted"), Width.ZONE, "capacity", "taken away", "again"),
+    "too many operations": Met(
+        lro(8, "RESOURCE_OPERATION_RATE_EXCEEDED: Operation rate exceeded for resource 'x'."), Width.ZONE, "throttled", "no more operations", "again"
+    ),
+    "no service account": Met(
+        lro(5, "The resource 'One of [trainer@my-project.iam.gserviceaccount.com]' of type 'serviceAccount' was not found."),
+        Width.FATAL,
+        "account",
+        "there is no service account trainer@my-project.iam.gserviceaccount.com",
+        "gcloud iam service-accounts create trainer --project=my-project",
+    ),
     "rate": Met(rest(403, "Rate Limit Exceeded", "rateLimitExceeded"), Width.RETRY, "rate", "fewer requests", "a few minutes", repeats=None),
     "rate of an API": Met(
         rest(429, "Quota exceeded for quota metric 'Write requests' and limit 'Write requests per minute' of service 'notebooks.googleapis.com'."),
@@ -153,7 +163,7 @@ MET: Mapping[str, Met] = {
         rest(409, "Resource 'projects/p/locations/z/instances/i' already exists"), Width.FATAL, "exists", "of this name already", "instances list"
     ),
     "tenant": Met(lro(10, "Failed to perform tenant project creation"), Width.RETRY, "tenant", "could not prepare", "support", repeats=1),
-    "internal": Met(lro(13, "an internal error has occurred"), Width.RETRY, "internal", "inside Google Cloud", "startup script", repeats=1),
+    "internal": Met(lro(13, "an internal error has occurred"), Width.RETRY, "internal", "inside Google Cloud", "the service account, the subnet", repeats=1),
     "proxy": Met(
         lro(9, "Proxy Registration failed. Unable to get Service Account from VM"), Width.FATAL, "proxy", "never becomes ACTIVE", "Private Google Access"
     ),

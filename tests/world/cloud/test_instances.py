@@ -349,3 +349,16 @@ def test_every_body_is_taken(begin: Begin, which: str) -> None:
     assert {field: got.get(field) for field in ("acceleratorConfigs", "dataDisks", "reservationAffinity")} == {
         field: wanted.get(field) for field in ("acceleratorConfigs", "dataDisks", "reservationAffinity")
     }
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "most", "least"),
+    [("hang", "still waiting for create in us-central1-a, for 2 minutes, at most 40 minutes", 40, 30), ("stuck-provisioning", ", at most 20 minutes", 20, 15)],
+)
+def test_a_long_wait_is_said_each_minute_with_its_limit(begin: Begin, fault: str, words: str, most: int, least: int) -> None:
+    cloud = begin(fault)
+    with pytest.raises(Unplaced):
+        cloud.create()
+    said = [line for line in cloud.lines if line.startswith("still ")]
+    assert any(words in line for line in said)
+    assert least <= len(said) <= most

@@ -168,7 +168,8 @@ import provision.world.cloud.services, provision.world.cloud.reader, provision.w
 import provision.world.cloud.grpc, provision.world.cloud.rest, provision.world.cloud.storage, provision.world.cloud.devices
 before = sorted(sys.modules)
 services = provision.world.cloud.services.Services(provision.world.cloud.endpoints.Endpoints.of(json.loads(sys.argv[1])))
-body = {"labels": {"provision": "1", "provision-spec": "s", "provision-target": "t"}, "gceSetup": {"machineType": "e2-standard-4", "disablePublicIp": True}}
+labels = {"provision": "1", "provision-spec": "s", "provision-target": "t", "provision-lineage": "l"}
+body = {"labels": labels, "gceSetup": {"machineType": "e2-standard-4", "disablePublicIp": True}}
 placed = services.create("my-project", ("us-central1-a",), "i", body, "r", lambda line: None)
 services.delete(placed.name, lambda line: None)
 print(json.dumps([before, sorted(sys.modules)]))

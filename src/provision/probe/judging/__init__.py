@@ -10,6 +10,7 @@ from ..catalogue import applies
 from ..expectations import Expectations
 from ..values import Asked, Judgement, Need, Seen, Status
 from .cases import Case, unknown
+from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .packages import JUDGES as _PACKAGES
@@ -17,9 +18,9 @@ from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
 
-_STDLIB_STAGES = frozenset({"host", "packages"})
+_STDLIB_STAGES = frozenset({"host", "driver", "packages"})
 
 
 @dataclass(frozen=True, slots=True)

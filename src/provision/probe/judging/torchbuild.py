@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..catalogue import BF16_ERROR, FP32_ERROR, TF32_ERROR
 from ..observing.loaders import EXPECTED_SUM
 from ..values import Judgement
-from ..versions import Unreadable, allows, same_version
+from ..versions import allows, same_version
 from .cases import Case, bad, ok, size, skipped, unknown
 
 VRAM_SHARE = 0.9
@@ -89,27 +89,6 @@ def covers(built: str, capability: str) -> bool:
         if kind == "compute" and (built_major, built_minor) <= (major, minor):
             return True
     return False
-
-
-def _driver(case: Case) -> Judgement:
-    found, needed = case.seen["driver.version"], case.expected.requires.driver
-    if needed is None:
-        return skipped("no driver version declared", found)
-    if found is None:
-        return unknown("nvidia-smi told no driver version", needed)
-    try:
-        fits = allows(needed, found)
-    except Unreadable as error:
-        return unknown(f"driver versions could not be compared: {error}", needed)
-    if fits:
-        return ok(f"driver {found} fits {needed}", needed, found)
-    return bad(
-        f"driver {found} does not fit {needed}",
-        needed,
-        found,
-        "the image brings another driver",
-        "choose an image with a newer driver, or a torch build for an older CUDA",
-    )
 
 
 def _model(case: Case) -> Judgement:
@@ -219,7 +198,6 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,
-    "D02": _driver,
     "D03": _model,
     "D04": _video_memory,
     "N01": _products,

@@ -36,6 +36,7 @@ def observers_of(stage: str) -> dict[str, Observer]:
 
 _MODULES = {
     "host": "machine",
+    "driver": "driver",
     "packages": "installed",
     "imports": "importing",
     "torch": "torchbuild",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import subprocess
 from typing import Any
 
 from . import Bench, Observer
@@ -42,16 +40,6 @@ def _architecture(_bench: Bench) -> dict[str, Any]:
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     text = flags() if flags else None
     return {"torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None, **_capability()}
-
-
-def _driver(_bench: Bench) -> dict[str, Any]:
-    program = shutil.which("nvidia-smi")
-    version = None
-    if program:
-        asked = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-        answer = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False)
-        version = answer.stdout.split("\n")[0].strip() if answer.returncode == 0 else None
-    return {"driver.version": version, "driver.major": version.split(".")[0] if version else None}
 
 
 def _model(_bench: Bench) -> dict[str, Any]:
@@ -147,7 +135,6 @@ OBSERVERS: dict[str, Observer] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,
-    "D02": _driver,
     "D03": _model,
     "D04": _video_memory,
     "N01": _products,

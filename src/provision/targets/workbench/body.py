@@ -11,11 +11,17 @@ from provision.facts import Card, Facts
 from provision.grammar import bytes_of, seconds_of
 from provision.places import Disk, WorkbenchTarget
 from provision.targets.target import Place
-from provision.targets.workbench.naming import Names, labels_of, names_of
+from provision.targets.workbench.naming import Names, labels_of
 
 BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
 _ENCRYPTION = {True: "CMEK", False: "GMEK"}
+MADE = "provision-made"
+"""The metadata key in which an instance says how it was made, as far as that never changes: the service itself does not tell it faithfully."""
+NEVER = ("vmImage", "bootDisk", "dataDisks", "serviceAccounts", "networkInterfaces")
+"""Fields below gceSetup that no update changes."""
+NEVER_ABOVE = ("instanceOwners", "enableManagedEuc")
+"""Fields of an instance that no update changes."""
 PROGRAM = "program.sh"
 """The program that the instance runs at each start, below the instance's folder."""
 
@@ -31,11 +37,15 @@ class Choices(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run on the device: its nonce, the sha256 of its document, and the digest of what the document declares whatever the run."""
+    """One run on the device: its nonce, the sha256 of its document, and the digest of what the document declares whatever the run.
+
+    `document` is where the document lies, as an instance was told it.
+    """
 
     nonce: str
     sha256: str
     holds: str
+    document: str = ""
 
 
 def run_on(instance: Mapping[str, Any]) -> Run | None:
@@ -43,25 +53,36 @@ def run_on(instance: Mapping[str, Any]) -> Run | None:
     text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
     try:
         told = json.loads(text)
-        return Run(str(told["nonce"]), str(told["digest"]), str(told["holds"]))
+        return Run(str(told["nonce"]), str(told["digest"]), str(told["holds"]), str(told["document"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
-def body_of(place: Place, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
+def made_of(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of the body that an instance was made with and that never changes, as it says itself; {} where it says nothing."""
+    text = instance.get("gceSetup", {}).get("metadata", {}).get(MADE, "")
+    try:
+        told = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    whole = isinstance(told, dict) and isinstance(told.get("gceSetup"), dict) and isinstance(told["gceSetup"].get("vmImage"), dict)
+    return told if whole else {}
+
+
+def body_of(place: Place, names: Names, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
     """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The same for every zone."""
-    target, names = _target(place), names_of(place)
-    body: dict[str, Any] = {"labels": {**target.labels, **labels_of(place)}, "gceSetup": _setup(place, target, names, choices, run, facts)}
+    target = _target(place)
+    body: dict[str, Any] = {"labels": {**target.labels, **labels_of(place, names)}, "gceSetup": _setup(target, names, choices, run, facts)}
     if target.access.owner is not None:
         body["instanceOwners"] = [target.access.owner]
     if target.managed_euc:
         body["enableManagedEuc"] = True
+    body["gceSetup"]["metadata"][MADE] = _made(body)
     return body
 
 
-def metadata_of(place: Place, run: Run) -> dict[str, str]:
+def metadata_of(target: WorkbenchTarget, names: Names, run: Run) -> dict[str, str]:
     """Return the metadata that is ours, and the author's own; values that are texts, as the service wants them."""
-    target, names = _target(place), names_of(place)
     idle = seconds_of(target.idle_shutdown) if target.idle_shutdown else None
     document = {"nonce": run.nonce, "digest": run.sha256, "holds": run.holds, "document": f"{names.run(run.nonce)}document.json"}
     limit = {"provision-max-lifetime-seconds": str(seconds_of(target.max_lifetime))} if target.max_lifetime else {}
@@ -77,7 +98,12 @@ def metadata_of(place: Place, run: Run) -> dict[str, str]:
     }
 
 
-def _setup(place: Place, target: WorkbenchTarget, names: Names, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
+def _made(body: Mapping[str, Any]) -> str:
+    lasting = {key: body["gceSetup"][key] for key in NEVER if key in body["gceSetup"]}
+    return json.dumps({"gceSetup": lasting, **{key: body[key] for key in NEVER_ABOVE if key in body}}, sort_keys=True, separators=(",", ":"))
+
+
+def _setup(target: WorkbenchTarget, names: Names, choices: Choices, run: Run, facts: Facts) -> dict[str, Any]:
     setup: dict[str, Any] = {
         "machineType": choices.machine_type,
         "vmImage": {"project": choices.image_project, "name": choices.image},
@@ -89,7 +115,7 @@ def _setup(place: Place, target: WorkbenchTarget, names: Names, choices: Choices
             "enableIntegrityMonitoring": target.shielded.integrity_monitoring,
         },
         "disablePublicIp": not target.public_ip,
-        "metadata": metadata_of(place, run),
+        "metadata": metadata_of(target, names, run),
     }
     if choices.card is not None:
         setup["acceleratorConfigs"] = [{"type": choices.card.workbench, "coreCount": str(choices.cards)}]

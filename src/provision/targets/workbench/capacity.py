@@ -21,7 +21,15 @@ class Outlook(NamedTuple):
     problem: str = ""
 
 
-def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader) -> Outlook:
+class Held(NamedTuple):
+    """Cards that an instance holds and that come free before the new one is made: the service's name of the card, the zone, how many."""
+
+    card: str
+    zone: str
+    cards: int
+
+
+def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader, held: Held | None = None) -> Outlook:
     """Return what quota and zones say about cards; what cannot be read is no obstacle."""
     if card is None:
         return Outlook()
@@ -34,7 +42,8 @@ def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader) 
             continue
         limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
         notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")
-        if limit - used < count:
+        free = held.cards if held and held.card == card.workbench and region_of(held.zone) == region else 0
+        if limit - used + free < count:
             open_zones = [zone for zone in open_zones if region_of(zone) != region]
     short = not open_zones
     for zone in list(open_zones):

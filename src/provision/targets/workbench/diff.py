@@ -1,7 +1,8 @@
 """What differs between the instance that is wanted and the one that runs: fields of ours only, and how each can be brought about.
 
 The service adds labels, tags and metadata of its own and more of them over the years, so nothing that we did not write is looked at, and nothing that was read
-is ever sent back. What the service does not tell faithfully (image, kinds of disk, owner) is compared with what was sent when the instance was made.
+is ever sent back. What the service does not tell faithfully (image, kinds of disk, owner) is compared with what was sent when the instance was made: by the
+state's record, else by what the instance says of itself.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+from provision.targets.workbench.body import MADE, NEVER, NEVER_ABOVE
+
 Body = Mapping[str, Any]
 
 
 class Way(Enum):
-    """How a field of an instance changes: while it runs, while it is stopped, or not at all (another instance takes its place)."""
+    """How a field changes: while the instance runs, while it is stopped, by a disk's own call (GROW), or not at all (another instance takes its place)."""
 
     RUNNING = "running"
     STOPPED = "stopped"
+    GROW = "grow"
     REPLACE = "replace"
 
 
@@ -40,7 +44,9 @@ _OF_SETUP = {
     "disablePublicIp": Way.RUNNING,
 }
 """Fields below gceSetup that a mask may name (notebooks.v2 discovery document, instances.patch), and when (magic-modules, workbench Instance.yaml)."""
-_NEVER = ("vmImage", "bootDisk", "dataDisks", "serviceAccounts", "networkInterfaces")
+_READ_AT_START: tuple[str, ...] = ("disable-mixer", "enable-jupyterlab4", "enable-jupyterlab4-preview", "geminicli-disabled", "geminicli-tc-accepted")
+_READ_AT_START += ("notebook-disable-downloads", "notebook-disable-nbconvert", "notebook-disable-root", "notebook-disable-terminal")
+"""Keys of metadata that an instance reads when it starts (magic-modules, pre_update/workbench_instance.go.tmpl)."""
 
 
 def changes(wanted: Body, real: Body, sent: Body | None) -> tuple[Change, ...]:
@@ -64,18 +70,51 @@ def patch(found: tuple[Change, ...]) -> tuple[dict[str, Any], str]:
 def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[Change]:
     yield from _map("labels", wanted, real, sent)
     new, now, old = (body.get("gceSetup", {}) for body in (wanted, real, sent))
-    yield from (change._replace(path=f"gceSetup/{change.path}") for change in _map("metadata", new, now, old))
+    for change in _map("metadata", new, now, old):
+        key = change.path.partition("/")[2]
+        if key != MADE:
+            yield change._replace(path=f"gceSetup/{change.path}", way=Way.STOPPED if key in _READ_AT_START else Way.RUNNING)
     for key, way in _OF_SETUP.items():
         wants, had = new.get(key), now.get(key)
-        if _same(key, wants, had, old.get(key)):
-            continue
-        one_way = key == "disablePublicIp" and not wants
-        yield Change(f"gceSetup/{key}", had, wants, Way.REPLACE if one_way else way)
+        if not _same(key, wants, had, old.get(key)):
+            if key == "tags":  # those of the service are nobody's business
+                had = [tag for tag in had or () if tag in (*(wants or ()), *(old.get(key) or ()))]
+            yield Change(f"gceSetup/{key}", had, wants, Way.REPLACE if _impossible(key, wants, had) else way)
     if sent:
-        yield from (Change(f"gceSetup/{key}", old.get(key), new.get(key), Way.REPLACE) for key in _NEVER if not _lasting(key, new.get(key), old.get(key), now))
-        for key in ("instanceOwners", "enableManagedEuc"):
-            if wanted.get(key) != sent.get(key):
-                yield Change(key, sent.get(key), wanted.get(key), Way.REPLACE)
+        yield from _of_making(wanted, now, sent)
+    elif (image := now.get("vmImage", {}).get("name")) and image != new["vmImage"]["name"]:
+        yield Change("gceSetup/vmImage", now["vmImage"], new["vmImage"], Way.REPLACE)
+
+
+def _of_making(wanted: Body, now: Body, sent: Body) -> Iterator[Change]:
+    """Yield what differs from what an instance was made with; of disks only growing is no new instance."""
+    new, old = wanted.get("gceSetup", {}), sent.get("gceSetup", {})
+    for key in NEVER:
+        way = _way_of_disk(new.get(key), old.get(key), now.get(key)) if key in ("bootDisk", "dataDisks") else Way.REPLACE
+        if way is not None and new.get(key) != old.get(key):
+            real = _disk(now.get(key)).get("diskSizeGb")
+            had = old.get(key)
+            if way is Way.GROW and real is not None:
+                had = {**_disk(had), "diskSizeGb": real}
+            yield Change(f"gceSetup/{key}", had, new.get(key), way)
+    for key in NEVER_ABOVE:
+        if wanted.get(key) != sent.get(key):
+            yield Change(key, sent.get(key), wanted.get(key), Way.REPLACE)
+
+
+def _impossible(key: str, wants: Any, had: Any) -> bool:
+    """Tell whether the service refuses this change: a public address back, or from G2 machines to others (Workbench documentation, Change machine type)."""
+    if key == "machineType":
+        return _last(wants).startswith("g2-") != _last(had).startswith("g2-")
+    return key == "disablePublicIp" and not wants
+
+
+def _way_of_disk(wants: Any, sent: Any, real: Any) -> Way | None:
+    """Return how a disk becomes as wanted; None where it is, since somebody grew it by hand at least as far."""
+    one, other, told = _disk(wants), _disk(sent), _disk(real)
+    if {**one, "diskSizeGb": ""} != {**other, "diskSizeGb": ""} or _size(one) < _size(other):
+        return Way.REPLACE
+    return None if _size(told) >= _size(one) else Way.GROW
 
 
 def _map(key: str, wanted: Body, real: Body, sent: Body) -> Iterator[Change]:
@@ -105,19 +144,12 @@ def _same(key: str, wants: Any, had: Any, sent: Any) -> bool:
             return bool(wants) == bool(had)
 
 
-def _lasting(key: str, wants: Any, sent: Any, now: Body) -> bool:
-    """Tell whether a field that never changes is as wanted; a disk that was grown by hand beyond what is wanted is."""
-    if wants == sent:
-        return True
-    if key not in ("bootDisk", "dataDisks"):
-        return False
-    one, other, real = (_disk(value) for value in (wants, sent, now.get(key)))
-    grown = int(real.get("diskSizeGb", 0)) >= int(one.get("diskSizeGb", 0))
-    return grown and {**one, "diskSizeGb": ""} == {**other, "diskSizeGb": ""}
-
-
 def _disk(value: Any) -> Body:
     return (value[0] if value else {}) if isinstance(value, list) else value or {}
+
+
+def _size(disk: Body) -> int:
+    return int(disk.get("diskSizeGb", 0))
 
 
 def _known(key: str) -> tuple[str, ...]:

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from provision.effects import DeleteInstance, DeleteObjects, Effect
 from provision.errors import Refused
+from provision.state import Intent
 
 
 def instance_away(record: Mapping[str, Any]) -> Iterator[Effect]:
-    """Yield what removes a recorded instance and its objects; raises Refused where the record names what we do not make."""
-    project, instance, bucket = (str(record.get(key, "")) for key in ("project", "instance", "bucket"))
+    """Yield what removes a recorded instance and the objects of its state; raises Refused where the record names what we do not make."""
+    project, instance, bucket, lineage = (str(record.get(key, "")) for key in ("project", "instance", "bucket", "lineage"))
     zones = [str(record["zone"])] if record.get("zone") else [str(zone) for zone in record.get("zones", ())]
-    if not instance.startswith("provision-") or not bucket.startswith("gs://") or not bucket.endswith(f"/{instance}/"):
+    if not lies_in(record):
         raise Refused(f"{instance or 'the instance'} is not ours to delete", why="the state names what we do not make", hint="look at the state file")
-    yield from (DeleteInstance(f"projects/{project}/locations/{zone}/instances/{instance}") for zone in zones)
+    yield from (DeleteInstance(f"projects/{project}/locations/{zone}/instances/{instance}", lineage) for zone in zones)
     yield DeleteObjects(bucket)
+
+
+def half_made_away(intent: Intent, gone: tuple[Effect, ...]) -> Iterator[Effect]:
+    """Yield what removes what an interrupted run may have left, beside what goes already."""
+    details = intent.details
+    yield from (effect for name in intent.names if (effect := DeleteInstance(name, str(details.get("lineage", "")))) not in gone)
+    if lies_in(details) and (objects := DeleteObjects(str(details["bucket"]))) not in gone:
+        yield objects
+
+
+def lies_in(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record names an instance as we name them, and a folder that is of it and of its state alone."""
+    instance, bucket, lineage = (str(record.get(key, "")) for key in ("instance", "bucket", "lineage"))
+    named = instance.startswith("provision-") and re.fullmatch(r"[a-z0-9_-]+", lineage) is not None
+    return named and bucket.startswith("gs://") and bucket.endswith(f"/{instance}/{lineage}/")
 
 
 def report_folder(folder: Path, path: str) -> Path:

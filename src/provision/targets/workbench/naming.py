@@ -11,17 +11,20 @@ from provision.targets.target import Place
 
 MARK = "provision"
 """The label (value "1") that every instance of ours carries."""
+LINEAGE = "provision-lineage"
+"""The label that tells which state made an instance: only what bears ours is taken for ours."""
 _MOST = 63
 """Characters of a name and of a label's value (Compute Engine documentation, Naming resources; Labels)."""
 
 
 class Names(NamedTuple):
-    """The names of one place on Google Cloud; `folder` is the gs:// address below which its objects lie, with a slash at its end."""
+    """The names of one place on Google Cloud; `folder` is the gs:// address below which the objects of its state lie, with a slash at its end."""
 
     project: str
     zones: tuple[str, ...]
     instance: str
     folder: str
+    lineage: str
 
     def full(self, zone: str) -> str:
         """Return the full name of the instance in a zone."""
@@ -32,13 +35,16 @@ class Names(NamedTuple):
         return f"{self.folder}{nonce}/"
 
 
-def names_of(place: Place) -> Names:
-    """Return what the instance of a place is called, and where its objects lie; without a bucket the folder is ""."""
+def names_of(place: Place, lineage: str) -> Names:
+    """Return what the instance of a place is called, and where its objects lie; without a bucket the folder is "".
+
+    The name is the same for everyone, so that a second one shows; the lineage of the state is in a label and in the folder, so that it is told whose it is.
+    """
     target = place.spec.targets[place.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
     instance = instance_id(target.project, place.stem, place.target)
-    bucket = f"{target.bucket.rstrip('/')}/{instance}/" if target.bucket else ""
-    return Names(target.project, tuple(target.zones), instance, bucket)
+    bucket = f"{target.bucket.rstrip('/')}/{instance}/{label(lineage)}/" if target.bucket else ""
+    return Names(target.project, tuple(target.zones), instance, bucket, label(lineage))
 
 
 def instance_id(project: str, stem: str, target: str) -> str:
@@ -58,7 +64,7 @@ def kernel_name(place: Place) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", f"provision-{place.stem}.{place.target}".lower())
 
 
-def labels_of(place: Place) -> dict[str, str]:
+def labels_of(place: Place, names: Names) -> dict[str, str]:
     """Return the labels that tell whose an instance is, and which lock it was made from."""
     digest = place.environment.digest.removeprefix("sha256:")[:12]
-    return {MARK: "1", "provision-spec": label(place.stem), "provision-target": label(place.target), "provision-lock": digest}
+    return {MARK: "1", "provision-spec": label(place.stem), "provision-target": label(place.target), LINEAGE: names.lineage, "provision-lock": digest}

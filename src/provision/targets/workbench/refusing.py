@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from provision.facts import Facts
 from provision.facts.machines import region_of
@@ -12,6 +13,7 @@ from provision.targets.unmade import LATER, unmade
 from provision.targets.workbench.capacity import Outlook
 from provision.targets.workbench.image import Picked
 from provision.targets.workbench.machine import Chosen
+from provision.targets.workbench.owning import of_this_kind, whose
 
 
 def workbench(place: Place) -> WorkbenchTarget:
@@ -21,8 +23,8 @@ def workbench(place: Place) -> WorkbenchTarget:
     return target
 
 
-def refusals_of(place: Place, facts: Facts, chosen: Chosen, picked: Picked, foreign: str, outlook: Outlook) -> Iterator[Refusal]:
-    """Yield everything that is refused; `foreign` is the full name of an instance that has our name and is not ours, "" for none."""
+def refusals_of(place: Place, facts: Facts, chosen: Chosen, picked: Picked, foreign: tuple[Mapping[str, Any], ...], outlook: Outlook) -> Iterator[Refusal]:
+    """Yield everything that is refused; `foreign` are instances that bear our name, are not ours, and stand in the way."""
     target, own = workbench(place), ("targets", place.target)
     yield from unmade(place.spec)
     yield from _unavailable(place, target)
@@ -38,10 +40,20 @@ def refusals_of(place: Place, facts: Facts, chosen: Chosen, picked: Picked, fore
         yield Refusal(
             (*own, "image"), picked.problem, "write the exact name: gcloud compute images list --project=cloud-notebooks-managed --no-standard-images"
         )
-    if foreign:
-        yield Refusal(own, f"there is an instance {foreign} that is not ours", "rename the spec or the target, or delete it")
+    yield from (_not_ours(place, own, real, alone=len(foreign) == 1) for real in foreign)
     if outlook.problem:
         yield Refusal((*own, "zones"), outlook.problem, "ask for quota at console.cloud.google.com/iam-admin/quotas, or name other zones")
+
+
+def _not_ours(place: Place, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool) -> Refusal:
+    """Return what is said of an instance that bears our name and that the state at hand did not make."""
+    renamed = "rename the spec file or the target"
+    if not of_this_kind(real, place):
+        hint = f"it is not touched: {renamed}, or delete it yourself"
+        return Refusal(own, f"an instance of this name is there, and provision did not make it for this spec and target: {whose(real)}", hint)
+    adopt = f"if that state is lost, take the instance over with `provision apply --adopt --target {place.target}`"
+    ways = (renamed, "or run `provision destroy` where it was made", f"or, {adopt}" if alone else "or delete all but one of them yourself")
+    return Refusal(own, f"an instance of this name is there, and another state made it: {whose(real)}", ", ".join(ways))
 
 
 def _unavailable(place: Place, target: WorkbenchTarget) -> Iterator[Refusal]:

@@ -29,6 +29,7 @@ class Case(NamedTuple):
 
 _LOGIN = "gcloud auth application-default login"
 _AGAIN = "it usually passes by itself: run the same command again in a few minutes"
+_EXISTS = ("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}")
 
 CASES: tuple[Case, ...] = (
     # Who asks.
@@ -79,7 +80,27 @@ CASES: tuple[Case, ...] = (
         ways_out.actas_hint,
         (r"needs iam\.serviceAccounts\.[aA]ctAs .*? on (?:VM )?Service Account (?P<account>[^\s,]+)", r"(?P<permission>iam\.serviceAccounts\.actAs)"),
     ),
+    Case(
+        "account",
+        "fatal",
+        "there is no service account {account}",
+        "name one under `service_account:`: gcloud iam service-accounts list --project={project}\n"
+        "or make it: gcloud iam service-accounts create {short} --project={project}",
+        (
+            r"'(?:One of \[)?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+)\]?' of type 'serviceAccount' was not found",
+            r"[Ss]ervice account \"?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+[a-z0-9])\"? does not exist",
+        ),
+    ),
     # How much there is.
+    Case(
+        "throttled",
+        "zone",
+        "Compute Engine takes no more operations at the moment",
+        _AGAIN,
+        (r"RESOURCE_OPERATION_RATE_EXCEEDED", r"[Oo]peration rate exceeded"),
+        ("RESOURCE_OPERATION_RATE_EXCEEDED",),
+        operation=True,
+    ),
     Case(
         "rate",
         "retry",
@@ -107,7 +128,7 @@ CASES: tuple[Case, ...] = (
         "capacity",
         "zone",
         "the zone has no machine of this kind free",
-        "run it again later, list further zones under the target, or use another GPU; a reservation keeps capacity for you",
+        ways_out.capacity_hint,
         (
             r"zone '(?:projects/[^/]+/zones/)?(?P<zone>[a-z0-9-]+)' does not have enough resources available",
             r"does not have enough resources available to fulfill the request",
@@ -215,14 +236,13 @@ CASES: tuple[Case, ...] = (
         "proxy",
         "fatal",
         "the instance could not register with the proxy of JupyterLab, so it never becomes ACTIVE",
-        "its service account needs roles/notebooks.runner on the project; without a public address the subnet needs Private Google Access, and DNS for\n"
-        "notebooks.googleapis.com, *.notebooks.cloud.google.com and *.notebooks.googleusercontent.com; port 8080 must be free",
+        ways_out.PROXY,
         (r"Proxy Registration failed", r"Unable to get Service Account from VM"),
     ),
     Case(
         "permission",
         "fatal",
-        "a permission is missing: {permission}",
+        ways_out.permission_what,
         ways_out.permission_hint,
         (
             r"Required '(?P<permission>[a-zA-Z.]+)' permission for 'projects/(?P<host>[a-z0-9:.-]+)/",
@@ -245,16 +265,8 @@ CASES: tuple[Case, ...] = (
         repeats=None,
     ),
     Case("queue", "retry", "another operation is at work on the instance", _AGAIN, (r"unable to queue the operation",), repeats=None),
-    Case("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}", codes=(6,)),
-    Case(
-        "exists",
-        "fatal",
-        "there is something of this name already",
-        "gcloud workbench instances list --project={project} --location={zone}",
-        (r"[Aa]lready exists",),
-        ("alreadyExists",),
-        (10,),
-    ),
+    Case(*_EXISTS, codes=(6,)),
+    Case(*_EXISTS, (r"[Aa]lready exists",), ("alreadyExists",), (10,)),
     Case(
         "tenant",
         "retry",
@@ -267,7 +279,7 @@ CASES: tuple[Case, ...] = (
         "internal",
         "retry",
         "the operation failed inside Google Cloud",
-        "look at what may be behind it: the owner of the instance (`access:`), the startup script, the network of the subnet",
+        "run the same command again; where it stays, look at what may be behind it: the owner of the instance (`access:`), the service account, the subnet",
         codes=(2, 13),
         operation=True,
         repeats=1,

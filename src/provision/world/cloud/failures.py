@@ -75,7 +75,8 @@ def _holds(case: Case, fault: Fault) -> Mapping[str, str] | None:
 
 def _failure(case: Case, fault: Fault, words: Mapping[str, str], project: str) -> Failure:
     said = {**fault.metadata, **words}
-    known = {"project": project, "status": fault.status, **{key: _plain(said[key]) for key in said}}
+    zones = tuple(zone for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", "")) if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone))
+    known = {"project": project, "status": fault.status, **{key: _plain(said[key]) for key in said}, "zones": ", ".join(zones)}
     width = case.width(known) if callable(case.width) else case.width
     what = case.what(known) if callable(case.what) else case.what
     hint = case.hint(known) if callable(case.hint) else case.hint
@@ -85,9 +86,7 @@ def _failure(case: Case, fault: Fault, words: Mapping[str, str], project: str) -
         what=_filled(what, known),
         why=f"{'the connection' if case.kind == 'unreachable' else 'Google Cloud'} says: {redact(safe(fault.message))} ({_code(fault)})",
         hint=_filled(hint, known),
-        zones_available=tuple(
-            zone for zone in re.split(r"[,\s]+", fault.metadata.get("zonesAvailable", "")) if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone)
-        ),
+        zones_available=zones,
         repeats=case.repeats,
         retry_after_s=fault.retry_after_s,
     )

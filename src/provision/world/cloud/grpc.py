@@ -67,6 +67,10 @@ class OverGrpc:
         found = self._found(lambda: self._client.delete_instance({"name": name, "request_id": request}, timeout=_TIMEOUT_S), name)
         return None if found is None else _operation(found.operation)
 
+    def resize(self, name: str, disk: str, size_gb: str) -> Wire:
+        """Raise Inexpressible: this client does not have the call."""
+        raise Inexpressible(f"resizeDisk of {disk} to {size_gb} GB: {name}")
+
     def stop(self, name: str) -> Wire:
         """See Notebooks."""
         return self._begun(lambda: self._client.stop_instance({"name": name}, timeout=_TIMEOUT_S), name)

@@ -24,6 +24,8 @@ _WHILE_STOPPED = (
     "gce_setup.reservation_affinity",
 )
 """What changes on a stopped instance only (Terraform's google_workbench_instance stops it for the first four; Compute Engine does for the others)."""
+LINEAGE = "provision-lineage"
+"""The label that tells which state made an instance."""
 _CAUSES = ("Proxy Registration", "Required '", "Unable to get Service Account")
 """What the console says where an instance cannot register (DataBiosphere/terra-workspace-manager#848)."""
 _ENDED = ("DELETED", "ORPHANED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
@@ -50,7 +52,7 @@ def await_active(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial
             raise CloudError(_ended(name, state))
         return found if state == "ACTIVE" else None
 
-    active = polled(look, pace, pace.boot_s)
+    active = polled(look, pace, pace.boot_s, lambda long: tell(f"still boot: {name.rpartition('/')[2]} is {told[0] or 'not seen yet'}, {long}"))
     if active is None:
         raise CloudError(_stuck(name, told[0], serial(name), pace))
     return active
@@ -64,13 +66,23 @@ def update(notebooks: Notebooks, name: str, body: Wire, mask: str, pace: Pace, t
         stop(notebooks, name, pace, tell)
     try:
         tell(f"update: {snake(mask)}")
-        finish(notebooks, notebooks.update(name, body, mask, pace.fresh()), pace)
+        finish(notebooks, notebooks.update(name, body, mask, pace.fresh()), pace, tell)
     except CloudError as error:
-        if not around:
+        if running and not around:
             raise
-        raise _left(error, f"{name.rpartition('/')[2]} is stopped now: it was stopped for this change") from error
+        raise _left(error, f"{name.rpartition('/')[2]} is stopped now; `provision apply` starts it again") from error
     if around:
         start(notebooks, name, pace, tell, serial)
+
+
+def resize(notebooks: Notebooks, name: str, disk: str, size_gb: str, pace: Pace, tell: Tell) -> None:
+    """Make a disk ("bootDisk", "dataDisk") larger; nothing happens where it has that size already. Raises CloudError."""
+    setup = _known(notebooks, name).get("gceSetup", {})
+    there = (setup.get("dataDisks") or [{}])[0] if disk == "dataDisk" else setup.get("bootDisk", {})
+    if int(there.get("diskSizeGb", 0)) >= int(size_gb):
+        return
+    tell(f"resize: {'data' if disk == 'dataDisk' else 'boot'} disk to {size_gb} GiB")
+    finish(notebooks, notebooks.resize(name, disk, size_gb), pace)
 
 
 def stop(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
@@ -80,10 +92,10 @@ def stop(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
         return
     tell(f"stop: {name.rpartition('/')[2]}")
     if state == "STOPPING" and (pending := at_work(notebooks, name)):
-        finish(notebooks, pending, pace)
+        finish(notebooks, pending, pace, tell)
     elif state != "STOPPING":
-        finish(notebooks, notebooks.stop(name), pace)
-    found = polled(lambda: True if _known(notebooks, name).get("state") == "STOPPED" else None, pace, pace.boot_s)
+        finish(notebooks, notebooks.stop(name), pace, tell)
+    found = polled(lambda: True if _known(notebooks, name).get("state") == "STOPPED" else None, pace, pace.boot_s, lambda long: tell(f"still stopping, {long}"))
     if found is None:
         raise CloudError(Failure(Width.FATAL, "stuck", f"{name} does not stop", f"asked for {pace.boot_s / 60:.0f} minutes", _look(name)))
 
@@ -94,23 +106,30 @@ def start(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, serial: Seria
     if state == "ACTIVE":
         return
     if pending := at_work(notebooks, name):
-        finish(notebooks, pending, pace)
+        finish(notebooks, pending, pace, tell)
         state = _known(notebooks, name).get("state")
     if state in ("STOPPED", "SUSPENDED", "STOPPING"):
         tell(f"start: {name.rpartition('/')[2]}")
-        finish(notebooks, notebooks.start(name), pace)
+        finish(notebooks, notebooks.start(name), pace, tell)
     await_active(notebooks, name, pace, tell, serial)
 
 
-def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell) -> None:
-    """Delete an instance and wait until the service no longer knows it; nothing happens where it is gone already. Raises CloudError."""
-    if notebooks.get(name) is None:
+def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, lineage: str | None = None) -> None:
+    """Delete an instance and wait until the service no longer knows it; nothing happens where it is gone already. Raises CloudError.
+
+    With a lineage, one that bears another's label, or none, is left alone.
+    """
+    found = notebooks.get(name)
+    if found is None:
+        return
+    if lineage is not None and found.get("labels", {}).get(LINEAGE) != lineage:
+        tell(f"left alone: {name} belongs to another state (label {LINEAGE}={safe_line(str(found.get('labels', {}).get(LINEAGE, '')))})")
         return
     tell(f"delete: {name.rpartition('/')[2]}")
     operation = notebooks.delete(name, pace.fresh())
     if operation is not None:
-        finish(notebooks, operation, pace)
-    if polled(lambda: True if notebooks.get(name) is None else None, pace, pace.boot_s) is None:
+        finish(notebooks, operation, pace, tell)
+    if polled(lambda: True if notebooks.get(name) is None else None, pace, pace.boot_s, lambda long: tell(f"still deleting, {long}")) is None:
         hint = f"it may still cost money; delete it again:\n{gcloud('delete', name)}"
         raise CloudError(Failure(Width.FATAL, "stuck", f"{name} is still there", f"deleted, and asked for {pace.boot_s / 60:.0f} minutes", hint))
 

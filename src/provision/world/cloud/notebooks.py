@@ -36,6 +36,9 @@ class Notebooks(Protocol):
     def delete(self, name: str, request: str) -> Wire | None:
         """Begin to delete an instance and return the operation; None when there is none."""
 
+    def resize(self, name: str, disk: str, size_gb: str) -> Wire:
+        """Begin to make a disk of an instance larger and return the operation; `disk` is bootDisk or dataDisk."""
+
     def stop(self, name: str) -> Wire:
         """Begin to stop an instance and return the operation."""
 
@@ -82,6 +85,10 @@ class OverRest:
             if error.failure.kind == "not-found":
                 return None
             raise
+
+    def resize(self, name: str, disk: str, size_gb: str) -> Wire:
+        """See Notebooks; the gRPC client does not have this call."""
+        return self._rest.json("POST", f"{self._base}{path(name)}:resizeDisk", body={disk: {"diskSizeGb": size_gb}})
 
     def stop(self, name: str) -> Wire:
         """See Notebooks."""
@@ -135,6 +142,10 @@ class Chosen:
     def delete(self, name: str, request: str) -> Wire | None:
         """See Notebooks."""
         return self._grpc.delete(name, request)
+
+    def resize(self, name: str, disk: str, size_gb: str) -> Wire:
+        """See Notebooks."""
+        return self._rest.resize(name, disk, size_gb)
 
     def stop(self, name: str) -> Wire:
         """See Notebooks."""

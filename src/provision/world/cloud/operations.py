@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from provision.effects import Tell
 from provision.world.cloud.failures import CloudError, Failure, Width, classify
 from provision.world.cloud.faults import of_operation
 from provision.world.cloud.notebooks import Notebooks, Wire
@@ -9,7 +10,7 @@ from provision.world.cloud.pace import Pace, polled
 from provision.world.cloud.rest import project_of
 
 
-def finish(notebooks: Notebooks, operation: Wire, pace: Pace) -> Wire | None:
+def finish(notebooks: Notebooks, operation: Wire, pace: Pace, tell: Tell = lambda _: None) -> Wire | None:
     """Wait until an operation is done and return it; None where the service has forgotten it (then the instance itself tells).
 
     Raises CloudError: what the operation failed with, or kind "slow" when it is not done after `operation_s`. It goes on without us.
@@ -22,7 +23,9 @@ def finish(notebooks: Notebooks, operation: Wire, pace: Pace) -> Wire | None:
             forgotten.append(operation["name"])
         return operation if found is None else found if found.get("done") else None
 
-    found = polled(look, pace, pace.operation_s)
+    doing = operation.get("metadata", {}).get("verb") or "the operation"
+    where = operation["name"].split("/")[3]
+    found = polled(look, pace, pace.operation_s, lambda long: tell(f"still waiting for {doing} in {where}, {long}"))
     if found is None:
         raise CloudError(_slow(operation, pace))
     if "error" in found:

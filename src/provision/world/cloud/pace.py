@@ -10,6 +10,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 from provision.world.cloud.failures import CloudError, Width
+from provision.world.last_words import lasting
 
 T = TypeVar("T")
 
@@ -18,7 +19,8 @@ T = TypeVar("T")
 class Pace:
     """The clock (seconds, never set back), how to wait, a number from 0 to 1 that spreads waits, and fresh UUIDs; then bounds in seconds.
 
-    The defaults are of google-api-core's retries; 40 minutes are what Terraform's google_workbench_instance gives a creation.
+    The defaults are of google-api-core's retries; 40 minutes are what Terraform's google_workbench_instance gives a creation. `beat_s`: a wait of that long
+    is said, again and again. Our choice.
     """
 
     sleep: Callable[[float], None] = sleep
@@ -33,6 +35,11 @@ class Pace:
     operation_s: float = 2400.0
     boot_s: float = 1200.0
     visible_s: float = 60.0
+    beat_s: float = 60.0
+
+
+LOOPBACK = Pace(patience_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, beat_s=15.0)
+"""For services on this machine, where nothing takes minutes."""
 
 
 def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], None] = lambda: None) -> T:
@@ -61,13 +68,20 @@ def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], None] = la
             wait = min(wait * 2, pace.most_s)
 
 
-def polled(look: Callable[[], T | None], pace: Pace, within_s: float) -> T | None:
-    """Return what `look` finds as soon as it finds something, None when `within_s` seconds are over; the pauses grow."""
-    end, pause = pace.clock() + within_s, pace.poll_first_s
+def polled(look: Callable[[], T | None], pace: Pace, within_s: float, still: Callable[[str], None] = lambda _: None) -> T | None:
+    """Return what `look` finds as soon as it finds something, None when `within_s` seconds are over; the pauses grow.
+
+    `still` is told each `beat_s` for how long it waits, and how long at most.
+    """
+    began, pause, said = pace.clock(), pace.poll_first_s, pace.clock()
+    end = began + within_s
     while True:
         if (found := look()) is not None:
             return found
         if pace.clock() + pause > end:
             return None
+        if pace.clock() - said >= pace.beat_s:
+            said = pace.clock()
+            still(f"for {lasting(said - began)}, at most {lasting(within_s)}")
         pace.sleep(pause)
         pause = min(pause * 1.6, pace.poll_most_s)

@@ -16,20 +16,25 @@ from provision.world.cloud.notebooks import Notebooks, Wire
 from provision.world.cloud.operations import at_work, finish, last
 from provision.world.cloud.pace import Pace, polled
 
-_OURS = ("provision", "provision-spec", "provision-target")
+_OURS = ("provision", "provision-spec", "provision-target", instances.LINEAGE)
 _RUN = "provision-run"
+_MADE = "provision-made"
 _UNSURE = ("slow", "stuck", "ended", "gone", "exists", "foreign", "credentials", "no-credentials", "nonsense", "rate", "queue", "unreachable", "unavailable")
 """After these an instance may be on its way, or is not ours: nothing is deleted."""
 
 
 class Wanted(NamedTuple):
-    """An instance to create: `body` is the REST JSON, `request` a UUID that stays the same when the same creation is asked for again."""
+    """An instance to create: `body` is the REST JSON, `request` a UUID that stays the same when the same creation is asked for again.
+
+    `instead_of` is the full name of one that was deleted for it, "" where none was.
+    """
 
     project: str
     zones: tuple[str, ...]
     instance: str
     body: Mapping[str, Any]
     request: str
+    instead_of: str = ""
 
 
 class Attempt(NamedTuple):
@@ -135,8 +140,7 @@ class _Placing:
         if found is not None:
             return self._adopt(zone, found)
         active = instances.await_active(self._notebooks, self._name(zone), self._pace, self._tell, self._serial)
-        self._note(zone, "created", "ACTIVE")
-        return Placed(self._name(zone), zone, active, tuple(self._attempts))
+        return self._placed(zone, active, "created", "it is ACTIVE")
 
     def _ask(self, zone: str, tries: int) -> None:
         self._tell(f"request: {self._wanted.instance} in {zone}")
@@ -147,12 +151,14 @@ class _Placing:
             # The service remembers this request from a run before; what became of it then is gone, so this is another one.
             operation = self._notebooks.create(parent, self._wanted.instance, self._wanted.body, self._pace.fresh())
         self._tell(f"capacity: waiting for {zone} ({operation['name'].rpartition('/')[2]})")
-        finish(self._notebooks, operation, self._pace)
+        finish(self._notebooks, operation, self._pace, self._tell)
 
     def _seen(self, zone: str) -> Wire:
         """The instance that the service says exists: it may be a while until it is shown."""
         found = polled(lambda: self._notebooks.get(self._name(zone)), self._pace, self._pace.visible_s)
-        if found is None or not self._ours(found):
+        if found is None:
+            raise CloudError(_hidden(self._name(zone), self._pace.visible_s))
+        if not self._ours(found):
             raise CloudError(_foreign(self._name(zone)))
         return found
 
@@ -164,11 +170,13 @@ class _Placing:
             # Where its creation fails it never ran: then it is a shell, to be deleted. Everything else may carry somebody's work.
             self._kept = latest.get("metadata", {}).get("verb") != "create"
             if not (self._kept and latest.get("done")):
-                finish(self._notebooks, latest, self._pace)
+                finish(self._notebooks, latest, self._pace, self._tell)
         self._kept = True
-        found = self._rerun(name, self._notebooks.get(name) or found)
-        self._note(zone, "adopted", "it is ours, from a run before")
-        return Placed(name, zone, found, tuple(self._attempts))
+        found = self._notebooks.get(name) or found
+        if self._made_otherwise(found):
+            raise CloudError(_otherwise(name))
+        found = self._rerun(name, found)
+        return self._placed(zone, found, "adopted", "it is ours, from a run before")
 
     def _rerun(self, name: str, found: Wire) -> Wire:
         """See the instance ACTIVE with the metadata that is wanted now: its program runs at each start."""
@@ -181,6 +189,11 @@ class _Placing:
             instances.update(self._notebooks, name, body, "labels,gce_setup.metadata", self._pace, self._tell, self._serial)
         instances.start(self._notebooks, name, self._pace, self._tell, self._serial)
         return self._notebooks.get(name) or found
+
+    def _made_otherwise(self, found: Wire) -> bool:
+        """Whether an instance was made with another image, disk, account or network than is wanted now."""
+        there, wanted = (one.get("gceSetup", {}).get("metadata", {}).get(_MADE) for one in (found, self._wanted.body))
+        return bool(there != wanted)
 
     def _clear(self, zone: str, failure: Failure) -> None:
         """Delete the shell that a failed creation leaves; what may still work on is not touched. Raises Unplaced where something stays."""
@@ -207,9 +220,17 @@ class _Placing:
         others = [one for one in self._failures if one.kind != failure.kind]
         several = len({one.zone for one in attempts}) > 1 and failure.width in (Width.ZONE, Width.REGION)
         what = f"none of {len({one.zone for one in attempts})} zones had the machine" if several else failure.what
-        why = dict.fromkeys((table(attempts) if len(attempts) > 1 else "", *(one.why for one in others), failure.why))
+        gone = f"{self._wanted.instead_of} was deleted for this, and its disks with it" if self._wanted.instead_of else ""
+        why = dict.fromkeys((table(attempts) if len(attempts) > 1 else "", *(one.why for one in others), failure.why, gone))
         hints = dict.fromkeys((*(one.hint for one in others), failure.hint, stays))
         return Unplaced(replace(failure, what=what, why="\n".join(filter(None, why)), hint="\n".join(hints)), attempts, left)
+
+    def _placed(self, zone: str, found: Wire, happened: str, why: str) -> Placed:
+        """The end where there is one; what was tried before it is told as a table."""
+        attempts = (*self._attempts, Attempt(zone, happened, why))
+        if self._attempts:
+            self._tell(f"zones tried:\n{table(attempts)}")
+        return Placed(self._name(zone), zone, found, attempts)
 
     def _note(self, zone: str, happened: str, why: str) -> None:
         self._attempts.append(Attempt(zone, happened, why))
@@ -237,8 +258,14 @@ def _left_to_try(waiting: list[str], zone: str, failure: Failure) -> list[str]:
 
 def _foreign(name: str) -> Failure:
     hint = f"it is not touched. Rename the spec file or the target, or delete it yourself:\n{instances.gcloud('delete', name)}"
-    why = f"{name} does not carry the labels of this spec and target"
+    why = f"{name} does not carry the labels of this spec, target and state"
     return Failure(Width.FATAL, "foreign", "an instance of this name exists that is not ours", why, hint)
+
+
+def _otherwise(name: str) -> Failure:
+    hint = "run the same command again: the plan then compares it with the spec, and says what is to be done"
+    why = f"{name} was made by an earlier run with another image, disk, account or network (its metadata key {_MADE} says how)"
+    return Failure(Width.FATAL, "otherwise", "the instance that is there was made from another spec", why, hint)
 
 
 def _uuid(text: str) -> UUID:
@@ -246,3 +273,9 @@ def _uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         return uuid5(NAMESPACE_URL, text)
+
+
+def _hidden(name: str, waited_s: float) -> Failure:
+    hint = "run the same command again in a few minutes: it is looked for in every zone"
+    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
+    return Failure(Width.FATAL, "stuck", "an instance of this name exists that is not shown", why, hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from provision.world.cloud.endpoints import Endpoints
@@ -64,12 +64,12 @@ class CloudReader:
         return self._services.devices.accelerator_types(project, zone)
 
 
-def console(reader: CloudReader, name: str) -> str:
+def console(serial_output: Callable[[str, int], tuple[str, int]], name: str) -> str:
     """Return the last 64 KiB of an instance's serial console; "" where it cannot be read."""
     text, position = "", 0
     try:
         for _ in range(32):
-            more, position = reader.serial_output(name, position)
+            more, position = serial_output(name, position)
             text = (text + more)[-_TAIL:]
             if not more:
                 break

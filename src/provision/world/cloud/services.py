@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from provision.world.cloud import credentials as identity
 from provision.world.cloud.endpoints import Endpoints
-from provision.world.cloud.pace import Pace
+from provision.world.cloud.pace import LOOPBACK, Pace
 from provision.world.cloud.reader import CloudReader, console
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Services:
 
     def __init__(self, endpoints: Endpoints | None = None, pace: Pace | None = None, *, only_rest: bool = False) -> None:
         self._endpoints = endpoints or Endpoints()
-        self._pace = pace or Pace()
+        self._pace = pace or (LOOPBACK if self._endpoints.loopback else Pace())
         self._only_rest = only_rest
 
     @cached_property
@@ -81,17 +81,23 @@ class Services:
         written = self.storage.upload(objects)
         tell(f"upload: {len(written)} of {len(objects)} files are new in the bucket")
 
-    def create(self, project: str, zones: tuple[str, ...], instance: str, body: Mapping[str, Any], request: str, tell: Tell) -> Placed:
+    def create(self, project: str, zones: tuple[str, ...], instance: str, body: Mapping[str, Any], request: str, tell: Tell, *, instead_of: str = "") -> Placed:
         """Create an instance in the first zone that takes it, or adopt ours. Raises provision.world.cloud.placing.Unplaced (a CloudError)."""
         from provision.world.cloud.placing import Wanted, create
 
-        return create(self.notebooks, Wanted(project, zones, instance, body, request), self._pace, tell, self._console)
+        return create(self.notebooks, Wanted(project, zones, instance, body, request, instead_of), self._pace, tell, self._console)
 
     def update(self, name: str, body: Mapping[str, Any], mask: str, tell: Tell) -> None:
         """Change an instance in place, stopping and starting it where the fields need that. Raises CloudError."""
         from provision.world.cloud import instances
 
         instances.update(self.notebooks, name, body, mask, self._pace, tell, self._console)
+
+    def resize(self, name: str, disk: str, size_gb: str, tell: Tell) -> None:
+        """Make a disk of an instance larger. Raises CloudError."""
+        from provision.world.cloud import instances
+
+        instances.resize(self.notebooks, name, disk, size_gb, self._pace, tell)
 
     def stop(self, name: str, tell: Tell) -> None:
         """Stop an instance and wait until it is. Raises CloudError."""
@@ -105,15 +111,15 @@ class Services:
 
         instances.start(self.notebooks, name, self._pace, tell, self._console)
 
-    def delete(self, name: str, tell: Tell) -> None:
-        """Delete an instance and wait until it is gone. Raises CloudError."""
+    def delete(self, name: str, tell: Tell, *, lineage: str | None = None) -> None:
+        """Delete an instance and wait until it is gone; with a lineage only one that bears its label. Raises CloudError."""
         from provision.world.cloud import instances
 
-        instances.delete(self.notebooks, name, self._pace, tell)
+        instances.delete(self.notebooks, name, self._pace, tell, lineage)
 
     def clear(self, prefix: str, tell: Tell) -> None:
         """Delete every object below a folder of ours. Raises CloudError."""
         tell(f"delete: {self.storage.clear(prefix)} objects below {prefix}")
 
     def _console(self, name: str) -> str:
-        return console(self.reader, name)
+        return console(self.reader.serial_output, name)

@@ -28,6 +28,10 @@ _WAYS_OF_CONSTRAINTS = {
     "gcp.resourceLocations": "write zones under the target that the policy allows",
     "iam.disableServiceAccountCreation": "name a service account that exists in `service_account:`",
 }
+PROXY = (
+    "its service account needs roles/notebooks.runner on the project; without a public address the subnet needs Private Google Access, and DNS for\n"
+    "notebooks.googleapis.com, *.notebooks.cloud.google.com and *.notebooks.googleusercontent.com; port 8080 must be free"
+)
 
 
 def quota_width(words: Words) -> str:
@@ -48,9 +52,19 @@ def quota_hint(words: Words) -> str:
     page = "ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project} (filter: {metric}), or delete what uses it"
     if quota_width(words) == "global":
         return 'see what is used: gcloud compute project-info describe --project={project} --format="yaml(quotas)"\n' + page
-    return (
-        'see what is used: gcloud compute regions describe {region} --project={project} --format="yaml(quotas)"\n' + page + ", or name zones of another region"
-    )
+    region, other = (words["zone"].rpartition("-")[0], "further zones") if "zone" in words else ("{region}", "zones of another region")
+    return f'see what is used: gcloud compute regions describe {region} --project={{project}} --format="yaml(quotas)"\n{page}, or name {other}'
+
+
+def capacity_hint(words: Words) -> str:
+    """Say what helps where a zone has no machine free, the zones first that the service names."""
+    named = "Google Cloud names zones that have it: {zones}\n" if words.get("zones") else ""
+    return named + "run it again later, list further zones under the target, or use another GPU; a reservation keeps capacity for you"
+
+
+def permission_what(words: Words) -> str:
+    """Say which permission is missing, as far as the service told."""
+    return "a permission is missing" + (": {permission}" if words.get("permission") else "")
 
 
 def permission_hint(words: Words) -> str:

@@ -1,0 +1,34 @@
+"""Several targets, one after another: what fails at one is kept, and the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from provision.effects import Tell
+from provision.errors import ProvisionError, StateError
+
+Errors = dict[str, ProvisionError]
+"""What stopped which target."""
+
+
+@contextmanager
+def apart(name: str, names: tuple[str, ...], failed: Errors | None, tell: Tell, settle: Callable[[ProvisionError], None] = lambda _: None) -> Iterator[None]:
+    """Keep an error of one target among several in `failed`; of a single one, or without `failed`, it goes on its way, and so does one of the ledger.
+
+    `settle` sees to what the error left, so that the others can go on; where it fails itself, nothing does.
+    """
+    try:
+        yield
+    except StateError:
+        raise
+    except ProvisionError as error:
+        if len(names) == 1 or failed is None:
+            raise
+        try:
+            settle(error)
+        except ProvisionError as trouble:
+            error.hint = "\n".join(filter(None, (error.hint, f"what it left could not be settled, so no other target was begun: {trouble.what}")))
+            raise error from trouble
+        tell(f"target {name} failed: {error.what}")
+        failed[name] = error

@@ -1,0 +1,47 @@
+"""How many packages are there while uv works: counted from outside, as uv tells nothing before its end."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+EVERY_S = 2.0
+_ARCHIVES = "archive-v0"
+"""The folder of uv's cache in which each wheel lies once it is fetched, checked and unpacked, under a name of its own (uv 0.11, uv-cache crate)."""
+
+
+@contextmanager
+def counting(prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = EVERY_S) -> Iterator[None]:
+    """While the block runs, tell how many packages have come: first they are unpacked in uv's cache, in the end all of them are linked into the environment.
+
+    Names are counted alone: no file that the person owns is opened.
+    """
+    before, over = _names(cache / _ARCHIVES), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(every_s):
+            told(max(_linked(prefix), len(_names(cache / _ARCHIVES) - before)))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _linked(prefix: Path) -> int:
+    lib = prefix / "lib"
+    folders = (lib / name / "site-packages" for name in _names(lib) if name.startswith("python"))
+    return sum(name.endswith(".dist-info") for folder in folders for name in _names(folder))
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()

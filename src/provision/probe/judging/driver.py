@@ -1,0 +1,145 @@
+"""Judges the NVIDIA driver and the state of its cards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..catalogue import CARD_USED, SLOWED
+from ..values import Judgement
+from ..versions import Unreadable, allows
+from .cases import Case, bad, ok, size, skipped, unknown
+
+_ERRORS: dict[int, tuple[str, str, str]] = {
+    -1: (
+        "there is no NVIDIA driver: its library cannot be found",
+        "no GPU is attached, or its driver is not installed",
+        "choose a machine or runtime with a GPU",
+    ),
+    4: ("the driver may not be used by this user", "the device files belong to others", "run as a user who may open /dev/nvidia*"),
+    9: (
+        "the NVIDIA driver is not loaded",
+        "no GPU is attached, a CPU runtime was chosen, or the kernel was upgraded",
+        "choose a machine with a GPU, or install the driver anew",
+    ),
+    15: ("a GPU is lost: the driver no longer reaches it", "the card failed, or its link did", "restart the machine; if it is lost again, take another one"),
+    18: ("the driver's library and its kernel module are of different versions", "the driver was upgraded while it was in use", "restart the machine"),
+}
+"""By NVML's return code (nvml.h, nvmlReturn_t): message, cause, fix."""
+_REASONS = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
+_EXCLUSIVE, _PROHIBITED = 3, 2
+
+
+def _opens(case: Case) -> Judgement:
+    if case.expected.gpu_type == "mps":
+        return skipped("Apple GPUs have no NVIDIA driver")
+    code = case.seen["driver.error"]
+    wanted = f"{max(case.expected.gpu_count, 1)} x {case.expected.gpu_type}"
+    if code is not None:
+        message, cause, fix = _ERRORS.get(code, (f"the NVIDIA driver answers with error {code}", "see nvmlReturn_t in nvml.h", "restart the machine"))
+        return bad(message, wanted, None, cause, fix)
+    found, names = case.seen["nvml.count"], ", ".join(case.seen["nvml.names"])
+    version = case.seen["driver.version"]
+    if found is None:
+        return ok(f"driver {version}, told by nvidia-smi", wanted, None)
+    if found != max(case.expected.gpu_count, 1):
+        cause = "the machine has another number of GPUs than the spec declares"
+        return bad(f"the driver sees {found} GPUs, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count")
+    return ok(f"driver {version}, for CUDA up to {case.seen['driver.cuda']}: {names}", wanted, names)
+
+
+def _version(case: Case) -> Judgement:
+    found, needed = case.seen["driver.version"], case.expected.requires.driver
+    if needed is None:
+        return skipped("no driver version declared", found)
+    if found is None:
+        return unknown("neither NVML nor nvidia-smi told a driver version", needed)
+    try:
+        fits = allows(needed, found)
+    except Unreadable as error:
+        return unknown(f"driver versions could not be compared: {error}", needed)
+    if fits:
+        return ok(f"driver {found} fits {needed}", needed, found)
+    return bad(
+        f"driver {found} does not fit {needed}",
+        needed,
+        found,
+        "the image brings another driver",
+        "choose an image with a newer driver, or a torch build for an older CUDA",
+    )
+
+
+def _memory_errors(case: Case) -> Judgement:
+    seen = {key: case.seen[f"nvml.{key}"] for key in ("ecc", "uncorrected", "remap_pending", "remap_failed")}
+    if all(value is None for values in seen.values() for value in values):
+        return skipped("these cards tell nothing of errors in their memory")
+    if any(seen["remap_failed"]) or any(count or 0 for count in seen["uncorrected"]):
+        what = (
+            "rows could not be remapped" if any(seen["remap_failed"]) else f"{max(count or 0 for count in seen['uncorrected'])} uncorrected errors since boot"
+        )
+        return bad(
+            f"the card's memory is faulty: {what}",
+            0,
+            seen["uncorrected"],
+            "the memory of the card wears out",
+            "take another machine: delete this one and make it anew",
+        )
+    if any(seen["remap_pending"]):
+        return bad("a faulty row of the card's memory waits to be replaced", False, True, "it is replaced at the next start", "restart the machine")
+    return ok("no uncorrected errors, no rows to be remapped", 0, 0)
+
+
+def _clocks(case: Case) -> Judgement:
+    masks = case.seen["nvml.reasons"]
+    if all(mask is None for mask in masks):
+        return skipped("these cards do not tell why their clocks are low")
+    # Several reasons hold at once: bits are tested, never the whole number.
+    slowed = sorted({name for mask in masks for bit, name in _REASONS.items() if (mask or 0) & bit})
+    if slowed:
+        cause = "the card is too hot, or its power supply gives too little"
+        return bad(f"the card slows itself down: {', '.join(slowed)}", "none", slowed, cause, "take another machine when it stays so", SLOWED)
+    return ok("the card does not slow itself down", "none", "none")
+
+
+def _others(case: Case) -> Judgement:
+    pairs = [(used, total) for used, total in zip(case.seen["nvml.used_bytes"], case.seen["nvml.total_bytes"], strict=True) if used is not None and total]
+    if not pairs:
+        return skipped("these cards do not tell how much of their memory is used")
+    used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
+    if used > CARD_USED.value * total:
+        cause = "another program or notebook holds it"
+        return bad(
+            f"{size(used)} of {size(total)} of the card's memory are used", 0, used, cause, "end the other kernel or program: nvidia-smi names it", CARD_USED
+        )
+    return ok(f"{size(total - used)} of {size(total)} of the card's memory are free", 0, used)
+
+
+def _settings(case: Case) -> Judgement:
+    if not case.seen["nvml.mig"]:
+        return skipped("without NVML these cards do not tell how they are set up")
+    wrong = [word for word, found in _unusual(case) if found]
+    if wrong:
+        return bad("; ".join(wrong), "as delivered", wrong, "someone has set the card up for another purpose", "ask who runs the machine, or take another one")
+    return ok("no partitions, any program may compute, full power")
+
+
+def _unusual(case: Case) -> list[tuple[str, Any]]:
+    limits = zip(case.seen["nvml.power_limit_mw"], case.seen["nvml.power_default_mw"], strict=True)
+    lowered = [f"power is limited to {limit // 1000} W of {default // 1000} W" for limit, default in limits if limit and default and limit < default]
+    modes = case.seen["nvml.compute_mode"]
+    return [
+        ("the card is split into partitions (MIG)", any(case.seen["nvml.mig"])),
+        ("only one program at a time may compute", _EXCLUSIVE in modes),
+        ("no program may compute", _PROHIBITED in modes),
+        *((word, True) for word in lowered),
+    ]
+
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    "D01": _opens,
+    "D02": _version,
+    "D05": _memory_errors,
+    "D06": _clocks,
+    "D08": _others,
+    "D09": _settings,
+}

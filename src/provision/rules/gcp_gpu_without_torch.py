@@ -1,0 +1,82 @@
+"""An instance has a GPU, and no torch to check it with.
+
+## What it does
+
+At Workbench targets with a card, looks for torch: among the packages, among what is known to bring it, and in the resolved set. In a spec that is not
+resolved yet this is a warning, as a package that is not known may bring it.
+
+## Why
+
+The verification asks the GPU through torch: its name, its memory, the arithmetic. Without torch it could say nothing about the card that is paid for, so
+`plan` refuses.
+
+## How to fix
+
+Add torch to `packages`, or write `gpu: none`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.instances import instances, sample
+from provision.rules.lines import line
+from provision.rules.needs import depended_on, needs, rows_of
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
+
+_IN_CONDA = ("pytorch", "pytorch-gpu")
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for each card that nothing could check."""
+    for instance in instances(case):
+        device = instance.site.device
+        if instance.site.card is None or _has_torch(case):
+            continue
+        sure = case.resolved is not None or not (case.spec.packages or case.spec.conda_packages)
+        yield RULE.found(
+            f"{instance.site.name} has gpu: {device.gpu}, and torch is {'not among the packages' if sure else 'not listed'}",
+            device.gpu_route,
+            severity=None if sure else Severity.WARNING,
+            why="The card is checked on the device through torch only; plan refuses a card that nothing can check.",
+            way_out="add torch to packages, or write gpu: none",
+            related=(seen(instance.route("kind"), "kind of place"),),
+        )
+
+
+def _has_torch(case: Case) -> bool:
+    if case.resolved is not None:
+        return "torch" in case.resolved.versions
+    if line(case, "torch") or depended_on(case, "torch") or depended_on(case, "accelerate"):
+        return True
+    if any(package.name in _IN_CONDA for package in case.spec.conda_packages):
+        return True
+    return any(
+        package.key in case.facts.torch_family
+        or "torch" in package.extras
+        or any(needs(row, "torch", package.extras) is not None for row in rows_of(case.facts, package.key)[-1:])
+        for package in case.spec.packages
+    )
+
+
+RULE = Rule(
+    id="GCP022",
+    name="gpu-without-torch",
+    severity=Severity.ERROR,
+    summary="An instance has a GPU, and no torch to check it with.",
+    sources=("provision's own verification: the checks of a card run through torch",),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example(sample().replace("packages: [torch]", "packages: []"), "L4"),
+        Example(sample().replace("packages: [torch]", "packages: [numpy]"), "L4"),
+        Example(sample().replace("packages: [torch]", "packages: [numpy]"), "L4", Resolved({"numpy": "2.4.6"}, "3.12")),
+    ),
+    good=(
+        Example(sample().replace("packages: [torch]", "packages: [torchvision]")),
+        Example(sample().replace("packages: [torch]", 'packages: ["transformers[torch]"]')),
+        Example(sample("gpu: none\n", machine_type="n1-standard-4").replace("packages: [torch]", "packages: [numpy]")),
+        Example(sample().replace("packages: [torch]", "packages: [our-own]"), resolved=Resolved({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130")),
+    ),
+)

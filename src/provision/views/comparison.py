@@ -1,0 +1,116 @@
+"""Two reports side by side: what ended otherwise and what explains it, for a terminal, as Markdown and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from provision.probe.values import ReadingClass
+from provision.safe import safe_line
+from provision.verification.compare import Comparison, Difference, Turn, sentence, spoken, told
+from provision.views.ink import Ink, Pen, fit, wrap
+from provision.views.markdown import literal
+
+VERSION = 1
+_FEW, _FULL = 6, 2
+"""Checks and differences that are told, and checks that are told in full, without `everything`: together they fit a screen of 25 rows."""
+_LEAD = 12
+_HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
+
+
+def text(found: Comparison, color: bool, width: int, everything: bool) -> str:
+    """Return the comparison for a terminal, `width` cells wide; with `everything` each difference."""
+    return "\n".join(_lines(found, Pen(color), max(40, width), everything)) + "\n"
+
+
+def markdown(found: Comparison) -> str:
+    """Return the comparison as Markdown, for a comment or a ticket."""
+    return "\n".join(_marked(found)) + "\n"
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """Return the comparison as data."""
+    return {
+        "version": VERSION,
+        "same": found.same,
+        "sentence": sentence(found),
+        "a": found.a._asdict(),
+        "b": found.b._asdict(),
+        "checks": [_turn(turn) for turn in found.turns],
+        "differences": [_difference(one) for one in found.differences],
+        "only_in_one": list(found.onesided),
+        "alike": found.alike,
+    }
+
+
+def _lines(found: Comparison, pen: Pen, width: int, everything: bool) -> Iterator[str]:
+    ink = Ink.ERROR if any(turn.breaks for turn in found.turns) else Ink.GOOD if found.same else Ink.WARNING
+    yield from (pen(row, ink) for row in wrap(safe_line(sentence(found)), width))
+    for place, turn in enumerate(found.turns[: None if everything else _FEW]):
+        full = everything or (place < _FULL and (turn.breaks or not place))
+        if place == _FULL and not full:
+            yield ""
+        yield from _whole(found, turn, width) if full else [fit(_head(found, turn) + f": {safe_line(turn.message)}", width)]
+    rest = len(found.turns) - _FEW
+    if rest > 0 and not everything:
+        yield f"(+{rest} more checks that ended otherwise: --all)"
+    shown = [one for one in found.differences if everything or one.kind not in _HIDDEN]
+    if shown:
+        yield ""
+    for one in shown[: None if everything else _FEW]:
+        yield fit(f"  {one.kind.value:<14} {safe_line(spoken(one))}", width)
+    yield ""
+    yield from wrap(_rest(found, everything), width)
+
+
+def _whole(found: Comparison, turn: Turn, width: int) -> Iterator[str]:
+    yield from ("", fit(_head(found, turn), width))
+    yield from _field("why", turn.message, width)
+    for one in turn.causes[:3]:
+        yield from _field("differs", spoken(one), width)
+    yield from _field("fix", turn.fix, width)
+
+
+def _head(found: Comparison, turn: Turn) -> str:
+    return safe_line(f"{turn.id} {turn.title}: {found.a.name} {turn.a}, {found.b.name} {turn.b}")
+
+
+def _rest(found: Comparison, everything: bool) -> str:
+    hidden = sum(one.kind in _HIDDEN for one in found.differences)
+    parts = [f"{found.alike} readings are alike"]
+    parts += [f"{len(found.onesided)} were taken on one side only"] if found.onesided else []
+    parts += [f"{hidden} that differ in the surroundings are left out (--all)"] if hidden and not everything else []
+    return ", ".join(parts)
+
+
+def _field(word: str, words: str, width: int) -> Iterator[str]:
+    if words:
+        first, *rest = wrap(safe_line(words), width - _LEAD)
+        yield f"  {word:<{_LEAD - 2}}{first}"
+        yield from (" " * _LEAD + row for row in rest)
+
+
+def _marked(found: Comparison) -> Iterator[str]:
+    a, b = literal(found.a.name), literal(found.b.name)
+    yield f"### {a} and {b}\n\n{literal(sentence(found))}\n"
+    if found.turns:
+        yield f"| check | {a} | {b} | why | differs |\n|---|---|---|---|---|"
+        for turn in found.turns:
+            causes = "; ".join(spoken(one) for one in turn.causes[:2])
+            yield "| " + " | ".join(literal(part) for part in (f"{turn.id} {turn.title}", turn.a, turn.b, turn.message, causes)) + " |"
+        yield ""
+    if found.differences:
+        yield f"| reading | {a} | {b} | means |\n|---|---|---|---|"
+        for one in found.differences:
+            name = one.key + (f" (and {len(one.followers)} that follow)" if one.followers else "")
+            yield "| " + " | ".join(literal(part) for part in (name, told(one.key, one.a), told(one.key, one.b), one.kind.value)) + " |"
+        yield ""
+    yield _rest(found, everything=True)
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    return {**turn._asdict(), "breaks": turn.breaks, "causes": [_difference(one) for one in turn.causes], "followers": list(turn.followers)}
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {"key": one.key, "class": one.kind.value, "a": one.a, "b": one.b, "followers": list(one.followers)}

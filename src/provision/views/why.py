@@ -1,0 +1,74 @@
+"""What an error means, for a terminal and as data: the likeliest explanation in full, the others in a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from provision.safe import safe_line
+from provision.verification.symptoms import Explanation
+from provision.views.ink import Ink, Pen, fit, wrap
+
+VERSION = 1
+_LEAD = 12
+
+
+def text(found: Sequence[Explanation], color: bool, width: int, held_against: str) -> str:
+    """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none."""
+    return "\n".join(_lines(found, Pen(color), max(40, width), held_against)) + "\n"
+
+
+def document(found: Sequence[Explanation]) -> dict[str, Any]:
+    """Return the explanations as data, the likeliest first."""
+    return {"version": VERSION, "explanations": [_explanation(one) for one in found]}
+
+
+def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str) -> Iterator[str]:
+    if not found:
+        yield pen("no symptom that provision knows is in this text", Ink.WARNING)
+        yield from wrap("That says nothing of its cause. `provision lint` and `provision verify` look at the spec and the device without it.", width)
+        return
+    first, *others = found
+    yield fit(pen(safe_line(first.line), Ink.STRONG) if len(first.line) < width else safe_line(first.line), width)
+    yield ""
+    yield from _field("means", first.symptom.cause, width)
+    if first.told:
+        yield from _field("it says", ", ".join(first.told), width)
+    for finding in first.findings:
+        yield from _field("here", f"{finding.id} {finding.message}", width)
+        yield from _field("", finding.help, width)
+    for check in first.checks:
+        yield from _field("here", f"{check.get('id')} {check.get('title')}: {check.get('message')}", width)
+        yield from _field("", str(check.get("fix") or ""), width)
+    if held_against and not first.fits:
+        yield from _field("here", f"neither a finding nor a failed check in {held_against} says so", width)
+    yield from _field("helps", first.symptom.fix, width)
+    yield from _field("source", f"{first.symptom.evidence.source} ({first.symptom.evidence.confidence} confidence)", width)
+    if others:
+        yield ""
+    for one in others:
+        mark = "also here" if one.fits else "also"
+        yield from _field(mark, f"{one.symptom.cause}: {one.symptom.fix}", width)
+
+
+def _field(word: str, words: str, width: int) -> Iterator[str]:
+    if words:
+        first, *rest = wrap(safe_line(words), width - _LEAD)
+        yield f"  {word:<{_LEAD - 2}}{first}"
+        yield from (" " * _LEAD + row for row in rest)
+
+
+def _explanation(one: Explanation) -> dict[str, Any]:
+    symptom = one.symptom
+    evidence = {"source": symptom.evidence.source, "as_of": symptom.evidence.as_of, "confidence": symptom.evidence.confidence}
+    return {
+        "id": symptom.id,
+        "line": one.line,
+        "said": list(one.told),
+        "means": symptom.cause,
+        "helps": symptom.fix,
+        "fits": one.fits,
+        "findings": [{"id": finding.id, "message": finding.message, "help": finding.help} for finding in one.findings],
+        "checks": [{key: check.get(key) for key in ("id", "title", "status", "message", "fix")} for check in one.checks],
+        **evidence,
+    }

@@ -1,0 +1,172 @@
+"""provision diff: which difference between two verifications matters, told of recorded reports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.verification import Report, read_report
+from provision.verification.compare import compare, sentence
+from provision.views import comparison
+
+PROVISION = str(Path(sys.executable).parent / "provision")
+RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
+
+
+def recorded(name: str) -> Report:
+    return read_report((RECORDED / f"{name}.json").read_bytes(), name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "check", "difference"),
+    [
+        ("quickstart", "accelerate-too-old", "P02", "package.accelerate 1.15.0 -> 0.26.1"),
+        ("quickstart", "numpy-abi", "P02", "package.pandas 3.1.1 -> 2.1.4"),
+        ("quickstart", "small-shm", "H07", "host.shm 23.54 GiB -> 64 MiB"),
+        ("quickstart", "shadowed-package", "P03", "env.PYTHONPATH absent -> ~/demo/shadow"),
+    ],
+)
+def test_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
+    found = compare(recorded(one), recorded(other), (one, other))
+
+    assert found.turns[0].id == check
+    assert sentence(found).startswith(f"works on {one}, fails on {other}: {check} ")
+    assert f"the difference that matters: {difference}" in sentence(found)
+    turned = compare(recorded(other), recorded(one), (other, one))
+    assert sentence(turned).startswith(f"works on {one}, fails on {other}: {check} ")
+
+
+def test_every_check_that_breaks_has_the_cause_that_was_put_there() -> None:
+    found = compare(recorded("quickstart"), recorded("numpy-abi"), ("a", "b"))
+
+    broken = {turn.id: [cause.key for cause in turn.causes] for turn in found.turns if turn.breaks}
+    assert broken.keys() == {"P02", "P04", "P06:datasets", "R01"}
+    assert all(causes == ["package.pandas"] for causes in broken.values())
+    assert next(turn for turn in found.turns if turn.id == "R01").followers  # what came after it was left out, and is told under it
+
+
+def test_two_runs_of_one_environment_are_the_same() -> None:
+    found = compare(recorded("quickstart"), recorded("quickstart-again"), ("a", "b"))
+
+    assert found.same
+    assert not found.turns
+    assert not found.differences
+    assert found.alike > 60
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in RECORDED.glob("*.json")))
+def test_a_report_does_not_differ_from_itself(name: str) -> None:
+    found = compare(recorded(name), recorded(name), ("a", "b"))
+
+    assert (found.turns, found.differences, found.onesided) == ((), (), ())
+
+
+def test_what_follows_is_told_under_what_it_follows_from() -> None:
+    python = compare(recorded("python-3.11"), recorded("python-3.12"), ("a", "b"))
+    assert [(one.key, set(one.followers)) for one in python.differences] == [("python.version", {"packages.files", "python.minor"})]
+    assert not python.same
+    assert not python.turns
+
+    instructions = compare(recorded("quickstart"), recorded("other-instruction-set"), ("a", "b"))
+    (only,) = instructions.differences
+    assert only.key == "env.ATEN_CPU_CAPABILITY"
+    assert {"torch.cpu_capability", "train.weights_sha", "resume.weights_sha"} <= set(only.followers)
+
+
+def test_weights_that_differ_with_nothing_to_explain_it_are_told_before_surroundings() -> None:
+    document = json.loads((RECORDED / "quickstart.json").read_bytes())
+    _set(document, "train.weights_sha", "0" * 64)
+    _set(document, "host.nofile", 7)
+
+    found = compare(recorded("quickstart"), Report("verified", "", "", document), ("a", "b"))
+
+    assert [one.key for one in found.differences] == ["train.weights_sha", "host.nofile"]
+    assert found.same  # neither is of the identity
+
+
+@pytest.mark.parametrize(("value", "differs"), [(1.019, False), (1.03, True)])
+def test_losses_may_differ_by_two_percent(value: float, differs: bool) -> None:
+    documents = [json.loads((RECORDED / "quickstart.json").read_bytes()) for _ in range(2)]
+    for document, loss in zip(documents, (1.0, value), strict=True):
+        _set(document, "train.loss_last", loss)
+
+    one, other = (Report("verified", "", "", document) for document in documents)
+
+    assert bool(compare(one, other, ("a", "b")).differences) is differs
+
+
+def test_a_reading_of_one_side_only_is_no_difference() -> None:
+    document = json.loads((RECORDED / "quickstart.json").read_bytes())
+    document["readings"] = [one for one in document["readings"] if one["key"] != "torch.cuda"]
+
+    found = compare(recorded("quickstart"), Report("verified", "", "", document), ("a", "b"))
+
+    assert found.onesided == ("torch.cuda",)
+    assert found.same
+
+
+def test_the_terminal_shows_one_screen() -> None:
+    for name in sorted(path.stem for path in RECORDED.glob("*.json")):
+        shown = comparison.text(compare(recorded("quickstart"), recorded(name), ("quickstart", name)), color=False, width=100, everything=False)
+        assert len(shown.splitlines()) <= 25, name
+        assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_foreign_text_in_a_report_is_made_harmless() -> None:
+    document = json.loads((RECORDED / "small-shm.json").read_bytes())
+    for check in document["checks"]:
+        check["message"] = "\x1b]0;owned\x07 <script>alert(1)</script> | x"
+
+    found = compare(recorded("quickstart"), Report("failed", "", "", document), ("a", "b\x1b[2J"))
+
+    assert "\x1b" not in comparison.text(found, color=False, width=100, everything=True)
+    assert "<script" not in comparison.markdown(found)
+    assert "\x1b" not in comparison.markdown(found)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    same = run("diff", str(RECORDED / "quickstart.json"), str(RECORDED / "quickstart-again.json"), cwd=tmp_path)
+    assert (same.returncode, same.stderr) == (0, "")
+
+    other = run("diff", str(RECORDED / "quickstart.json"), str(RECORDED / "small-shm.json"), "--output-format", "json", cwd=tmp_path)
+    told = json.loads(other.stdout)
+    assert (other.returncode, told["same"], told["checks"][0]["id"]) == (1, False, "H07")
+
+    page = run("diff", str(RECORDED / "quickstart.json"), str(RECORDED / "numpy-abi.json"), "--output-format", "markdown", cwd=tmp_path)
+    assert page.returncode == 1
+    assert page.stdout.startswith("### quickstart and numpy\\-abi")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing.json", "other.json"), "cannot read nothing.json"),
+        (("here", "there"), "here is no report"),
+        (("damaged.json", "damaged.json"), "the report damaged.json is damaged"),
+        (("here", "other", "--spec", "provision.yaml"), "there is no report of target here"),
+        (("elsewhere", "here", "--spec", "provision.yaml"), "the spec has no target elsewhere"),
+    ],
+)
+def test_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    (tmp_path / "damaged.json").write_text("{")
+    if "--spec" in words:
+        (tmp_path / "provision.yaml").write_text('apiVersion: provision/v1\nname: x\ngpu: none\npython: "3.11"\npackages: [numpy]\n')
+
+    done = run("diff", *words, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROVISION, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+
+
+def _set(document: dict[str, Any], key: str, value: Any) -> None:
+    next(one for one in document["readings"] if one["key"] == key)["value"] = value

@@ -1,0 +1,142 @@
+"""provision why: each documented error is answered, and an unknown one is said to be unknown."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.facts.parts import symptoms
+from provision.probe.catalogue import CHECKS
+from provision.rules import RULES
+
+PROVISION = str(Path(sys.executable).parent / "provision")
+TEXTS = Path(__file__).parents[1] / "symptoms"
+RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
+SPEC = """apiVersion: provision/v1
+name: mine
+gpu: T4
+cuda: "12.8"
+python: "3.12"
+packages: [torch==2.11.*, "transformers>=5.13"]
+training: {precision: bf16}
+targets: {colab: {kind: colab, runtime: "2026.07"}}
+"""
+
+
+def run(*words: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROVISION, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60, input=text)
+
+
+def told(*words: str, cwd: Path, text: str = "") -> list[dict[str, Any]]:
+    done = run("why", *words, "--output-format", "json", cwd=cwd, text=text)
+    assert done.returncode in (0, 1), done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["explanations"]
+    assert done.returncode == (0 if found else 1)
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(TEXTS.glob("*.txt")), ids=lambda path: path.stem)
+def test_each_text_has_its_symptom(path: Path, tmp_path: Path) -> None:
+    found = told(str(path), cwd=tmp_path)
+
+    assert found[0]["id"] == path.stem
+    assert found[0]["line"] in path.read_text()
+    assert found[0]["means"]
+    assert found[0]["helps"]
+    assert found[0]["source"]
+
+
+@pytest.mark.parametrize("path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem)
+def test_a_text_without_a_symptom_is_said_to_have_none(path: Path, tmp_path: Path) -> None:
+    done = run("why", str(path), cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("no symptom that provision knows is in this text")
+
+
+def test_rules_and_checks_of_symptoms_exist() -> None:
+    rules, checks = {rule.id for rule in RULES}, {check.id for check in CHECKS}
+    assert {name for symptom in symptoms() for name in symptom.rules} <= rules
+    assert {name for symptom in symptoms() for name in symptom.checks} <= checks
+
+
+def test_a_report_tells_which_cause_is_true(tmp_path: Path) -> None:
+    text = "ValueError: numpy.dtype size changed, may indicate binary incompatibility"
+    (broken,) = told("-", "--report", str(RECORDED / "numpy-abi.json"), cwd=tmp_path, text=text)
+    (whole,) = told("-", "--report", str(RECORDED / "quickstart.json"), cwd=tmp_path, text=text)
+
+    assert broken["fits"]
+    assert {"P02", "P04"} <= {check["id"] for check in broken["checks"]}
+    assert not whole["fits"]
+
+
+def test_a_spec_tells_which_cause_is_true_and_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+    text = "ValueError: Your setup doesn't support bf16/gpu.\nlater:\nRuntimeError: Too many open files\n"
+
+    first, second = told("-", cwd=tmp_path, text=text)
+    assert (first["id"], second["id"]) == ("worker-files", "bf16-unsupported")  # what is said last ended the program
+
+    first, second = told("-", "--spec", "mine.yaml", cwd=tmp_path, text=text)
+    assert (first["id"], first["fits"], second["fits"]) == ("bf16-unsupported", True, False)
+    assert [finding["id"] for finding in first["findings"]] == ["GPU004"]
+
+
+def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+
+    done = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text="ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`")
+
+    assert done.returncode == 0
+    changed = (tmp_path / "mine.yaml").read_text()
+    assert "transformers[torch]>=5.13" in changed or "accelerate" in changed
+    assert "precision: bf16" in changed  # another finding, of another error
+
+
+def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
+    error = {"output_type": "error", "ename": "ImportError", "evalue": "", "traceback": ["\x1b[0;31mRuntimeError\x1b[0m: No CUDA GPUs are available"]}
+    cells = [{"cell_type": "code", "source": "CUDA out of memory", "outputs": [error]}]
+    (tmp_path / "work.ipynb").write_text(json.dumps({"cells": cells}))
+
+    assert [one["id"] for one in told("work.ipynb", cwd=tmp_path)] == ["no-cuda-gpus"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("none.txt", None, "cannot read none.txt"),
+        ("empty.txt", b" \n", "empty.txt is empty"),
+        ("bare.ipynb", b'{"cells": []}', "bare.ipynb holds no output"),
+        ("odd.ipynb", b"[1", "odd.ipynb is no notebook"),
+        ("deep.ipynb", b"[" * 100_000, "deep.ipynb is no notebook"),
+    ],
+)
+def test_bad_input(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+
+    done = run("why", name, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
+    done = run("why", "-", cwd=tmp_path, text="\x1b]0;owned\x07 RuntimeError: No CUDA GPUs are available \x9b2J\n")
+
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert "\x9b" not in done.stdout
+
+
+def test_fix_without_a_spec_is_a_mistake(tmp_path: Path) -> None:
+    done = run("why", "-", "--fix", cwd=tmp_path, text="x")
+
+    assert done.returncode == 2
+    assert "--spec" in done.stderr

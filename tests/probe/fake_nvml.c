@@ -1,0 +1,73 @@
+/* A libnvidia-ml.so.1 that answers what FAKE_NVML says, as "key=value;key=value": for tests of what the probe makes of it. */
+#include <stdlib.h>
+#include <string.h>
+
+static long long told(const char *key, long long otherwise) {
+	const char *text = getenv("FAKE_NVML"), *found;
+	char wanted[64] = ";";
+	if (!text) return otherwise;
+	strncat(wanted, key, 60);
+	strcat(wanted, "=");
+	if (!strncmp(text, wanted + 1, strlen(wanted) - 1)) return atoll(text + strlen(wanted) - 1);
+	found = strstr(text, wanted);
+	return found ? atoll(found + strlen(wanted)) : otherwise;
+}
+
+static int text(const char *name, const char *otherwise, char *out, unsigned size) {
+	const char *value = getenv(name);
+	strncpy(out, value ? value : otherwise, size - 1);
+	out[size - 1] = 0;
+	return 0;
+}
+
+static int number(const char *key, unsigned otherwise, unsigned *out) {
+	long long value = told(key, otherwise);
+	if (value < 0) return (int)-value; /* a return code of NVML, such as 3: not supported */
+	*out = (unsigned)value;
+	return 0;
+}
+
+int nvmlInit_v2(void) { return (int)told("init", 0); }
+int nvmlShutdown(void) { return 0; }
+int nvmlSystemGetDriverVersion(char *out, unsigned size) { return text("FAKE_NVML_DRIVER", "580.82.07", out, size); }
+int nvmlSystemGetCudaDriverVersion_v2(int *out) { return number("cuda", 13000, (unsigned *)out); }
+int nvmlDeviceGetCount_v2(unsigned *out) { return number("count", 1, out); }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out) {
+	*out = (void *)(long)(index + 1);
+	return (int)told("handle", 0);
+}
+int nvmlDeviceGetName(void *card, char *out, unsigned size) { return text("FAKE_NVML_NAME", "NVIDIA L4", out, size); }
+int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *out) {
+	out[0] = (unsigned long long)told("total_mib", 23034) << 20;
+	out[2] = (unsigned long long)told("used_mib", 400) << 20;
+	out[1] = out[0] - out[2];
+	return 0;
+}
+int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *pending) {
+	*pending = 0;
+	return number("ecc", 1, now);
+}
+int nvmlDeviceGetTotalEccErrors(void *card, int kind, int counter, unsigned long long *out) {
+	*out = kind == 1 && counter == 0 ? (unsigned long long)told("uncorrected", 0) : 77;
+	return 0;
+}
+int nvmlDeviceGetRemappedRows(void *card, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed) {
+	*corrected = *uncorrected = 0;
+	*failed = (unsigned)told("remap_failed", 0);
+	return number("remap_pending", 0, pending);
+}
+int nvmlDeviceGetMigMode(void *card, unsigned *now, unsigned *pending) {
+	*pending = 0;
+	return number("mig", 0, now);
+}
+int nvmlDeviceGetComputeMode(void *card, unsigned *out) { return number("compute_mode", 0, out); }
+int nvmlDeviceGetPowerManagementLimit(void *card, unsigned *out) { return number("power_limit_mw", 72000, out); }
+int nvmlDeviceGetPowerManagementDefaultLimit(void *card, unsigned *out) { return number("power_default_mw", 72000, out); }
+#ifdef OLD_NAMES
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *card, unsigned long long *out) {
+#else
+int nvmlDeviceGetCurrentClocksEventReasons(void *card, unsigned long long *out) {
+#endif
+	*out = (unsigned long long)told("reasons", 1);
+	return 0;
+}
