@@ -189,4 +189,4 @@ def refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:
     for refusal in refusals:
         span = loaded.source.span(SpecPlace(refusal.route))
         lines.append(f"{span.file}:{span.start.line}:{span.start.column}: {refusal.why}" + (f" ({refusal.hint})" if refusal.hint else ""))
-    raise Refused("the spec asks for what this target does not do here", why="\n".join(lines))
+    raise Refused("this target cannot be made here", why="\n".join(lines))
