@@ -83,7 +83,8 @@ def dumps(state: State) -> str:
 
 def loads(text: str, name: str) -> State:
     """Return the state that a text holds; raises StateError when it is damaged, foreign or of a newer version. Nothing is ever overwritten then."""
-    hint = f"what it recorded is untouched: move the file away (mv {name} {name}.damaged) and run apply again, which adopts whole environments; an instance is taken over with apply --adopt"
+    adopts = "which adopts whole environments (instances with --adopt)"
+    hint = f"what it recorded is untouched: move the file away (mv {name} {name}.damaged) and run apply again, {adopts}"
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
