@@ -11,6 +11,8 @@ CACHE := $(CURDIR)/.cache
 LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv" PIP_CACHE_DIR="$(CACHE)/pip" HF_HOME="$(CACHE)/hf" \
 	XDG_DATA_HOME="$(CACHE)/share" XDG_CACHE_HOME="$(CACHE)" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
+# Processes that share the tests, a file each. Most of a test is waiting for programs it has started.
+JOBS ?= 2
 
 .PHONY: apply test check bench bench-lock facts remake docs clean
 
@@ -19,7 +21,7 @@ apply: $(VENV)/.installed
 
 test: $(VENV)/.developed
 	@# Not below .cache: what git ignores, and folders with a dot, are looked at by the tools under test.
-	$(LOCAL) sh -c 't=$$(mktemp -d /tmp/provision-test-XXXXXX) && trap "rm -rf $$t" EXIT && $(BIN)/python -m pytest --basetemp=$$t/pytest $(PYTEST_ARGS)'
+	$(LOCAL) sh -c 't=$$(mktemp -d /tmp/provision-test-XXXXXX) && trap "rm -rf $$t" EXIT && $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --basetemp=$$t/pytest $(PYTEST_ARGS)'
 	$(LOCAL) $(MAKE) --no-print-directory check
 
 check: $(VENV)/.developed

@@ -21,8 +21,6 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# As the command line sets it: uv is started beside gRPC's threads, and its handlers of a fork may end the child.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 @pytest.fixture
