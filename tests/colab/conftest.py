@@ -1,0 +1,51 @@
+"""The image and the tool that knows it, made once; a machine for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import uv
+
+from tests.colab_rig import catalogue, image
+from tests.colab_rig.catalogue import Tool
+from tests.colab_rig.machine import Machine, boot, end
+
+
+@pytest.fixture(scope="session")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The prefix of the image; read only."""
+    return image.make(tmp_path_factory.mktemp("colab-image"), uv.find_uv_bin())
+
+
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of uv that all machines share."""
+    return tmp_path_factory.mktemp("colab-uv")
+
+
+@pytest.fixture
+def machines(prefix: Path, uv_cache: Path, tmp_path: Path) -> Iterator[Callable[[], Machine]]:
+    """Boot machines; they are gone when the test is."""
+    booted: list[Machine] = []
+
+    def another() -> Machine:
+        booted.append(boot(prefix, tmp_path / f"machine-{len(booted)}", uv_cache, uv.find_uv_bin()))
+        return booted[-1]
+
+    yield another
+    for machine in booted:
+        end(machine)
+
+
+@pytest.fixture
+def machine(machines: Callable[[], Machine]) -> Machine:
+    """A machine that nothing was done to."""
+    return machines()
+
+
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    """The tool, whose facts know the stand-in as runtime 2025.07; read only."""
+    return catalogue.lay_out(tmp_path_factory.mktemp("colab-tool"))

@@ -1,0 +1,126 @@
+"""The image of a runtime: an interpreter of Python 3.11 with packages of a real runtime in their real versions, made once and cloned by hard links."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from provision.facts.parts import colab_packages
+
+PYTHON = "3.11"
+RUNTIME = "2025.07"
+"""The runtime version with that Python, whose row in the facts the tests replace."""
+TORCH = "2.13.0+cpu"
+HERE = Path(__file__).parent
+
+
+@functools.cache
+def packages() -> Mapping[str, str]:
+    """What the image holds, as the facts list it for a runtime: name to version, "?" for google-colab."""
+    real, held = colab_packages()[RUNTIME], {}
+    for line in (HERE / "packages.txt").read_text(encoding="utf-8").splitlines():
+        for word in line.partition("#")[0].split():
+            name, _, version = word.partition("==")
+            held[name] = version or real[name]
+    return {**held, "torch": TORCH, "google-colab": "?"}
+
+
+def make(folder: Path, uv: str) -> Path:
+    """Make the image and return its prefix."""
+    prefix = folder / "usr"
+    _interpreter(prefix)
+    pins = [f"{name}=={version}" for name, version in packages().items() if version != "?"]
+    python = str(prefix / f"bin/python{PYTHON}")
+    links = {"UV_FIND_LINKS": ",".join(os.environ.get("PIP_FIND_LINKS", "").split())}
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", **{key: value for key, value in links.items() if value}}
+    done = subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "--no-deps", *pins], env=environment, capture_output=True, text=True)
+    if done.returncode and "torch" in done.stderr:
+        pytest.skip(f"no wheel of torch {TORCH} for Python {PYTHON} in uv's reach (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
+    assert done.returncode == 0, done.stderr
+    _google_colab(prefix / f"lib/python{PYTHON}/site-packages")
+    # Bytecode: a real runtime has been started before, too.
+    started = [python, "-c", "import google.colab, google.colab._kernel, colab_kernel_launcher, torch, pip._internal.cli.main"]
+    done = subprocess.run(started, capture_output=True, text=True, env=_plain())
+    assert done.returncode == 0, done.stderr
+    return prefix
+
+
+def program() -> Path:
+    """The Python that images are made of."""
+    return _python()[1]
+
+
+def clone(prefix: Path, target: Path) -> None:
+    """Copy a prefix by hard links: whoever changes a file there in place changes the image; installers replace files."""
+    shutil.copytree(prefix, target, symlinks=True, copy_function=os.link)
+    for program in (target / "bin").iterdir():  # their first lines name the interpreter
+        if not program.is_symlink() and program.stat().st_size < 10_000:
+            text = program.read_text(encoding="utf-8")
+            program.unlink()
+            program.write_text(text.replace(str(prefix), str(target)), encoding="utf-8")
+            program.chmod(0o755)
+
+
+def _interpreter(prefix: Path) -> None:
+    """Lay out an interpreter of its own, no virtual environment: a copy of the program, links to the standard library, an empty site-packages."""
+    home, program = _python()
+    (prefix / "bin").mkdir(parents=True)
+    shutil.copy(program, prefix / f"bin/python{PYTHON}")
+    for name in ("python", "python3"):
+        (prefix / "bin" / name).symlink_to(f"python{PYTHON}")
+    library = prefix / f"lib/python{PYTHON}"
+    (library / "site-packages").mkdir(parents=True)
+    for entry in (home / f"lib/python{PYTHON}").iterdir():
+        if entry.name not in ("site-packages", "dist-packages", "sitecustomize.py", "EXTERNALLY-MANAGED"):
+            (library / entry.name).symlink_to(entry)
+    asked = [str(prefix / "bin/python"), "-c", "import sys, ssl, sqlite3; print(sys.prefix == sys.base_prefix == sys.argv[1])", str(prefix)]
+    done = subprocess.run(asked, capture_output=True, text=True, env=_plain())
+    if done.stdout.strip() != "True":
+        pytest.skip(f"a copy of {program} is no interpreter of its own: {(done.stdout + done.stderr).strip()[-300:]}")
+
+
+def _python() -> tuple[Path, Path]:
+    """Return the prefix and program of a Python 3.11: this one's, or the one on the PATH."""
+    if f"{sys.version_info.major}.{sys.version_info.minor}" == PYTHON:
+        return Path(sys.base_prefix), Path(sys.executable).resolve()
+    found = shutil.which(f"python{PYTHON}")
+    asked = [str(found), "-c", "import json, os, sys; print(json.dumps([sys.base_prefix, os.path.realpath(sys.executable)]))"]
+    done = subprocess.run(asked, capture_output=True, text=True) if found else None
+    if done is None or done.returncode:
+        pytest.skip(f"there is no Python {PYTHON} on this machine")
+    home, program = json.loads(done.stdout)
+    return Path(home), Path(program)
+
+
+def _google_colab(site: Path) -> None:
+    """Install the stand-in as the distribution google-colab 1.0.0, with a RECORD."""
+    stem = "google_colab-1.0.0.dist-info"
+    shutil.copytree(HERE / "stand_in", site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    (site / stem).mkdir()
+    (site / stem / "METADATA").write_text("Metadata-Version: 2.1\nName: google-colab\nVersion: 1.0.0\n")
+    (site / stem / "INSTALLER").write_text("pip\n")
+    files = [*sorted(path.relative_to(site) for path in (site / "google/colab").rglob("*.py")), Path(stem, "METADATA"), Path(stem, "INSTALLER")]
+    lines = [f"{path},sha256={_digest(site / path)},{(site / path).stat().st_size}" for path in files]
+    (site / stem / "RECORD").write_text("\n".join([*lines, f"{stem}/RECORD,,"]) + "\n")
+
+
+def _digest(path: Path) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
+
+
+def _plain() -> dict[str, str]:
+    kept = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
+    found = {name: os.environ[name] for name in kept if name in os.environ}
+    shared = sysconfig.get_config_var("LIBDIR") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
+    return {**found, **({"LD_LIBRARY_PATH": str(shared)} if shared and "LD_LIBRARY_PATH" not in found else {})}
