@@ -14,8 +14,7 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
+from provision.facts import load
 from provision.facts.parts import colab_packages
 
 PYTHON = "3.11"
@@ -36,18 +35,21 @@ def packages() -> Mapping[str, str]:
     return {**held, "torch": TORCH, "google-colab": "?"}
 
 
+class Missing(Exception):
+    """Something that the image is made of is not to be had on this machine."""
+
+
 def make(folder: Path, uv: str) -> Path:
-    """Make the image and return its prefix."""
+    """Make the image and return its prefix; raises Missing."""
     prefix = folder / "usr"
     _interpreter(prefix)
-    pins = [f"{name}=={version}" for name, version in packages().items() if version != "?"]
     python = str(prefix / f"bin/python{PYTHON}")
-    links = {"UV_FIND_LINKS": ",".join(os.environ.get("PIP_FIND_LINKS", "").split())}
-    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", **{key: value for key, value in links.items() if value}}
-    done = subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "--no-deps", *pins], env=environment, capture_output=True, text=True)
-    if done.returncode and "torch" in done.stderr:
-        pytest.skip(f"no wheel of torch {TORCH} for Python {PYTHON} in uv's reach (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
+    pins = [f"{name}=={version}" for name, version in packages().items() if version != "?" and name != "torch"]
+    done = _installed(uv, python, *pins)
     assert done.returncode == 0, done.stderr
+    done = _installed(uv, python, f"torch=={TORCH}", *_torch())
+    if done.returncode:
+        raise Missing(f"no wheel of torch {TORCH} for Python {PYTHON} is to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
     _google_colab(prefix / f"lib/python{PYTHON}/site-packages")
     # Bytecode: a real runtime has been started before, too.
     started = [python, "-c", "import google.colab, google.colab._kernel, colab_kernel_launcher, torch, pip._internal.cli.main"]
@@ -72,6 +74,22 @@ def clone(prefix: Path, target: Path) -> None:
             program.chmod(0o755)
 
 
+def _installed(uv: str, python: str, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+    return subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "--no-deps", *words], env=environment, capture_output=True, text=True)
+
+
+def _torch() -> list[str]:
+    """Return where torch's builds for CPU come from: the folders of wheels that this machine names, else PyTorch's index."""
+    if os.environ.get("UV_FIND_LINKS"):
+        return []
+    links = os.environ.get("PIP_FIND_LINKS", "").split()
+    return [word for link in links for word in ("--find-links", link)] or [
+        "--index",
+        os.environ.get("PROVISION_INDEX_PYTORCH_CPU") or load().flavour_index("cpu"),
+    ]
+
+
 def _interpreter(prefix: Path) -> None:
     """Lay out an interpreter of its own, no virtual environment: a copy of the program, links to the standard library, an empty site-packages."""
     home, program = _python()
@@ -87,7 +105,7 @@ def _interpreter(prefix: Path) -> None:
     asked = [str(prefix / "bin/python"), "-c", "import sys, ssl, sqlite3; print(sys.prefix == sys.base_prefix == sys.argv[1])", str(prefix)]
     done = subprocess.run(asked, capture_output=True, text=True, env=_plain())
     if done.stdout.strip() != "True":
-        pytest.skip(f"a copy of {program} is no interpreter of its own: {(done.stdout + done.stderr).strip()[-300:]}")
+        raise Missing(f"a copy of {program} is no interpreter of its own: {(done.stdout + done.stderr).strip()[-300:]}")
 
 
 def _python() -> tuple[Path, Path]:
@@ -98,7 +116,7 @@ def _python() -> tuple[Path, Path]:
     asked = [str(found), "-c", "import json, os, sys; print(json.dumps([sys.base_prefix, os.path.realpath(sys.executable)]))"]
     done = subprocess.run(asked, capture_output=True, text=True) if found else None
     if done is None or done.returncode:
-        pytest.skip(f"there is no Python {PYTHON} on this machine")
+        raise Missing(f"there is no Python {PYTHON} on this machine")
     home, program = json.loads(done.stdout)
     return Path(home), Path(program)
 
