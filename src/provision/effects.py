@@ -208,6 +208,13 @@ class RemoveTree(NamedTuple):
     path: Path
 
 
+class RemoveUnchanged(NamedTuple):
+    """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote; what someone has changed stays, and that is told."""
+
+    path: Path
+    sha256: str
+
+
 class PointLink(NamedTuple):
     """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
 
@@ -297,7 +304,7 @@ class AwaitReport(NamedTuple):
 
 
 OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
-OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RunProbe
+OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RemoveUnchanged | RunProbe
 Effect = OnThisMachine | OnGoogleCloud
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,19 @@ from typing import Any
 import pytest
 
 from provision import effects
-from provision.effects import CreateVenv, Index, InstallPackages, Interpreter, Interpreters, MakeFolder, PointLink, RemoveTree, Sources, WriteFile
+from provision.effects import (
+    CreateVenv,
+    Index,
+    InstallPackages,
+    Interpreter,
+    Interpreters,
+    MakeFolder,
+    PointLink,
+    RemoveTree,
+    RemoveUnchanged,
+    Sources,
+    WriteFile,
+)
 from provision.errors import WorldError
 from provision.lock import Chosen, Environment, File, Lock, Package
 from provision.lock.asked import asked_of, unavailable
@@ -88,6 +101,9 @@ class Dictionary:
             case RemoveTree():
                 self.files = {name: text for name, text in self.files.items() if effect.path not in (name, *name.parents)}
                 self.links.pop(effect.path, None)
+            case RemoveUnchanged():
+                if hashlib.sha256(self.files.get(effect.path, "").encode()).hexdigest() == effect.sha256:
+                    del self.files[effect.path]
             case MakeFolder():
                 pass
             case _ if isinstance(effect, effects.OnGoogleCloud):
@@ -103,7 +119,7 @@ class Dictionary:
         return self.files.get(self._real(path))
 
 
-MINIMAL: dict[str, dict[str, Any]] = {"local": {"kind": "local"}, "workbench": WORKBENCH}
+MINIMAL: dict[str, dict[str, Any]] = {"colab": {"kind": "colab", "runtime": "2026.07"}, "local": {"kind": "local"}, "workbench": WORKBENCH}
 
 
 def place(kind: str = "local", version: str = "1.0", **fields: Any) -> Place:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import provision
@@ -15,32 +16,40 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def probe_digest() -> str:
-    """Return the digest of the probe's sources: a verdict holds as long as it stays. The zip's own bytes would not do, they depend on the zlib in use."""
+    """Return the digest of the probe's sources: a verdict holds as long as it stays."""
     return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in _files("probe").items()})
 
 
 def parcel() -> bytes:
     """Return the probe's zipapp: its package under the name provision_probe, and a __main__.py. Source files only, sorted, with one fixed time."""
-    return _zipped(_files("probe"))
+    return zipped(_files("probe"))
 
 
 def installer() -> bytes:
     """Return the installer's zipapp: its package under the name provision_installing, laid out as the probe's."""
-    return _zipped(_files("installing"))
+    return zipped(_files("installing"))
 
 
 def device() -> bytes:
     """Return the zipapp that runs on an instance: its package under the name provision_device, laid out as the probe's."""
-    return _zipped(_files("device"))
+    return zipped(_files("device"))
 
 
-def _zipped(files: dict[str, bytes]) -> bytes:
+def cell() -> bytes:
+    """Return the zipapp that runs in a notebook: its package under the name provision_cell, laid out as the probe's."""
+    return zipped(_files("cell"))
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip file of these files, by name: sorted, with one fixed time, and the same bytes on every machine."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.external_attr = 0o644 << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, on whatever system it is made
+            # Not compressed: what deflate makes depends on the zlib in use, and these bytes are compared between machines.
+            entry.compress_type = zipfile.ZIP_STORED
             archive.writestr(entry, files[name])
     return buffer.getvalue()
 

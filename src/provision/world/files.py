@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import hashlib
 import os
 import shutil
 import stat
@@ -107,6 +108,17 @@ def remove_tree(path: Path) -> None:
             path.replace(path.with_name(f".doomed-{path.name}-{os.getpid()}"))
         for doomed in path.parent.glob(f".doomed-{glob.escape(path.name)}-*") if path.parent.is_dir() else ():
             shutil.rmtree(doomed)
+
+
+def remove_unchanged(path: Path, sha256: str) -> bool:
+    """Remove a regular file that still has this sha256; False when another one is there, which stays. Raises WorldError."""
+    with explained("remove", path):
+        if not path.is_symlink() and not path.exists():
+            return True
+        if path.is_symlink() or not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+            return False
+        path.unlink()
+    return True
 
 
 def writable(path: Path) -> bool:

@@ -178,6 +178,9 @@ class Machine:
                 files.point_link(effect.path, effect.target)
             case effects.RemoveTree():
                 files.remove_tree(effect.path)
+            case effects.RemoveUnchanged():
+                if not files.remove_unchanged(effect.path, effect.sha256):
+                    tell(f"{effect.path} was changed since it was written: it stays")
             case effects.RunProbe():
                 self._probe(effect, tell)
             case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():

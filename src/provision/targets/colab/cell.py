@@ -1,0 +1,127 @@
+"""The text of the first cell: a program that is the same for everyone, with one document in it that holds what is made, as data."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import json
+import lzma
+from collections.abc import Mapping
+from typing import Any
+
+from provision.targets.colab import programs
+from provision.verification import zipped
+
+HERE = '{"ABOUT": "HERE"}'
+"""The placeholder in the templates."""
+_LINE = 120
+_SHORT = 12
+# Every choice is named, so that no default of a version of liblzma decides.
+_FILTER = {
+    "id": lzma.FILTER_LZMA2,
+    "dict_size": 2**22,
+    "lc": 3,
+    "lp": 0,
+    "pb": 2,
+    "mode": lzma.MODE_NORMAL,
+    "nice_len": 273,
+    "mf": lzma.MF_BT4,
+    "depth": 512,
+}
+
+
+def payload_of(document: bytes, members: Mapping[str, bytes]) -> bytes:
+    """Return the payload: a zip file of the document and the programs, with the same bytes every time."""
+    return zipped({"document.json": document, **members})
+
+
+def sha256_of(payload: bytes) -> str:
+    """Return the digest that a cell checks its payload by, in hexadecimal digits."""
+    return hashlib.sha256(payload).hexdigest()
+
+
+def short(sha256: str) -> str:
+    """Return the name of the folder that a payload is unpacked into."""
+    return sha256[:_SHORT]
+
+
+def packed(payload: bytes) -> list[str]:
+    """Return a payload as lines of text."""
+    text = base64.b85encode(lzma.compress(payload, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])).decode()
+    return [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
+
+
+def unpacked(lines: list[str]) -> bytes:
+    """Return the payload that lines of text hold; raises ValueError when they hold none."""
+    try:
+        return lzma.decompress(base64.b85decode("".join(lines)))
+    except lzma.LZMAError as error:
+        raise ValueError(str(error)) from None
+
+
+def text_of(about: Mapping[str, Any], payload: list[str], url: str = "") -> str:
+    """Return the cell's text. `about` says for people what it is; the payload comes after it, as lines or by its address."""
+    return programs.cell().replace(HERE, literal({**about, "payload_url": url, "payload": [] if url else payload}))
+
+
+def filled(template: str, about: Mapping[str, Any]) -> str:
+    """Return the text of another cell."""
+    return template.replace(HERE, literal(about))
+
+
+def about_in(text: str) -> dict[str, Any] | None:
+    """Return the document that stands in a cell's text, None where there is none."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "ABOUT" and isinstance(node.value, ast.Dict):
+            try:
+                return dict(ast.literal_eval(node.value))
+            except ValueError:
+                return None
+    return None
+
+
+def same(one: str, other: str) -> bool:
+    """Tell whether two cells are the same program with the same payload; how a payload was compressed does not count."""
+    if one == other:
+        return True
+    abouts = [about_in(text) for text in (one, other)]
+    if None in abouts:
+        return False
+    first, second = ({**about} for about in abouts if about is not None)
+    lines = [about.pop("payload", []) for about in (first, second)]
+    return first == second and _rest(one) == _rest(other) and _holds(lines[0], lines[1])
+
+
+def literal(about: Mapping[str, Any]) -> str:
+    """Return texts, numbers, lists and mappings of them as a Python literal, one key a line: JSON, but for characters that JSON writes as two."""
+    return "{\n" + "".join(f"    {_text(key)}: {_value(value)},\n" for key, value in about.items()) + "}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + "".join(f"\n        {_text(one)}," for one in value) + ("\n    ]" if value else "]")
+    return str(value) if isinstance(value, int) else _text(value)
+
+
+def _text(text: str) -> str:
+    # What JSON escapes as a pair of surrogates is one character in Python only when it is written otherwise.
+    return json.dumps(text) if all(ord(character) < 0x10000 for character in text) else ascii(text)
+
+
+def _rest(text: str) -> str:
+    before, _, after = text.partition('"payload": [')
+    return before + after.partition("\n}")[2]
+
+
+def _holds(one: Any, other: Any) -> bool:
+    if not all(isinstance(line, str) for line in (*one, *other)):
+        return False
+    try:
+        return unpacked(one) == unpacked(other) if one and other else one == other
+    except ValueError:
+        return False

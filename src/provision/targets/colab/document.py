@@ -1,0 +1,113 @@
+"""The cell's document: all that the program in the notebook is told, as data. Secrets stand in it by the name they have in Colab's own store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import provision
+from provision.facts import Facts
+from provision.facts.parts import colab_packages
+from provision.facts.places import Runtime
+from provision.lock import Chosen, Package
+from provision.lock.portion import PYPI, is_wheel
+from provision.lock.wheels import runs_on
+from provision.targets.colab.naming import colab
+from provision.targets.colab.shapes import shape_of
+from provision.targets.target import Place
+from provision.verification import expectations_of
+
+SCHEMA = "provision.cell/1"
+NONCE_DIGITS = 32
+
+
+def document_of(place: Place, facts: Facts, uv: Mapping[str, Any], nonce: str = "") -> dict[str, Any]:
+    """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
+
+    Without a nonce it gets the one that follows from all the rest, so that the same choices are the same bytes.
+    """
+    document = _said(place, facts, uv)
+    nonce = nonce or hashlib.sha256(written(document)).hexdigest()[:NONCE_DIGITS]
+    return {**document, "nonce": nonce, "expectations": {**document["expectations"], "nonce": nonce}}
+
+
+def written(document: Mapping[str, Any]) -> bytes:
+    """Return a document's bytes: sorted, ASCII, one line."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _said(place: Place, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
+    spec, target, environment = place.spec, colab(place), place.environment
+    expectations = expectations_of(place.promised, place.target, place.lock, environment, PurePosixPath())
+    runtime = facts.runtimes.get(target.runtime)
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "provision", "version": provision.__version__},
+        "spec": {"name": spec.name, "stem": place.stem, "target": place.target, "digest": expectations["spec"]["digest"]},
+        "lock": {"digest": place.lock.digest, "environment_digest": environment.digest},
+        "runtime": _runtime(runtime, place, facts) if runtime else None,
+        "isolation": target.isolation,
+        "python": place.lock.python,
+        "gpu": _gpu(place, facts),
+        "driver_min": environment.driver,
+        "system_packages": list(spec.system_packages),
+        "install": _install(place),
+        "predicted": _predicted(place.lock.targets[place.target]),
+        "protected": sorted(facts.protected),
+        "env": dict(spec.env),
+        "paths": dict(spec.paths),
+        "secrets": {name: reference.colab for name, reference in spec.secrets.items() if reference.colab},
+        "uv": {"version": uv["version"], "files": dict(uv["files"])},
+        # Where the environment lies is known on the runtime only.
+        "expectations": {**expectations, "python": {**expectations["python"], "prefix": ""}},
+    }
+
+
+def _runtime(runtime: Runtime, place: Place, facts: Facts) -> dict[str, Any]:
+    cpu = place.spec.gpu.none and f"{runtime.runtime}-cpu" in colab_packages()  # machines without a GPU have an image of their own since 2025-12
+    return {
+        "version": runtime.runtime,
+        "as_of": runtime.evidence.as_of,
+        "python": runtime.python,
+        "torch": runtime.torch,
+        "flavour": "cpu" if cpu else runtime.flavour,
+        "os": runtime.os,
+        "driver": None if place.spec.gpu.none else facts.conditions["host driver"].value,
+    }
+
+
+def _gpu(place: Place, facts: Facts) -> dict[str, Any] | None:
+    gpu = place.spec.gpu
+    if gpu.none:
+        return None
+    shape = shape_of(gpu, colab(place).shape, facts)
+    return {"type": gpu.type, "device": shape.device if shape else "", "count": gpu.count}
+
+
+def _install(place: Place) -> dict[str, Any]:
+    """Return what the installer is given: every file by hash; on top of a runtime it touches nothing else there."""
+    held = sorted(place.lock.held_by(place.environment), key=lambda one: one.name)
+    used = {"pypi", *(one.index for one in held)}
+    given = place.stand_in.indexes if place.stand_in else {}
+    known = {name: given.get(name) or address for name, address in {"pypi": PYPI, **place.lock.indexes}.items() if name in used}
+    return {
+        "schema": "provision.install/1",
+        "mode": "shared" if colab(place).isolation == "system" else "own",
+        "python_version": place.lock.python,
+        "audit": "size",
+        "packages": [{"name": one.name, "version": one.version, "index": one.index, "files": _files(one, place)} for one in held],
+        "indexes": {name: address for name, address in known.items() if address},
+        "links": list(place.stand_in.links) if place.stand_in else [],
+    }
+
+
+def _files(package: Package, place: Place) -> dict[str, str]:
+    """Return the files that a runtime can use: a lock for several platforms holds others too."""
+    return {file.name: file.sha256 for file in package.files if not is_wheel(file) or runs_on(file.name, place.lock.python, place.platform)}
+
+
+def _predicted(chosen: Chosen) -> dict[str, Any]:
+    return {"kept": list(chosen.kept), "changed": dict(chosen.changed), "added": list(chosen.added), "restart": list(chosen.restart)}

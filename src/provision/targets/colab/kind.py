@@ -1,0 +1,163 @@
+"""A Colab runtime as a kind of place: what is written for it here, since nobody but its notebook can make an environment there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.effects import Effect, Reader, RemoveTree, RemoveUnchanged, WriteFile
+from provision.errors import Refused
+from provision.facts import Facts
+from provision.facts import load as load_facts
+from provision.plan import Action, Verb
+from provision.state import Ledger
+from provision.targets.colab.naming import CELL, NOTEBOOK, PAYLOAD, colab, name_of
+from provision.targets.colab.refusing import refusals_of
+from provision.targets.colab.rendering import MOST, Rendered, foreign, names, rendered
+from provision.targets.colab.shapes import shape_of
+from provision.targets.local import declared_variables
+from provision.targets.target import Place, Refusal, Seat
+from provision.targets.workbench.leaving import report_folder
+
+PART = "notebook"
+_LIMIT = 64 * 2**20
+_TOLD = 5
+"""Packages that a plan names one by one. Our choice."""
+_SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
+
+
+@dataclass(frozen=True, slots=True)
+class Have:
+    """What was found: the files of ours beside the spec, those of others that stand in their way, what is recorded, and how the spec's file is called."""
+
+    facts: Facts
+    there: Mapping[str, bytes]
+    foreign: tuple[str, ...]
+    recorded: Mapping[str, Any] | None
+    spec_file: str
+
+    @property
+    def condition(self) -> str:
+        """How it stands, in words."""
+        return "absent" if self.recorded is None else "rendered"
+
+
+@dataclass(frozen=True, slots=True)
+class Colab:
+    """Runtimes of Google Colab (see provision.targets.Target). `facts` gives what is known of them."""
+
+    facts: Callable[[], Facts] = load_facts
+    platform: str | None = "linux-x86_64"
+
+    def look(self, place: Place, ledger: Ledger, reader: Reader) -> Have:
+        """Return what was written for the place already. Nothing is asked of Colab: a runtime costs from the moment it is there."""
+        folder = place.folder.parent
+        found = {name: reader.read(folder / name, _LIMIT) for name in names(place) if reader.exists(folder / name)}
+        others = tuple(name for name, content in found.items() if foreign(name, content))
+        recorded = ledger.state.resource(place.address, PART)
+        return Have(self.facts(), {name: content for name, content in found.items() if name not in others}, others, recorded, spec_file(place, reader))
+
+    def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
+        """Return what the spec asks for that a runtime cannot be asked for."""
+        found = tuple(refusals_of(place, have.facts, have.foreign))
+        if not found and rendered(place, have.facts).too_large:
+            hint = "write it with `provision render --payload-url URL`, which keeps the payload in a file of its own"
+            return (Refusal(("targets", place.target), f"the cell would be larger than {MOST // 2**10} KiB", hint),)
+        return found
+
+    def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
+        """Return the one action: the notebook and its cell."""
+        made = rendered(place, have.facts, spec_file=have.spec_file)
+        files = made.files(have.there)
+        moved = {name: content for name, content in files.items() if have.there.get(name) != content}
+        effects: tuple[Effect, ...] = tuple(WriteFile(place.folder.parent / name, content.decode(), None) for name, content in moved.items())
+        effects = (*effects, *(away for away in _away(have.recorded or {}, place.folder) if away.path.name not in files))
+        record = _record(place, made, files)
+        notes = tuple(_notes(place, have))
+
+        def act(verb: Verb, because: str) -> tuple[Action, ...]:
+            return (Action(verb, place.address, PART, record["title"], because, effects, record, notes),)
+
+        if have.recorded is None and not have.there:
+            return act(Verb.CREATE, "there is none yet")
+        if effects:
+            return act(Verb.CHANGE, f"{', '.join(moved) or 'its name'} differs from what the spec and its lock make")
+        if have.recorded == record:
+            return act(Verb.KEEP, "the files are as the spec and its lock make them")
+        return act(Verb.CHANGE, "the files are there, as they would be written: they are recorded")
+
+    def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
+        """Return the actions that remove what was written for an address; files that someone has changed since stay."""
+        actions = []
+        for part, record in ledger.state.parts(address).items():
+            effects: tuple[Effect, ...] = tuple(RemoveTree(report_folder(folder, path)) for path in record.get("paths", ()))
+            effects = (*_away(record, folder), *effects) if part == PART else effects
+            actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects))
+        return tuple(actions)
+
+    def seat(self, place: Place) -> Seat:
+        """Return where programs run on the runtime; the paths are the runtime's."""
+        if colab(place).isolation == "venv":
+            return Seat(_VENV / "bin/python", _VENV, _VENV)
+        return Seat(_SYSTEM / "bin/python3", _SYSTEM, _SYSTEM)
+
+    def variables(self, place: Place, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:  # noqa: ARG002 - the caller's variables stay here
+        """Return the declared variables; secrets are read on the runtime."""
+        return declared_variables(place.spec)
+
+
+def spec_file(place: Place, reader: Reader) -> str:
+    """Return how the file of a place's spec is called."""
+    short = f"{place.stem}.yml"
+    return short if reader.exists(place.folder.parent / short) else f"{place.stem}.yaml"
+
+
+def _record(place: Place, made: Rendered, files: Mapping[str, bytes]) -> dict[str, Any]:
+    return {
+        "title": f"notebook {name_of(place)}{NOTEBOOK} and cell {name_of(place)}{CELL}",
+        "kind": "colab",
+        "via": colab(place).via,
+        "paths": [],
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        "nonce": made.nonce,
+        "digest": place.environment.digest,
+        "lock": place.lock.digest,
+        "payload": made.sha256,
+    }
+
+
+def _away(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveUnchanged]:
+    """Yield the removals of recorded files; raises Refused for a name that is not one of ours."""
+    for name, sha256 in dict(record.get("files", {})).items():
+        if Path(name).name != name or not name.endswith((CELL, NOTEBOOK, PAYLOAD)):
+            raise Refused(f"{name} is no file of ours", why="the state names what we do not make", hint="look at the state file: it was not written by us")
+        yield RemoveUnchanged(folder.parent / name, str(sha256))
+
+
+def _notes(place: Place, have: Have) -> Iterator[str]:
+    target, gpu, chosen = colab(place), place.spec.gpu, place.lock.targets[place.target]
+    runtime, shape = have.facts.runtimes.get(target.runtime), shape_of(place.spec.gpu, target.shape, have.facts)
+    held = (
+        f", Python {runtime.python}, torch {runtime.torch} ({runtime.flavour}), as of {runtime.evidence.as_of}" if runtime else ", which the facts do not know"
+    )
+    yield f"runtime: {target.runtime}{held}; the cell looks again"
+    units = f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}" if shape and shape.units_per_hour else ""
+    tier = "" if shape is None or shape.free_tier else ", not in the free tier"
+    yield f"machine: {'no GPU' if gpu.none else gpu}{', high RAM' if shape and shape.shape == 'high' else ''}{units}{tier}"
+    if target.isolation == "venv":
+        yield "packages: in an environment of its own, apart from the runtime's"
+        return
+    yield f"packages: {len(chosen.kept)} kept, {len(chosen.changed)} changed, {len(chosen.added)} added"
+    versions = place.lock.versions(place.environment)
+    if chosen.changed:
+        yield f"changed: {_listed([f'{name} {there} to {versions.get(name, there)}' for name, there in sorted(chosen.changed.items())])}"
+    if chosen.added:
+        yield f"added: {_listed(chosen.added)}"
+    yield f"restart needed: yes ({', '.join(chosen.restart)})" if chosen.restart else "restart needed: no"
+
+
+def _listed(words: Any) -> str:
+    return ", ".join(words[:_TOLD]) + (f" and {len(words) - _TOLD} more" if len(words) > _TOLD else "")

@@ -1,0 +1,77 @@
+"""The link that opens a notebook in Colab, where the repository's own files say that it lies on GitHub; no program is started and nothing is asked."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from provision.effects import Reader
+from provision.errors import WorldError
+
+_LIMIT = 2**20
+_GITHUB = re.compile(r"(?:https?://(?:[^/@]*@)?github\.com/|(?:ssh://)?git@github\.com[:/])([A-Za-z0-9-]+)/([A-Za-z0-9._-]+?)(?:\.git)?/?")
+
+
+def link_to(notebook: Path, reader: Reader) -> str | None:
+    """Return the address that opens a notebook from its branch on GitHub; None where remote or branch are not known, or are elsewhere.
+
+    Whether the notebook was pushed, and the repository is public, nobody here can tell.
+    """
+    for root in notebook.parents:
+        if reader.exists(root / ".git"):
+            return _link(notebook, root, reader)
+    return None
+
+
+def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
+    try:
+        head, common = _folders(root, reader)
+        branch = _branch(_text(head / "HEAD", reader))
+        owner = _owner(_text(common / "config", reader))
+    except WorldError:
+        return None
+    if branch is None or owner is None:
+        return None
+    where = quote(notebook.relative_to(root).as_posix())
+    return f"https://colab.research.google.com/github/{owner[0]}/{owner[1]}/blob/{quote(branch)}/{where}"
+
+
+def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:
+    """Return the folder with HEAD and the one with the configuration: in a further work tree, .git is a file that names the first, which names the second."""
+    git = root / ".git"
+    if reader.exists(git / "HEAD"):
+        return git, git
+    head = root / _text(git, reader).removeprefix("gitdir:").strip()
+    common = head / _text(head / "commondir", reader).strip() if reader.exists(head / "commondir") else head
+    return head, common
+
+
+def _branch(head: str) -> str | None:
+    named = re.fullmatch(r"ref: refs/heads/(\S+)\s*", head)
+    return named[1] if named else None
+
+
+def _owner(config: str) -> tuple[str, str] | None:
+    """Return (owner, repository) of the remote origin, else of the only remote."""
+    remotes = dict(_remotes(config))
+    url = remotes.get("origin") or (next(iter(remotes.values())) if len(remotes) == 1 else "")
+    found = _GITHUB.fullmatch(url)
+    return (found[1], found[2]) if found else None
+
+
+def _remotes(config: str) -> Iterator[tuple[str, str]]:
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string("\n".join(line.strip() for line in config.splitlines()))
+    except configparser.Error:
+        return
+    for section in parser.sections():
+        if (remote := re.fullmatch(r'remote "(.*)"', section)) and (url := parser.get(section, "url", fallback=None)):
+            yield remote[1], url
+
+
+def _text(path: Path, reader: Reader) -> str:
+    return reader.read(path, _LIMIT).decode("utf-8", "replace")

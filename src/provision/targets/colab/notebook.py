@@ -1,0 +1,108 @@
+"""The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it stay when it is made again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from provision.places import ColabTarget
+from provision.safe import safe_line
+from provision.targets.colab.cell import same
+
+ABOUT, MAKE, VERIFY, RUN, YOURS = "provision-about", "provision-environment", "provision-verify", "provision-run", "provision-yours"
+_OURS = (ABOUT, MAKE, VERIFY, RUN, YOURS)
+_HERE = "# Your code here: what the cells above made is what it imports.\n"
+_APART = "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in the environment.\n"
+
+
+def metadata_of(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the notebook asks Colab for; `asked` is what the facts list for the machine. Colab may open it on something else all the same."""
+    colab: dict[str, Any] = {"provenance": [], **{key: asked[key] for key in ("gpuType", "machine_shape") if key in asked}}
+    if target.runtime != "latest":
+        colab["runtime_attributes"] = {"runtime_version": target.runtime}
+    accelerator = {"accelerator": asked["accelerator"]} if "accelerator" in asked else {}
+    return {**accelerator, "colab": colab, "kernelspec": {"display_name": "Python 3", "name": "python3"}, "language_info": {"name": "python"}}
+
+
+def notebook_of(metadata: Mapping[str, Any], about: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the notebook (nbformat 4.5): what it is, then the program of each cell by its id, then room for one's own."""
+    own = _APART if RUN in texts else _HERE
+    cells = [_cell(ABOUT, about, "markdown"), *(_cell(name, text, "code", form=True) for name, text in texts.items()), _cell(YOURS, own, "code")]
+    return {"cells": cells, "metadata": dict(metadata), "nbformat": 4, "nbformat_minor": 5}
+
+
+def said(lines: Mapping[str, str], title: str, words: str) -> str:
+    """Return Markdown: a title, a sentence, and a list; every value is code, so that none of it is markup."""
+    return "\n".join([f"## {title}", "", words, "", *(f"- {name}: {code(value)}" for name, value in lines.items())])
+
+
+def code(text: str) -> str:
+    """Return text as code in Markdown, whatever it holds."""
+    line = safe_line(text)
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    blank = " " if line.startswith(("`", " ")) or line.endswith(("`", " ")) else ""
+    return f"{fence}{blank}{line}{blank}{fence}"
+
+
+def dumps(notebook: Mapping[str, Any]) -> str:
+    """Return the notebook's text, laid out as Jupyter lays it out."""
+    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def is_ours(document: Any) -> bool:
+    """Tell whether a document is a notebook with the cell of ours that makes the environment."""
+    return any(_name(cell) == MAKE for cell in _cells(document))
+
+
+def refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a notebook of ours as it should be now: with the cells that people added to it, and the results of what stays as it is."""
+    found = {_name(cell): cell for cell in _cells(there) if _name(cell) in _OURS}
+    others = [cell for cell in _cells(there) if _name(cell) not in _OURS]
+    left = {YOURS} if others and YOURS not in found else set()  # who writes cells elsewhere and has removed that one does without it
+    cells = [_kept(found.get(_name(cell)), cell) for cell in ours["cells"] if _name(cell) not in left]
+    minor = there.get("nbformat_minor", 5)
+    if minor < 5:  # such cells have no id of their own
+        cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
+    return {**there, "cells": [*cells, *others], "metadata": _refreshed(_mapping(there, "metadata"), ours["metadata"])}
+
+
+def _refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    colab = {key: value for key, value in _mapping(there, "colab").items() if key not in ("gpuType", "machine_shape", "runtime_attributes")}
+    kept = {key: value for key, value in there.items() if key != "accelerator"}
+    return {**ours, **kept, "colab": {**ours["colab"], **colab}}
+
+
+def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
+    metadata = {"id": name, **({"cellView": "form"} if form else {})}
+    lines = text.rstrip("\n").split("\n")
+    cell = {"cell_type": kind, "id": name, "metadata": metadata, "source": [*(f"{line}\n" for line in lines[:-1]), lines[-1]]}
+    return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
+
+
+def _kept(there: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> Mapping[str, Any]:
+    if there is None or (_name(ours) != YOURS and not same(_source(there), _source(ours))):
+        return ours
+    return there
+
+
+def _cells(document: Any) -> list[Any]:
+    cells = document.get("cells") if isinstance(document, Mapping) else None
+    return [cell for cell in cells if isinstance(cell, Mapping)] if isinstance(cells, list) else []
+
+
+def _name(cell: Mapping[str, Any]) -> str:
+    # Colab writes format 4.0, in which a cell's id stands in its metadata.
+    name = cell.get("id")
+    return str(name if name in _OURS else _mapping(cell, "metadata").get("id", ""))
+
+
+def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = document.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    source = cell.get("source", "")
+    return ("".join(str(line) for line in source) if isinstance(source, list) else str(source)).rstrip("\n")

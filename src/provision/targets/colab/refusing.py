@@ -1,0 +1,66 @@
+"""What a spec asks of a Colab runtime that this version does not do, or that cannot be had there: where, why, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.facts import Facts
+from provision.places import ColabTarget
+from provision.targets.colab.naming import colab
+from provision.targets.colab.shapes import shape_of
+from provision.targets.target import Place, Refusal
+from provision.targets.unmade import LATER, unmade
+
+
+def refusals_of(place: Place, facts: Facts, foreign: tuple[str, ...]) -> Iterator[Refusal]:
+    """Yield everything that is refused; `foreign` are files of others that stand where ours would."""
+    target = colab(place)
+    yield from unmade(place.spec)
+    yield from _of_the_runtime(place, target, facts)
+    yield from _of_cards(place, target, facts)
+    yield from _unavailable(place)
+    for name in foreign:
+        yield Refusal(("targets", place.target), f"{name} is there, and no render made it", "move it away, or rename the spec")
+
+
+def _of_the_runtime(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
+    route = ("targets", place.target, "runtime")
+    if target.runtime not in facts.runtimes:
+        known = ", ".join(facts.runtimes)
+        if target.isolation == "system":
+            yield Refusal(route, f"what Colab runtime {target.runtime} holds is not known", f"write one of {known}, or isolation: venv")
+    elif target.via == "colab-cli" and target.runtime != "latest":
+        yield Refusal(route, "via: colab-cli gets the newest runtime, whatever is asked for", "write runtime: latest, or via: browser")
+
+
+def _of_cards(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
+    gpu, shape = place.spec.gpu, shape_of(place.spec.gpu, target.shape, facts)
+    route = ("targets", place.target, "gpu") if target.gpu is not None else ("gpu",)
+    if shape is None:
+        elsewhere = shape_of(gpu, "standard", facts)
+        offered = ", ".join(dict.fromkeys(row.card for row in facts.shapes))
+        if elsewhere is not None:
+            yield Refusal(("targets", place.target, "shape"), f"Colab has no machine of shape high with {gpu.type}", "leave shape out, or name another card")
+        else:
+            yield Refusal(route, f"Colab has no {gpu.type}", f"take one of {offered}")
+    if gpu.none:
+        return
+    if gpu.count > 1:
+        yield Refusal(route, f"a Colab runtime has one GPU, and {gpu.count} are asked for", f"write gpu: {gpu.type}")
+    if "torch" not in place.lock.versions(place.environment):
+        yield Refusal(route, f"gpu: {gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")
+
+
+def _unavailable(place: Place) -> Iterator[Refusal]:
+    spec = place.spec
+    if spec.cuda_toolkit is not None:
+        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on a runtime: {LATER}", "remove the field; a runtime with a GPU brings its own toolkit")
+    for name, reference in spec.secrets.items():
+        if reference.colab is None:
+            yield Refusal(("secrets", name), "a notebook takes secrets from Colab's own store only", f"write {{colab: {name}}}")
+    if place.stand_in is not None:
+        yield Refusal(("targets", place.target), "a sandbox has no Colab", "pick another target with --target, or leave --sandbox out")
+        return
+    for name, address in place.lock.indexes.items():
+        if address.startswith("file:"):
+            yield Refusal(("indexes",), f"the index {name} lies on this machine, out of the runtime's reach", "name an index with an http address")

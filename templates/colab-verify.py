@@ -1,0 +1,42 @@
+# @title Show what was proved { display-mode: "form" }
+# Written by `provision render`. Shows the report of the first cell, and asks the device again where something changed since. It needs no other cell of this
+# session: after a restart it can be run alone.
+ABOUT = {"ABOUT": "HERE"}
+
+
+class _ProvisionStopped(Exception):
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+def _provision_found():
+    import os
+    import tempfile
+
+    bases = [os.environ.get("PROVISION_CELL_BASE"), "/content/.provision", os.path.expanduser("~/.provision-colab")]
+    bases += [os.path.join(tempfile.gettempdir(), f"provision-colab-{os.getuid()}")]
+    for base in bases:
+        folder = os.path.join(base or os.sep, ABOUT["payload_sha256"][:12])
+        if os.path.isfile(os.path.join(folder, "cell.pyz")) and os.stat(folder).st_uid == os.getuid():
+            return folder
+    raise _ProvisionStopped("provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment")
+
+
+def _provision_cell(folder):
+    import importlib
+    import os
+    import sys
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "provision_cell"]:
+        del sys.modules[name]
+    sys.path[:] = [os.path.join(folder, "cell.pyz"), *(path for path in sys.path if os.path.basename(path) != "cell.pyz")]
+    importlib.invalidate_caches()
+    return importlib.import_module("provision_cell")
+
+
+def _provision_verify():
+    folder = _provision_found()
+    _provision_cell(folder).verify(folder)
+
+
+_provision_verify()
