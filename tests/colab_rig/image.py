@@ -51,6 +51,7 @@ def make(folder: Path, uv: str) -> Path:
     if done.returncode:
         raise Missing(f"no wheel of torch {TORCH} for Python {PYTHON} is to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
     _google_colab(prefix / f"lib/python{PYTHON}/site-packages")
+    _movable(prefix)
     # Bytecode: a real runtime has been started before, too.
     started = [python, "-c", "import google.colab, google.colab._kernel, colab_kernel_launcher, torch, pip._internal.cli.main"]
     done = subprocess.run(started, capture_output=True, text=True, env=_plain())
@@ -66,12 +67,6 @@ def program() -> Path:
 def clone(prefix: Path, target: Path) -> None:
     """Copy a prefix by hard links: whoever changes a file there in place changes the image; installers replace files."""
     shutil.copytree(prefix, target, symlinks=True, copy_function=os.link)
-    for program in (target / "bin").iterdir():  # their first lines name the interpreter
-        if not program.is_symlink() and program.stat().st_size < 10_000:
-            text = program.read_text(encoding="utf-8")
-            program.unlink()
-            program.write_text(text.replace(str(prefix), str(target)), encoding="utf-8")
-            program.chmod(0o755)
 
 
 def _installed(uv: str, python: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -131,6 +126,21 @@ def _google_colab(site: Path) -> None:
     files = [*sorted(path.relative_to(site) for path in (site / "google/colab").rglob("*.py")), Path(stem, "METADATA"), Path(stem, "INSTALLER")]
     lines = [f"{path},sha256={_digest(site / path)},{(site / path).stat().st_size}" for path in files]
     (site / stem / "RECORD").write_text("\n".join([*lines, f"{stem}/RECORD,,"]) + "\n")
+
+
+def _movable(prefix: Path) -> None:
+    """Let programs find the interpreter of the clone that they lie in by its PATH: their first lines would name that of the image."""
+    records = list((prefix / f"lib/python{PYTHON}/site-packages").glob("*.dist-info/RECORD"))
+    for program in (path for path in (prefix / "bin").iterdir() if not path.is_symlink() and path.read_bytes()[:2] == b"#!"):
+        _, _, rest = program.read_text(encoding="utf-8").partition("\n")
+        program.write_text(f"#!/usr/bin/env python{PYTHON}\n{rest}", encoding="utf-8")
+        named = f"../../../bin/{program.name},"
+        for record in records:
+            lines = record.read_text(encoding="utf-8").splitlines()
+            told = f"{named}sha256={_digest(program)},{program.stat().st_size}"
+            if any(line.startswith(named) for line in lines):
+                record.unlink()  # in place, it would change in uv's cache
+                record.write_text("\n".join([told if line.startswith(named) else line for line in lines]) + "\n", encoding="utf-8")
 
 
 def _digest(path: Path) -> str:
