@@ -208,6 +208,13 @@ class RemoveTree(NamedTuple):
     path: Path
 
 
+class MoveFile(NamedTuple):
+    """Give a file in a folder of ours another place on the same disk; nothing happens when it is gone already."""
+
+    path: Path
+    to: Path
+
+
 class RemoveUnchanged(NamedTuple):
     """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote; what someone has changed stays, and that is told."""
 
@@ -304,7 +311,7 @@ class AwaitReport(NamedTuple):
 
 
 OnGoogleCloud = UploadObjects | CreateInstance | UpdateInstance | StopInstance | StartInstance | DeleteInstance | DeleteObjects | AwaitReport
-OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
 Effect = OnThisMachine | OnGoogleCloud
 
 

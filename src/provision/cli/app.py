@@ -14,7 +14,7 @@ from provision.cli.sandboxing import sandbox
 _SECTIONS = {
     "start": ("init",),
     "check": ("lint", "explain", "suggest", "facts", "schema"),
-    "make": ("lock", "plan", "apply", "run", "destroy"),
+    "make": ("lock", "plan", "render", "apply", "run", "destroy"),
     "look": ("status", "verify", "attach", "open", "report", "export"),
     "repair": ("orphans",),
     "try": ("sandbox",),
@@ -216,6 +216,21 @@ def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     from provision.cli import making
 
     return making.plan(_spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=_examples("provision render specs/hf-trainer.yaml", "provision render specs/hf-trainer.yaml --check   # in CI"))
+@_spec
+@_target
+@click.option("--check", is_flag=True, help="Only say whether the files are what spec and lock make; exit 1 when they are not.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="Write them there instead of beside the spec.")
+@click.option("--payload-url", default="", metavar="URL", help="Write what the cell carries into NAME.payload, and have the cell fetch it from here.")
+@_wait
+@_format
+def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Write the notebook and the cell of Colab targets."""
+    from provision.cli import rendering
+
+    return rendering.render(_spec_or_default(spec), targets, **options)
 
 
 @app.command(epilog=_examples("provision apply", "provision apply specs/quickstart.yaml --yes", "provision apply --locked --yes   # in CI"))

@@ -27,13 +27,17 @@ def write_page(report: Report, json_path: Path, place: Place, world: World, tell
     return html_path
 
 
-def file_report(report: Report, json_path: Path, place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, nonce: str = "") -> Filed:
-    """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere."""
+def file_report(
+    report: Report, json_path: Path, place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, nonce: str = "", sha256: str = ""
+) -> Filed:
+    """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere, `sha256` that of a file which people may replace."""
     from provision.commands.planning import promised_digest
 
     html_path = write_page(report, json_path, place, world, tell)
     record = _record(report, json_path, html_path, place, promised_digest(place), world.now())
-    after = state.recording(place.address, "verification", {**record, **({"nonce": nonce} if nonce else {})})
+    run = {"nonce": nonce} if nonce else {}
+    file = {"sha256": sha256, "created_utc": str(report.document["subject"].get("created_utc", ""))} if sha256 else {}
+    after = state.recording(place.address, "verification", {**record, **run, **file})
     store.save(after, expecting=state.serial)
     return Filed(html_path, after)
 

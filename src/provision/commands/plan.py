@@ -20,8 +20,8 @@ class Planned:
 
     @property
     def changes(self) -> bool:
-        """Whether apply would change anything, the lock file included."""
-        return bool(self.proposal.plan.changes) or self.locked.fresh
+        """Whether apply would change anything, the lock file included, or would wait for the report of a notebook."""
+        return bool(self.proposal.plan.changes) or self.locked.fresh or self.proposal.awaiting
 
 
 def plan(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, frozen: bool = False) -> Planned:

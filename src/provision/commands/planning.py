@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.substituting import stand_in_at
@@ -12,12 +14,15 @@ from provision.diagnostics import Place as SpecPlace
 from provision.effects import Reader
 from provision.errors import Refused, UsageError, WorldError
 from provision.lock import Lock, digest_of
+from provision.places import ColabTarget
 from provision.plan import Action, Plan, Verb, Verification
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
 from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
+NOTEBOOK = "notebook"
+"""The part of a target that is a notebook: its report comes home by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,11 @@ class Proposal:
 
     plan: Plan
     places: dict[str, Place]
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether a notebook's report is still to come home."""
+        return any(self.plan.verifications[name].needed for name, place in self.places.items() if in_browser(place))
 
 
 def choose(loaded: Loaded, names: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
@@ -64,6 +74,12 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
 
 
+def in_browser(place: Place) -> bool:
+    """Tell whether a person runs what was made of a target, in a notebook."""
+    target = place.spec.targets[place.target]
+    return isinstance(target, ColabTarget) and target.via == "browser"
+
+
 def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False) -> Proposal:
     """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do."""
     actions: list[Action] = []
@@ -71,16 +87,22 @@ def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, 
     for name in names:
         kind, place = place_of(loaded, lock, name, reader)
         have = kind.look(place, ledger, reader)
-        _refuse(loaded, kind.refusals(place, have))
+        refuse(loaded, kind.refusals(place, have))
         steps = kind.plan(place, have)
         actions += steps
         places[name] = place
-        changed = any(step.verb is not Verb.KEEP for step in steps)
+        stored = ledger.state.resource(place.address, "verification") or {}
+        changed = any(step.verb is not Verb.KEEP and not _answered(step, stored) for step in steps)
         verifications[name] = verification_of(place, ledger.state, changed=changed, asked=verify)
     state = ledger.state
     spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
     plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
     return Proposal(plan, places)
+
+
+def _answered(step: Action, stored: Mapping[str, Any]) -> bool:
+    """Tell whether the stored report answers a notebook's question, although its files are written again."""
+    return step.part == NOTEBOOK and bool(stored.get("nonce")) and (step.record or {}).get("nonce") == stored["nonce"]
 
 
 def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
@@ -105,16 +127,23 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
     stored = state.resource(place.address, "verification")
     if asked:
         return Verification(True, tier, "asked for with --verify")
+    notebook = state.resource(place.address, NOTEBOOK)
+    if changed and notebook is not None and stored is not None and stored["verdict"]:
+        return Verification(True, tier, _void(stored))
     if changed:
         return Verification(True, tier, "the environment changes")
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
-    made = state.resource(place.address, "instance")
+    made = state.resource(place.address, "instance") or notebook
     if made is not None and stored.get("nonce") != made.get("nonce"):
-        return Verification(True, tier, "the device has not reported yet")
+        return Verification(True, tier, "the device has not reported yet" if notebook is None else _void(stored))
     if stored["expectations"] != promised_digest(place):
         return Verification(True, tier, "what is promised of it changed since it was verified")
     return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since")
+
+
+def _void(stored: Mapping[str, Any]) -> str:
+    return f"the notebook was made anew, and the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier one"
 
 
 def promised_digest(place: Place) -> str:
@@ -123,7 +152,8 @@ def promised_digest(place: Place) -> str:
     return digest_of_expectations(expectations_of(place.promised, place.target, place.lock, place.environment, prefix), probe_digest())
 
 
-def _refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:
+def refuse(loaded: Loaded, refusals: tuple[Refusal, ...]) -> None:
+    """Raise Refused with everything that a target refuses, each at its place in the spec; nothing happens where there is none."""
     if not refusals:
         return
     lines = []

@@ -50,7 +50,7 @@ def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, ru
         "checks": [_check(one, redactor) for one in judged],
         "stages": [run.document() for run in runs],
         "packages": _packages(expected, seen),
-        "verdict": _verdict(expected, judged, partial, redactor),
+        "verdict": verdict_of(expected, judged, partial, redactor),
     }
     document["digests"] = {"identity": identity_digest(found), "report": digest(document)}
     return document
@@ -71,7 +71,8 @@ def result_of(judged: Sequence[Judged], partial: bool, simulated: bool = False) 
     return Result.SIMULATED if simulated else Result.VERIFIED
 
 
-def _verdict(expected: Expectations, judged: Sequence[Judged], partial: bool, redactor: Redactor) -> dict[str, Any]:
+def verdict_of(expected: Expectations, judged: Sequence[Judged], partial: bool, redactor: Redactor) -> dict[str, Any]:
+    """The verdict that follows from judged checks, with its counts, its first cause and its sentence."""
     result = result_of(judged, partial, bool(expected.simulated))
     telling = Status.FAIL if result is Result.FAILED else Status.UNKNOWN
     first = next((one for one in judged if one.asked.required and one.judgement.status is telling), None)

@@ -98,6 +98,12 @@ def point_link(path: Path, target: str) -> None:
         fresh.replace(path)
 
 
+def move(path: Path, to: Path) -> None:
+    """Give a file, or a link itself, another place on the same disk; raises WorldError."""
+    with explained("move", path), contextlib.suppress(FileNotFoundError):
+        path.replace(to)
+
+
 def remove_tree(path: Path) -> None:
     """Remove a file, link or folder and all it holds; raises WorldError. Links inside are removed, never followed."""
     with explained("remove", path):

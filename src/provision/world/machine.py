@@ -174,6 +174,8 @@ class Machine:
                 files.write(effect.path, effect.content, effect.mode)
             case effects.MakeFolder():
                 files.make_folder(effect.path, effect.mode)
+            case effects.MoveFile():
+                files.move(effect.path, effect.to)
             case effects.PointLink():
                 files.point_link(effect.path, effect.target)
             case effects.RemoveTree():

@@ -22,6 +22,8 @@ from provision.verification import expectations_of
 
 SCHEMA = "provision.cell/1"
 NONCE_DIGITS = 32
+_OWN = "google-colab"
+"""Colab's own package: no index has it, so nothing could bring it back."""
 
 
 def document_of(place: Place, facts: Facts, uv: Mapping[str, Any], nonce: str = "") -> dict[str, Any]:
@@ -56,7 +58,7 @@ def _said(place: Place, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
         "system_packages": list(spec.system_packages),
         "install": _install(place),
         "predicted": _predicted(place.lock.targets[place.target]),
-        "protected": sorted(facts.protected),
+        "protected": sorted(name for name, row in facts.protected.items() if row.critical or row.kills or name == _OWN),
         "env": dict(spec.env),
         "paths": dict(spec.paths),
         "secrets": {name: reference.colab for name, reference in spec.secrets.items() if reference.colab},

@@ -31,18 +31,14 @@ _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What was found: the files of ours beside the spec, those of others that stand in their way, what is recorded, and how the spec's file is called."""
+    """What was found in the folder of the files: ours, what is recorded of them, what is refused, and what would be written (None where that is refused)."""
 
     facts: Facts
+    folder: Path
     there: Mapping[str, bytes]
-    foreign: tuple[str, ...]
     recorded: Mapping[str, Any] | None
-    spec_file: str
-
-    @property
-    def condition(self) -> str:
-        """How it stands, in words."""
-        return "absent" if self.recorded is None else "rendered"
+    unfit: tuple[Refusal, ...]
+    made: Rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +50,30 @@ class Colab:
 
     def look(self, place: Place, ledger: Ledger, reader: Reader) -> Have:
         """Return what was written for the place already. Nothing is asked of Colab: a runtime costs from the moment it is there."""
-        folder = place.folder.parent
-        found = {name: reader.read(folder / name, _LIMIT) for name in names(place) if reader.exists(folder / name)}
-        others = tuple(name for name, content in found.items() if foreign(name, content))
-        recorded = ledger.state.resource(place.address, PART)
-        return Have(self.facts(), {name: content for name, content in found.items() if name not in others}, others, recorded, spec_file(place, reader))
+        return self.look_in(place.folder.parent, place, ledger, reader)
 
-    def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
+    def look_in(self, folder: Path, place: Place, ledger: Ledger, reader: Reader, *, url: str = "") -> Have:
+        """Return what was written for the place already in a folder; with `url`, the payload apart from the cell."""
+        facts = self.facts()
+        found = {name: reader.read(folder / name, _LIMIT) for name in names(place, url) if reader.exists(folder / name)}
+        others = tuple(name for name, content in found.items() if foreign(name, content))
+        made = rendered(place, facts, spec_file=spec_file(place, reader), url=url)
+        unfit = (*refusals_of(place, facts, others), *_of_size(place, made))
+        there = {name: content for name, content in found.items() if name not in others}
+        return Have(facts, folder, there, ledger.state.resource(place.address, PART), unfit, made)
+
+    def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:  # noqa: ARG002 - all of it was found by looking
         """Return what the spec asks for that a runtime cannot be asked for."""
-        found = tuple(refusals_of(place, have.facts, have.foreign))
-        if not found and rendered(place, have.facts).too_large:
-            hint = "write it with `provision render --payload-url URL`, which keeps the payload in a file of its own"
-            return (Refusal(("targets", place.target), f"the cell would be larger than {MOST // 2**10} KiB", hint),)
-        return found
+        return have.unfit
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
         """Return the one action: the notebook and its cell."""
-        made = rendered(place, have.facts, spec_file=have.spec_file)
-        files = made.files(have.there)
+        files = have.made.files(have.there)
         moved = {name: content for name, content in files.items() if have.there.get(name) != content}
-        effects: tuple[Effect, ...] = tuple(WriteFile(place.folder.parent / name, content.decode(), None) for name, content in moved.items())
-        effects = (*effects, *(away for away in _away(have.recorded or {}, place.folder) if away.path.name not in files))
-        record = _record(place, made, files)
-        notes = tuple(_notes(place, have))
+        effects: tuple[Effect, ...] = tuple(WriteFile(have.folder / name, _content(name, content), None) for name, content in moved.items())
+        effects = (*effects, *(away for away in _away(have.recorded or {}, have.folder) if away.path.name not in files))
+        record = _record(place, have.made, files)
+        notes = tuple(_notes(place, have.facts))
 
         def act(verb: Verb, because: str) -> tuple[Action, ...]:
             return (Action(verb, place.address, PART, record["title"], because, effects, record, notes),)
@@ -84,17 +81,17 @@ class Colab:
         if have.recorded is None and not have.there:
             return act(Verb.CREATE, "there is none yet")
         if effects:
-            return act(Verb.CHANGE, f"{', '.join(moved) or 'its name'} differs from what the spec and its lock make")
+            return act(Verb.CHANGE, f"{', '.join(moved) or 'its name'} {'differ' if len(moved) > 1 else 'differs'} from what spec and lock make")
         if have.recorded == record:
-            return act(Verb.KEEP, "the files are as the spec and its lock make them")
-        return act(Verb.CHANGE, "the files are there, as they would be written: they are recorded")
+            return act(Verb.KEEP, "the files are what spec and lock make")
+        return act(Verb.CHANGE, "the files are what spec and lock make, and are recorded now")
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
         """Return the actions that remove what was written for an address; files that someone has changed since stay."""
         actions = []
         for part, record in ledger.state.parts(address).items():
             effects: tuple[Effect, ...] = tuple(RemoveTree(report_folder(folder, path)) for path in record.get("paths", ()))
-            effects = (*_away(record, folder), *effects) if part == PART else effects
+            effects = (*_away(record, folder.parent), *effects) if part == PART else effects
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects))
         return tuple(actions)
 
@@ -113,6 +110,16 @@ def spec_file(place: Place, reader: Reader) -> str:
     """Return how the file of a place's spec is called."""
     short = f"{place.stem}.yml"
     return short if reader.exists(place.folder.parent / short) else f"{place.stem}.yaml"
+
+
+def _content(name: str, content: bytes) -> str | bytes:
+    return content if name.endswith(PAYLOAD) else content.decode()
+
+
+def _of_size(place: Place, made: Rendered) -> Iterator[Refusal]:
+    if len(made.cell) > MOST:
+        why = f"the cell would have {len(made.cell) // 2**10} KiB, and {MOST // 2**10} KiB are as much as one is given"
+        yield Refusal(("targets", place.target), why, "`provision render SPEC --payload-url URL` writes what it carries into a file of its own")
 
 
 def _record(place: Place, made: Rendered, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -134,12 +141,12 @@ def _away(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveUnchanged]:
     for name, sha256 in dict(record.get("files", {})).items():
         if Path(name).name != name or not name.endswith((CELL, NOTEBOOK, PAYLOAD)):
             raise Refused(f"{name} is no file of ours", why="the state names what we do not make", hint="look at the state file: it was not written by us")
-        yield RemoveUnchanged(folder.parent / name, str(sha256))
+        yield RemoveUnchanged(folder / name, str(sha256))
 
 
-def _notes(place: Place, have: Have) -> Iterator[str]:
+def _notes(place: Place, facts: Facts) -> Iterator[str]:
     target, gpu, chosen = colab(place), place.spec.gpu, place.lock.targets[place.target]
-    runtime, shape = have.facts.runtimes.get(target.runtime), shape_of(place.spec.gpu, target.shape, have.facts)
+    runtime, shape = facts.runtimes.get(target.runtime), shape_of(place.spec.gpu, target.shape, facts)
     held = (
         f", Python {runtime.python}, torch {runtime.torch} ({runtime.flavour}), as of {runtime.evidence.as_of}" if runtime else ", which the facts do not know"
     )

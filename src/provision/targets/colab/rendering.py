@@ -33,14 +33,14 @@ class Rendered:
     url: str
 
     @property
-    def too_large(self) -> bool:
-        """Whether the cell is larger than it should be in a notebook."""
-        return len(self.cell) > MOST
+    def notebook_name(self) -> str:
+        """The name of the notebook's file."""
+        return self.name + NOTEBOOK
 
     def files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the files by name, as they are to be beside those that are there: what is as it should be keeps its bytes, and what people added stays."""
         files = {self.name + CELL: _cell_beside(there.get(self.name + CELL), self.cell).encode()}
-        files[self.name + NOTEBOOK] = _notebook_beside(there.get(self.name + NOTEBOOK), self.notebook)
+        files[self.notebook_name] = _notebook_beside(there.get(self.notebook_name), self.notebook)
         if self.url:
             files[self.name + PAYLOAD] = self.payload
         return files

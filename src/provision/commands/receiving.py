@@ -1,0 +1,216 @@
+"""A report that was brought from a notebook: whose it is, whether it may be believed, and where it is filed."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from provision.commands.filing import file_report
+from provision.commands.loading import Loaded, folder_of, load
+from provision.commands.lock import read_lock
+from provision.commands.planning import place_of
+from provision.commands.reconsidering import Reconsidered, reconsider
+from provision.effects import MakeFolder, Tell, World, WriteFile
+from provision.errors import LockError, Refused
+from provision.lock.asked import differences
+from provision.places import ColabTarget
+from provision.safe import safe_line
+from provision.state import State
+from provision.stores import LocalStore
+from provision.targets import Place
+from provision.targets.colab.document import document_of
+from provision.targets.colab.kind import PART
+from provision.targets.workbench.programs import uv
+from provision.verification import Report, expectations_of, parcel
+from provision.verification.following import contradictions
+from provision.verification.foreign import read_foreign, written
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_AHEAD = timedelta(days=1)
+"""How far the clock of a runtime may be ahead of ours. Our choice."""
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A report at home: its target's place, its files, the state that records it, and what it says of the facts; `fresh` unless it had been filed before."""
+
+    place: Place
+    report: Report
+    json_path: Path
+    html_path: Path
+    state: State
+    fresh: bool
+    reconsidered: Reconsidered
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the verdict; what is simulated proves nothing of a runtime."""
+        return self.report.exit_code
+
+
+def receive(content: bytes, name: str, spec: Path | None, target: str | None, world: World, tell: Tell, *, lock_wait_s: float = 0) -> Received:
+    """File the report that `content` holds under its target, and return it; `name` is how messages call it.
+
+    Without a spec it is that of the notebook in this folder which waits for the report. Raises Refused, with nothing written, for a report that is damaged,
+    forged, foreign or old; LockError without a lock that holds; StateError, WorldError; Findings and SourceError as every command with a spec.
+    """
+    report = read_foreign(content, name)
+    loaded = load(spec or spec_of(report, Path(), name, world), world)
+    store = LocalStore(loaded.folder, world)
+    chosen = whose(report, loaded, target, store.ledger().state, name)
+    with store.exclusive(lock_wait_s, tell):
+        return receive_report(report, name, loaded, chosen, store.ledger().state, store, world, tell)
+
+
+def spec_of(report: Report, folder: Path, name: str, reader: World) -> Path:
+    """Return the spec in a folder whose notebook a report is of, by the nonce; where none waits for it, the one that it can be of at all."""
+    state, subject = LocalStore(folder_of(folder / "any.yaml"), reader).ledger().state, report.document["subject"]
+    made = {key.rpartition("#")[0]: record for key, record in state.resources.items() if key.rpartition("#")[2] == PART}
+    waiting = [address for address, record in made.items() if record.get("nonce") == subject["nonce"]]
+    likely = waiting or [address for address in made if address.rpartition("/")[2] == subject["target"]] or list(made)
+    stems = {address.rpartition("/")[0] for address in likely}
+    said = f"it is of target {_short(subject['target'])} of {_short(report.document['spec']['name'])}, with nonce {_short(subject['nonce'])}"
+    if len(stems) != 1:
+        here = f"notebooks were made here of {', '.join(sorted(stems))}" if stems else "no notebook was made of a spec in this folder"
+        raise Refused(f"nothing here waits for {name}", why=f"{said}; {here}", hint="name the spec with --spec")
+    (stem,) = stems
+    found = [path for ending in (".yaml", ".yml") if reader.exists(path := folder / f"{stem}{ending}")]
+    if not found:
+        raise Refused(f"the spec {stem}.yaml is gone", why=f"{said}; its notebook was made here", hint="name the spec with --spec")
+    return found[0]
+
+
+def receive_report(report: Report, name: str, loaded: Loaded, target: str, state: State, store: LocalStore, world: World, tell: Tell) -> Received:
+    """File a report that was read by `read_foreign` under a target, and return it; the lock of the store is held. Raises as `receive` does."""
+    place, record = _waiting(loaded, target, state, world)
+    _refuse_foreign(report, name, place, record)
+    _refuse_moved(loaded, place, record, name)
+    _refuse_other_probe(report, name, place)
+    if wrong := contradictions(report.document, _promises(place)):
+        why = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+        raise Refused(f"{name} does not follow from itself", why=why, hint="run the notebook again, and add the report that it offers, as it is")
+    content = written(report)
+    sha256, stored = hashlib.sha256(content).hexdigest(), state.resource(place.address, "verification") or {}
+    reconsidered = reconsider(loaded, place, report.document)
+    path = report_path(place)
+    if stored.get("sha256") == sha256 and stored.get("nonce") == record["nonce"] and world.exists(path):
+        return Received(place, report, path, place.folder / str(stored["html"]), state, False, reconsidered)
+    _refuse_untimely(report, name, stored if stored.get("nonce") == record["nonce"] else {}, world)
+    world.perform(MakeFolder(path.parent, 0o700), tell)
+    world.perform(WriteFile(path, content, 0o600), tell)
+    filed = file_report(report, path, place, state, store, world, tell, nonce=str(record["nonce"]), sha256=sha256)
+    return Received(place, report, path, filed.html_path, filed.state, True, reconsidered)
+
+
+def whose(report: Report, loaded: Loaded, target: str | None, state: State, name: str) -> str:
+    """Return the target that a report is of: the one named, else the one that waits for its nonce, else the only one that it can be of."""
+    known = [one for one, place in loaded.spec.targets.items() if isinstance(place, ColabTarget)]
+    if target is not None:
+        if target not in loaded.spec.targets:
+            raise Refused(f"{loaded.path} has no target {target}", hint=f"its targets: {', '.join(loaded.spec.targets)}")
+        if target not in known:
+            kind = loaded.spec.targets[target].kind
+            raise Refused(f"{loaded.stem}/{target} takes no report", why=f"its kind is {kind}: provision verifies it itself", hint="run `provision verify`")
+        return target
+    if not known:
+        raise Refused(f"{loaded.path} has no target that reports come home to", why="none of its targets is of kind colab", hint="name the spec with --spec")
+    nonce, said = report.document["subject"]["nonce"], report.document["subject"]["target"]
+    waiting = [one for one in known if (state.resource(f"{loaded.stem}/{one}", PART) or {}).get("nonce") == nonce]
+    named = waiting or [one for one in known if one == said] or known
+    if len(named) == 1:
+        return named[0]
+    why = f"its nonce is {_short(nonce)}, and its target is called {_short(said)}"
+    raise Refused(f"{name} is of none of the notebooks of {loaded.path}", why=why, hint=f"name the target with --target: {', '.join(known)}")
+
+
+def report_path(place: Place) -> Path:
+    """Return where the report of a target lies."""
+    return place.folder / "reports" / f"{place.stem}.{place.target}" / "report.json"
+
+
+def _waiting(loaded: Loaded, target: str, state: State, world: World) -> tuple[Place, Mapping[str, Any]]:
+    """Return a place and the record of its notebook; raises LockError and Refused where no report can be of it."""
+    lock = read_lock(loaded, world)
+    again = f"render it with `provision apply {shlex.quote(str(loaded.path))} --target {target}`, run it, and add the report that it offers then"
+    if lock is None:
+        raise LockError(f"there is no {loaded.lock_path}", hint=again)
+    record = state.resource(f"{loaded.stem}/{target}", PART)
+    if record is None:
+        raise Refused(f"no notebook was made for {loaded.stem}/{target}", why=f"looked in {loaded.folder / 'state.json'}", hint=again)
+    if moved := differences(loaded.spec, lock):
+        raise LockError("the spec moved since the notebook was made", why="; ".join(moved), hint=again)
+    return place_of(loaded, lock, target, world)[1], record
+
+
+def _promises(place: Place) -> dict[str, Any]:
+    # Where the environment lies is known on the runtime only; no check hangs on it that is judged again here.
+    return expectations_of(place.promised, place.target, place.lock, place.environment, PurePosixPath())
+
+
+def _refuse_foreign(report: Report, name: str, place: Place, record: Mapping[str, Any]) -> None:
+    told = list(_told(report.document, place, record))
+    differing = [what for what, there, ours in told if there != ours]
+    if not differing:
+        return
+    why = "; ".join(f"its {what} is {_short(there)}, ours is {_short(ours)}" for what, there, ours in told if there != ours)
+    if "nonce" in differing and not {"spec", "target", "kind"} & set(differing):
+        hint = f"open the notebook of {place.address} as it is now, run it, and add the report that it offers then"
+        raise Refused(f"{name} is of another rendering of the notebook of {place.address}", why=why, hint=hint)
+    hint = "name its own spec and target with --spec and --target, or run the notebook of this one"
+    raise Refused(f"{name} is not of {place.address}", why=why, hint=hint)
+
+
+def _told(document: Mapping[str, Any], place: Place, record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield what says whose a report is: in words, as the report says it, as it is here."""
+    subject, lock = document["subject"], document["lock"]
+    yield "spec", document["spec"]["name"], place.spec.name
+    yield "target", subject["target"], place.target
+    yield "kind", subject["kind"], place.spec.targets[place.target].kind
+    yield "nonce", subject["nonce"], str(record["nonce"])
+    yield "lock digest", lock["digest"], str(record["lock"])
+    yield "environment digest", lock["environment_digest"], str(record["digest"])
+    yield "spec digest", document["spec"]["digest"], str(_promises(place)["spec"]["digest"])
+
+
+def _refuse_moved(loaded: Loaded, place: Place, record: Mapping[str, Any], name: str) -> None:
+    """Refuse a report of a notebook that is not the one that spec and lock make now."""
+    if record.get("via") != "browser" or (nonce := document_of(place, loaded.facts, uv())["nonce"]) == record["nonce"]:
+        return
+    why = f"its nonce is {record['nonce']}, and what spec and lock ask now has {nonce}: something that was promised then is promised otherwise now"
+    hint = f"run `provision apply {shlex.quote(str(loaded.path))} --target {place.target}`, run the notebook again, and add the report that it offers then"
+    raise Refused(f"{name} is of an earlier state of {place.address}", why=why, hint=hint)
+
+
+def _refuse_other_probe(report: Report, name: str, place: Place) -> None:
+    told, ours = report.document["tool"], hashlib.sha256(parcel()).hexdigest()
+    if told["name"] == "provision" and told["probe_sha256"] == ours:
+        return
+    why = (
+        f"the probe that wrote it is {_short(told['probe_sha256'])} of {_short(told['name'])} {_short(str(told.get('version')))}, and this version's is {ours}"
+    )
+    hint = f"make the notebook of {place.address} again with this version of provision and run it, or add the report with the version that made it"
+    raise Refused(f"{name} was written by another probe", why=why, hint=hint)
+
+
+def _refuse_untimely(report: Report, name: str, stored: Mapping[str, Any], world: World) -> None:
+    told = report.document["subject"]["created_utc"]
+    try:
+        made = datetime.strptime(told, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        raise Refused(f"the report {name} is damaged", why=f"its time is {_short(told)!r}", hint="download report.json again from the notebook") from None
+    now = world.now()
+    if made > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _AHEAD:
+        raise Refused(f"{name} lies in the future", why=f"it says that it was made at {told}, and here it is {now}", hint="set the clock right that is wrong")
+    if told < (earlier := str(stored.get("created_utc", ""))):
+        raise Refused(f"{name} is older than the report that is filed", why=f"it was made at {told}, the filed one at {earlier}", hint="add the newest report")
+
+
+def _short(text: str) -> str:
+    line = safe_line(text)
+    return line if len(line) <= _SHOWN else line[:_SHOWN] + "…"

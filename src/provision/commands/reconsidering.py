@@ -1,0 +1,192 @@
+"""What a report observed of a Colab runtime, against what the facts say of it: what moved since, and what the rules say now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from provision import rules
+from provision.commands.loading import Loaded, resolved_parts
+from provision.diagnostics import Diagnostic
+from provision.facts import Card, Evidence, Facts
+from provision.facts.places import Runtime, Shape
+from provision.places import ColabTarget, Gpu
+from provision.rules import Case
+from provision.spec import Spec
+from provision.targets import Place
+
+_GIB = 2**30
+_MIB = 2**20
+_SHARE = 0.9
+"""A machine of the listed size shows at least this much, and at most as much more: kernel, driver and ECC keep a part. Our choice."""
+_DRIVER = "host driver"
+
+
+class Moved(NamedTuple):
+    """One thing that is otherwise than the facts list it."""
+
+    what: str
+    listed: str
+    found: str
+
+    @property
+    def line(self) -> str:
+        """As one line for a person."""
+        return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
+
+
+class Reconsidered(NamedTuple):
+    """What moved since the day of the facts, and what the rules find only with what was observed in place of it."""
+
+    as_of: str = ""
+    moved: tuple[Moved, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
+
+
+class _Seen(NamedTuple):
+    """What the facts list of a place, and what a report observed of it by the names of its readings."""
+
+    target: ColabTarget
+    spec: Spec
+    facts: Facts
+    told: Mapping[str, Any]
+
+    @property
+    def runtime(self) -> Runtime | None:
+        return self.facts.runtimes.get(self.target.runtime)
+
+    @property
+    def card(self) -> Card | None:
+        return None if self.spec.gpu.none else self.facts.card(self.spec.gpu.type)
+
+    @property
+    def shape(self) -> Shape | None:
+        """The machine that is asked for; a card that is offered in one shape only is that shape."""
+        name = "none" if self.spec.gpu.none else self.card.name if self.card else ""
+        rows = [row for row in self.facts.shapes if row.card == name]
+        return next((row for row in rows if row.shape == self.target.shape), rows[0] if len(rows) == 1 else None)
+
+    def text(self, key: str) -> str | None:
+        """Return a reading that is a text."""
+        value = self.told.get(key)
+        return value if isinstance(value, str) and value else None
+
+    def size(self, key: str) -> int | None:
+        """Return a reading that is a number of bytes."""
+        value = self.told.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def reconsider(loaded: Loaded, place: Place, document: Mapping[str, Any]) -> Reconsidered:
+    """Compare the report of a Colab place with the facts, and ask the rules again of what was observed; nothing of it for other kinds."""
+    target = place.spec.targets[place.target]
+    if not isinstance(target, ColabTarget):
+        return Reconsidered()
+    seen = _Seen(target, place.promised, loaded.facts, {row["key"]: row["value"] for row in document["readings"]})
+    moved = tuple(_moved(seen, place))
+    as_of = loaded.facts.conditions[_DRIVER].evidence.as_of
+    return Reconsidered(as_of, moved, _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else ())
+
+
+def _moved(seen: _Seen, place: Place) -> Iterator[Moved]:
+    runtime, shape, card = seen.runtime, seen.shape, seen.card
+    if runtime is not None and seen.target.isolation == "system":  # an environment of its own has a Python and a torch of its own
+        yield from _differing("Python", runtime.python, seen.text("python.version"))
+        locked = place.lock.versions(place.environment).get("torch", "").partition("+")[0]
+        torch = (seen.text("package.torch") or "").partition("+")[0]
+        if locked == runtime.torch and torch:  # else the lock has replaced what the runtime brought
+            yield from _differing("torch", runtime.torch, torch)
+    if runtime is not None:
+        yield from _differing("the system", runtime.os, _system(seen, runtime))
+        yield from _differing("glibc", runtime.glibc, seen.text("host.glibc"))
+    if card is not None:
+        yield from _differing("the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version"))
+        yield from _differing("the GPU", shape.device if shape else "", seen.text("gpu.name"))
+        yield from _differing("its compute capability", card.cc, seen.text("gpu.compute_capability"))
+    if shape is not None:
+        yield from _of_size("the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB")
+        yield from _of_size("the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB")
+
+
+def _differing(what: str, listed: str, found: str | None) -> Iterator[Moved]:
+    if listed and found and listed != found:
+        yield Moved(what, listed, found)
+
+
+def _of_size(what: str, listed: float | None, found: int | None, unit: int, name: str) -> Iterator[Moved]:
+    if listed and found and not _SHARE <= found / (listed * unit) <= 1 / _SHARE:
+        yield Moved(what, f"{listed:g} {name}", f"{found / unit:.4g} {name}")
+
+
+def _system(seen: _Seen, runtime: Runtime) -> str | None:
+    """Return the system by the name that the facts have for it; a report tells its id and the first number of its version."""
+    name, version = seen.text("os.id"), seen.text("os.version")
+    if not name or not version:
+        return None
+    said = f"{name} {version}".lower()
+    known = next((row for row in seen.facts.systems if row.split(".")[0].lower() == said), None)
+    return runtime.os if runtime.os.split(".")[0].lower() == said else known or f"{name} {version}"
+
+
+def _findings(loaded: Loaded, place: Place, seen: _Seen, when: str) -> tuple[Diagnostic, ...]:
+    """Return what the rules find with the observed values, and do not with the listed ones: of this target alone, for the spec and for what it is locked to."""
+    one = loaded.spec.model_copy(update={"targets": {place.target: seen.target}})
+    facts, there = _as_observed(seen, when), _on_card(one, place.target, seen)
+    known = {(found.id, found.message) for found in _asked(loaded, one, loaded.facts, place)}
+    found = {(finding.id, finding.message): finding for finding in _asked(loaded, there, facts, place)}
+    return tuple(finding for key, finding in found.items() if key not in known)
+
+
+def _asked(loaded: Loaded, spec: Spec, facts: Facts, place: Place) -> Iterator[Diagnostic]:
+    yield from rules.judge(Case(spec, loaded.source, facts))
+    for part, resolved in resolved_parts(spec, place.lock):
+        yield from rules.judge(Case(part, loaded.source, facts, resolved))
+
+
+def _as_observed(seen: _Seen, when: str) -> Facts:
+    """Return the facts with what was observed in the rows of this runtime, this machine and this card."""
+    evidence = Evidence(f"the report of {when}", when[:10], "high")
+    runtime, shape, card = seen.runtime, seen.shape, seen.card
+    tables: dict[str, Any] = {}
+    if (driver := seen.text("driver.version")) and re.fullmatch(r"\d+(\.\d+)*", driver):
+        row = seen.facts.conditions[_DRIVER]
+        tables["conditions"] = {**seen.facts.conditions, row.name: row._replace(value=driver, evidence=evidence)}
+    if runtime is not None:
+        tables["runtimes"] = {**seen.facts.runtimes, runtime.runtime: _runtime(seen, runtime, evidence)}
+    if shape is not None:
+        ram, vram = seen.size("host.ram_bytes"), seen.size("gpu.vram_bytes")
+        new = shape._replace(ram_gib=round(ram / _GIB, 1) if ram else shape.ram_gib, vram_mib=vram // _MIB if vram else shape.vram_mib, evidence=evidence)
+        tables["shapes"] = tuple(new if row == shape else row for row in seen.facts.shapes)
+    capability = seen.text("gpu.compute_capability")
+    if card is not None and capability is not None and capability in seen.facts.capabilities and _card_there(seen) in (None, card):
+        tables["cards"] = tuple(card._replace(cc=capability) if row == card else row for row in seen.facts.cards)
+    return seen.facts.with_tables(**tables)
+
+
+def _runtime(seen: _Seen, runtime: Runtime, evidence: Evidence) -> Runtime:
+    own = seen.target.isolation == "venv"
+    python, glibc, system = seen.text("python.version"), seen.text("host.glibc"), _system(seen, runtime)
+    return runtime._replace(
+        python=runtime.python if own or python is None or not re.fullmatch(r"\d+\.\d+(\.\d+)?", python) else python,
+        glibc=glibc if glibc and re.fullmatch(r"\d+\.\d+", glibc) else runtime.glibc,
+        os=system if system is not None and system in seen.facts.systems else runtime.os,
+        evidence=evidence,
+    )
+
+
+def _card_there(seen: _Seen) -> Card | None:
+    """Return the card that the report names, by what nvidia-smi calls the cards of Colab; None for one that is not listed."""
+    name = seen.text("gpu.name")
+    return next((seen.facts.card(row.card) for row in seen.facts.shapes if row.device and row.device == name), None)
+
+
+def _on_card(spec: Spec, target: str, seen: _Seen) -> Spec:
+    """Return the spec with the card that was there in place of the one that is asked for, at its place."""
+    there = _card_there(seen)
+    if there is None or seen.card is None or there == seen.card:
+        return spec
+    gpu = Gpu(type=there.name, count=spec.gpu.count)
+    if seen.target.gpu is None:
+        return spec.model_copy(update={"gpu": gpu})
+    return spec.model_copy(update={"targets": {target: seen.target.model_copy(update={"gpu": gpu})}})

@@ -1,0 +1,113 @@
+"""Write the notebook and the cell of Colab targets, or say whether those that are there are what spec and lock make."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.commands.loading import Loaded
+from provision.commands.lock import settle
+from provision.commands.planning import in_browser, place_of, refuse
+from provision.effects import MakeFolder, RemoveUnchanged, Tell, World, WriteFile
+from provision.errors import UsageError
+from provision.lock import Lock
+from provision.places import ColabTarget
+from provision.plan import Action
+from provision.state import Ledger, empty
+from provision.stores import LocalStore
+from provision.targets import Place
+from provision.targets.colab import Colab, Rendered, link_to
+
+_URL = re.compile(r"https://[A-Za-z0-9][^\s\"'\\<>]*|http://(127\.0\.0\.1|localhost)(:\d+)?/[^\s\"'\\<>]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How render is to go about it: only look, the folder (None: beside the spec), where the payload will be fetched from ("": it is in the cell)."""
+
+    check: bool = False
+    out: Path | None = None
+    payload_url: str = ""
+    lock_wait_s: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What became of one target's files: those in `differing` were written, or would be; `link` opens the notebook once it is pushed, where that is known."""
+
+    place: Place
+    made: Rendered
+    folder: Path
+    files: tuple[str, ...]
+    differing: tuple[str, ...]
+    link: str | None
+
+
+def render(loaded: Loaded, names: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:
+    """Return what was written for each of the targets, all Colab targets where none is named; with `check` what would be, and nothing is written.
+
+    Files beside the spec are recorded, so that a report can come home and `destroy` can remove them. Raises LockError when the lock is missing or does not
+    hold, Refused with everything that a target refuses, UsageError for a target of another kind.
+    """
+    if wanted.payload_url and not _URL.fullmatch(wanted.payload_url):
+        raise UsageError(f"{wanted.payload_url} is no address for a payload", hint="name an https address, as in https://example.com/NAME.payload")
+    chosen = _chosen(loaded, names)
+    lock = settle(loaded, world, tell, frozen=True).lock
+    if wanted.check or wanted.out is not None:
+        nothing = Ledger(empty(""))
+        found = tuple(_rendering(loaded, lock, name, wanted, nothing, world) for name in chosen)
+        for _, action in () if wanted.check else found:
+            _perform(action, wanted, world, tell)
+        return tuple(rendering for rendering, _ in found)
+    return _recorded(loaded, lock, chosen, wanted, world, tell)
+
+
+def _chosen(loaded: Loaded, names: tuple[str, ...]) -> tuple[str, ...]:
+    targets = loaded.spec.targets
+    known = tuple(name for name, target in targets.items() if isinstance(target, ColabTarget))
+    listed = f"its targets: {', '.join(f'{name} ({target.kind})' for name, target in targets.items())}"
+    for name in names:
+        if name not in known:
+            what = f"target {name} is of kind {targets[name].kind}, which has no notebook" if name in targets else f"the spec has no target {name}"
+            raise UsageError(what, why=listed, hint="name a target of kind colab")
+    if not known:
+        raise UsageError("the spec has no target of kind colab", why=listed, hint="add one, as in `colab: {kind: colab}` under targets")
+    return tuple(dict.fromkeys(names)) or known
+
+
+def _rendering(loaded: Loaded, lock: Lock, name: str, wanted: Wanted, ledger: Ledger, world: World) -> tuple[Rendering, Action]:
+    kind, place = place_of(loaded, lock, name, world)
+    assert isinstance(kind, Colab)  # noqa: S101 - the targets were chosen by kind
+    folder = place.folder.parent if wanted.out is None else wanted.out.absolute()
+    have = kind.look_in(folder, place, ledger, world, url=wanted.payload_url)
+    refuse(loaded, kind.refusals(place, have))
+    (action,) = kind.plan(place, have)
+    differing = tuple(effect.path.name for effect in action.effects if isinstance(effect, WriteFile))
+    link = link_to(folder / have.made.notebook_name, world)
+    return Rendering(place, have.made, folder, tuple(have.made.files({})), differing, link), action
+
+
+def _recorded(loaded: Loaded, lock: Lock, chosen: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:
+    store = LocalStore(loaded.folder, world)
+    done = []
+    with store.exclusive(wanted.lock_wait_s, tell):
+        ledger = store.ledger()
+        found = [_rendering(loaded, lock, name, wanted, ledger, world) for name in chosen]
+        state = ledger.state
+        for rendering, action in found:
+            _perform(action, wanted, world, tell)
+            if in_browser(rendering.place) and state.resource(action.address, action.part) != action.record:
+                before, state = state, state.after(action)
+                store.save(state, expecting=before.serial)
+            done.append(rendering)
+    return tuple(done)
+
+
+def _perform(action: Action, wanted: Wanted, world: World, tell: Tell) -> None:
+    """Write the files, and do nothing else that an apply would do."""
+    if wanted.out is not None:
+        world.perform(MakeFolder(wanted.out.absolute()), tell)
+    for effect in action.effects:
+        if isinstance(effect, WriteFile | RemoveUnchanged):
+            world.perform(effect, tell)
