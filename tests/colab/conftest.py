@@ -11,6 +11,18 @@ import uv
 from tests.colab_rig import catalogue, image
 from tests.colab_rig.catalogue import Tool
 from tests.colab_rig.machine import Machine, boot, end
+from tests.colab_rig.rendered import Rendered
+
+LIGHT = """
+apiVersion: provision/v1
+name: light
+gpu: none
+python: "3.11"
+packages: [numpy, tqdm, einops]
+training: {framework: none}
+targets:
+  colab: {kind: colab, runtime: "2025.07"}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +64,30 @@ def machine(machines: Callable[[], Machine]) -> Machine:
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     """The tool, whose facts know the stand-in as runtime 2025.07; read only."""
     return catalogue.lay_out(tmp_path_factory.mktemp("colab-tool"))
+
+
+@pytest.fixture(scope="session")
+def render(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Rendered]:
+    """Lock a spec and render its one Colab target."""
+
+    def rendered(text: str, name: str = "spec") -> Rendered:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        for words in (("lock", f"{name}.yaml"), ("render", f"{name}.yaml")):
+            done = tool.run(*words, cwd=folder)
+            assert done.returncode == 0, done.stdout + done.stderr
+        return Rendered(folder / f"{name}.colab.py", folder / f"{name}.ipynb")
+
+    return rendered
+
+
+@pytest.fixture(scope="session")
+def light(render: Callable[..., Rendered]) -> Rendered:
+    """Two packages that the image has and one that it has not, without torch and training: for tests of everything before the proof."""
+    return render(LIGHT, "light")
+
+
+@pytest.fixture(scope="session")
+def trained(render: Callable[..., Rendered], tool: Tool) -> Rendered:
+    """specs/colab-cpu.yaml, as it is."""
+    return render((tool.folder / "specs/colab-cpu.yaml").read_text(encoding="utf-8"), "colab-cpu")

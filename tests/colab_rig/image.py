@@ -22,6 +22,11 @@ RUNTIME = "2025.07"
 """The runtime version with that Python, whose row in the facts the tests replace."""
 TORCH = "2.13.0+cpu"
 HERE = Path(__file__).parent
+_STARTED = """
+import google.colab, google.colab._kernel, colab_kernel_launcher, pip._internal.cli.main, pip._internal.commands.install, torch, torch.utils.data
+weights = torch.nn.Parameter(torch.zeros(1))
+torch.optim.AdamW([weights]).step()
+"""
 
 
 @functools.cache
@@ -53,7 +58,7 @@ def make(folder: Path, uv: str) -> Path:
     _google_colab(prefix / f"lib/python{PYTHON}/site-packages")
     _movable(prefix)
     # Bytecode: a real runtime has been started before, too.
-    started = [python, "-c", "import google.colab, google.colab._kernel, colab_kernel_launcher, torch, pip._internal.cli.main"]
+    started = [python, "-c", _STARTED]
     done = subprocess.run(started, capture_output=True, text=True, env=_plain())
     assert done.returncode == 0, done.stderr
     return prefix

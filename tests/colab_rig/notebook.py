@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +34,7 @@ class Ran:
     @property
     def text(self) -> str:
         """All that a reader sees as text: streams, results, tracebacks; without colours."""
-        return _ANSI.sub("", "\n".join(_texts(self.outputs)))
+        return _ANSI.sub("", "".join(_texts(self.outputs)))
 
     @property
     def error(self) -> str:
@@ -49,7 +49,7 @@ class Ran:
 class Notebook:
     """A notebook with a kernel of its own; use it in `with`, which ends the kernel."""
 
-    def __init__(self, machine: Machine, path: Path | None = None, timeout: int = 240) -> None:
+    def __init__(self, machine: Machine, path: Path | None = None, timeout: int = 600) -> None:
         self.machine = machine
         self.content = nbformat.read(path, as_version=4) if path is not None else nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
         specs = KernelSpecManager(kernel_dirs=[str(machine.folder / "kernels")], ensure_native_kernel=False)
@@ -134,14 +134,12 @@ class Notebook:
         return self._loop.run_until_complete(work)
 
 
-def _texts(outputs: list[Any]) -> list[str]:
-    found: list[str] = []
+def _texts(outputs: list[Any]) -> Iterator[str]:
     for output in outputs:
         match output["output_type"]:
             case "stream":
-                found.append(output["text"])
+                yield output["text"]
             case "error":
-                found += output["traceback"]
+                yield "\n".join(output["traceback"]) + "\n"
             case _:
-                found += [str(value) for mime, value in output["data"].items() if mime.startswith("text/")]
-    return found
+                yield str(output["data"].get("text/plain", "")) + "\n"
