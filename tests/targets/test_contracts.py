@@ -324,3 +324,45 @@ def test_no_field_of_the_spec_is_ignored_on_workbench(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TRAINING))
 def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
     assert effect_on_workbench({"training": {name: TRAINING[name]}}, {}) != effect_on_workbench({}, {})
+
+
+# A value for every field of a Colab target that differs from its default, and from what the plain one says.
+ON_COLAB: dict[str, Any] = {
+    "gpu": "L4",
+    "cuda": "12.6",
+    "paths": {"data": "/data"},
+    "requires": {"ram": "40GiB"},
+    "runtime": "2026.04",
+    "via": "colab-cli",
+    "isolation": "venv",
+    "shape": "high",
+}
+
+
+def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
+    """Everything that a Colab target makes of a spec: what is locked, written, recorded, or refused."""
+    there = place("colab", **{"gpu": "T4", "cuda": "12.8", **document, "targets": {"here": {**MINIMAL["colab"], **target}}})
+    kind, world = TARGETS["colab"], Dictionary()
+    have = kind.look(there, Ledger(empty("l")), world)
+    actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
+    seen = [asked_of(there.spec), actions, kind.variables(there, {}, partial=True), kind.refusals(there, have), unavailable(there.spec)]
+    return json.dumps(seen, default=repr, sort_keys=True)
+
+
+@pytest.mark.parametrize("name", sorted(ON_COLAB))
+def test_no_field_of_a_colab_target_is_ignored(name: str) -> None:
+    assert {*ON_COLAB, "kind"} == set(type(place("colab").spec.targets["here"]).model_fields)
+    assert effect_on_colab({}, {name: ON_COLAB[name]}) != effect_on_colab({}, {})
+
+
+@pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
+def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
+    change = {"gpu": {"gpu": "L4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
+    bound = {"packages": [{"name": "alpha", "index": "private"}]} if name == "indexes" else {}  # an index is for what is bound to it
+    before = {"indexes": {"private": {"url": "https://elsewhere.example.com/simple"}}} if name == "indexes" else {}
+    assert effect_on_colab({**change, **bound}, {}) != effect_on_colab({**before, **bound}, {})
+
+
+@pytest.mark.parametrize("name", sorted(TRAINING))
+def test_no_field_of_training_is_ignored_on_colab(name: str) -> None:
+    assert effect_on_colab({"training": {name: TRAINING[name]}}, {}) != effect_on_colab({}, {})

@@ -9,6 +9,7 @@ import click
 
 from provision import __version__
 from provision.cli.knowing import facts
+from provision.cli.reports import report
 from provision.cli.sandboxing import sandbox
 
 _SECTIONS = {
@@ -63,6 +64,7 @@ def app() -> None:
 
 
 app.add_command(facts)
+app.add_command(report)
 app.add_command(sandbox)
 
 
@@ -351,19 +353,6 @@ def orphans(specs: tuple[Path, ...], **options: Any) -> int:
     from provision.cli import looking
 
     return looking.orphans(specs or (_spec_or_default(None),), **options)
-
-
-@app.command(epilog=_examples("provision report", "provision report -v", "provision report path/to/report.json --html report.html"))
-@_spec
-@_target
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
-@_verbose
-@_format
-def report(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
-    """Show the last verification's report, or a report.json."""
-    from provision.cli import looking
-
-    return looking.report(_spec_or_default(spec), targets, **options)
 
 
 @app.command(epilog=_examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))

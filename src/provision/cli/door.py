@@ -113,7 +113,7 @@ def _load(words: Sequence[str]) -> None:
     """
     if not words or words[0] not in app.commands or {"-h", "--help"}.intersection(words):
         return
-    verb = "holding" if words[0] == "lock" and "--check" in words else words[0]
+    verb = "holding" if words[0] == "lock" and "--check" in words else "receiving" if list(words[:2]) == ["report", "add"] else words[0]
     if find_spec(room := f"provision.commands.{verb}"):
         import_module(room)
 

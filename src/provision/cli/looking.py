@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.cli import terminal
+from provision.cli import homecoming, terminal
 from provision.cli.worlds import loaded_in, opened
 from provision.commands.loading import load
 from provision.commands.planning import choose
@@ -29,6 +29,7 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
 
     with opened(path, sandbox=sandbox) as world:
         loaded = loaded_in(path, world, sandbox=sandbox)
+        homecoming.gathered(loaded, world)
         found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
@@ -40,19 +41,24 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
         terminal.say("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
     for t in found.targets:
         terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {_where(t.path)}' if t.path and t.condition != 'absent' else ''}")
-        terminal.say(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else 'not verified'}{f', but {t.outdated}' if t.outdated else ''}")
+        how = f": run it, then provision report add FILE --spec {shlex.quote(str(path))}" if t.condition == "rendered" else ""
+        terminal.say(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}")
     return found.exit_code
 
 
 def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tuple[str, ...], wait: float, sandbox: bool, **options: Any) -> int:
     """Verify the chosen targets again; the exit code is that of the worst verdict."""
+    from provision.commands.verify import Verified
     from provision.commands.verify import verify as prove
 
     with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
         loaded = loaded_in(path, world, sandbox=sandbox)
         names = choose(loaded, targets, everything=everything)
+        home = {one.place.target: one for one in homecoming.gathered(loaded, world, wait=wait).filed}
+        left = tuple(name for name in names if name not in home)
         with terminal.progress() as (tell, _):
-            done = prove(loaded, names, world, tell, only=only, lock_wait_s=wait)
+            done = prove(loaded, left, world, tell, only=only, lock_wait_s=wait) if left else ()
+    done = (*(Verified(home[name].report, home[name].json_path, home[name].html_path, home[name].state) for name in names if name in home), *done)
     return _verified(done, options["form"], verbose=options["verbose"])
 
 

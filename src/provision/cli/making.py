@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.cli import terminal
+from provision.cli import homecoming, terminal
 from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
 from provision.cli.worlds import loaded_in, opened
-from provision.commands.apply import Applied, Result, Wishes
+from provision.commands.apply import Applied, Result, Waiting, Wishes
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
 from provision.commands.init import init as begin
@@ -22,9 +22,11 @@ from provision.commands.loading import Loaded, load
 from provision.commands.lock import Locked
 from provision.commands.plan import plan as propose
 from provision.commands.planning import choose
+from provision.commands.reconsidering import reconsider
 from provision.commands.run import run as start
 from provision.errors import Refused
 from provision.plan import Action, Plan
+from provision.targets.colab import link_to
 from provision.views import plan as plan_view
 from provision.world import Machine
 
@@ -84,13 +86,15 @@ def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded,
             terminal.beside(plan_view.text(proposed, line, terminal.colored(sys.stderr)))
         terminal.agree("Make it so?", yes=options["yes"], doing="apply")
 
+    if wishes.saved_plan is None:
+        homecoming.gathered(loaded, world, wait=wishes.lock_wait_s)
     with terminal.progress(ask=agree) as (tell, asked):
         applied = make(loaded, names, wishes, world, asked, tell)
     if as_text:
-        _show_applied(path, applied, verbose=options["verbose"])
+        _show_applied(path, applied, loaded, world, verbose=options["verbose"])
     else:
-        documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r)} for r in applied.results]
-        waiting = [{"target": one.place.target, "instance": one.instance["instance"], "zone": one.instance["zone"]} for one in applied.waiting]
+        documents = [{**summary(r.report, r.json_path), "target": r.place.target, **_outcome(r, loaded)} for r in applied.results]
+        waiting = [{"target": one.place.target, **_waiting(one, loaded, world)} for one in applied.waiting]
         whole = {"version": 1, "sandbox": loaded.stand_in is not None, "results": documents, "waiting": waiting}
         terminal.show(json.dumps(whole, indent=1))
     return applied.exit_code
@@ -131,31 +135,53 @@ def _save(out: Path, proposed: Plan, world: Machine) -> None:
     world.perform(WriteFile(out, json.dumps(proposed.seal(), indent=1) + "\n", 0o600), terminal.note)
 
 
-def _outcome(result: Result) -> dict[str, Any]:
+def _outcome(result: Result, loaded: Loaded) -> dict[str, Any]:
     told = {"changed": result.changed, "fresh": result.fresh, "packages_fresh": result.installed}
+    if result.notebook is not None:
+        found = reconsider(loaded, result.place, result.report.document)
+        return {**told, "notebook": homecoming.notebook_of(result.notebook), **homecoming.reconsidered_document(found, loaded)}
     if result.instance is None:
         return told
     return {**told, "instance": result.instance["instance"], "zone": result.instance["zone"], "on_failure": result.taken or None}
 
 
-def _show_applied(path: Path, applied: Applied, *, verbose: bool) -> None:
+def _waiting(one: Waiting, loaded: Loaded, world: Machine) -> dict[str, Any]:
+    if one.instance is not None:
+        return {"instance": one.instance["instance"], "zone": one.instance["zone"]}
+    record = one.notebook or {}
+    name = homecoming.notebook_of(record)
+    return {"notebook": name, "nonce": record.get("nonce"), "because": one.because, "link": link_to(loaded.folder.parent / name, world)}
+
+
+def _show_applied(path: Path, applied: Applied, loaded: Loaded, world: Machine, *, verbose: bool) -> None:
     several = len(applied.results) + len(applied.waiting) > 1
     for result in applied.results:
-        show_report(report_document(result.report), result.json_path, verbose=verbose)
-        if not result.fresh:
-            when = result.report.document["subject"].get("created_utc", "")
-            terminal.say(f"No changes: this is the stored verdict of {when}; --verify asks the device again.")
-        option = f" --target {result.place.target}" if several else ""
-        if result.instance is not None:
-            _show_instance(path, result, option)
-        else:
-            _show_environment(path, result, option)
-        terminal.say(f"page         {os.path.relpath(result.html_path)}")
+        _show_result(path, result, loaded, verbose=verbose, option=f" --target {result.place.target}" if several else "")
     for waiting in applied.waiting:
+        if waiting.instance is None:
+            link = link_to(loaded.folder.parent / homecoming.notebook_of(waiting.notebook or {}), world)
+            homecoming.show_notebook(loaded, waiting.place.target, waiting.notebook or {}, waiting.because, link)
+            continue
         words = " --sandbox" if waiting.place.stand_in is not None else ""
         option = f" --target {waiting.place.target}" if several else ""
         terminal.say(f"instance     {waiting.instance['instance']} in {waiting.instance['zone']}: it makes its environment now")
         terminal.say(f"wait for it  provision attach {shlex.quote(str(path))}{option}{words}")
+
+
+def _show_result(path: Path, result: Result, loaded: Loaded, *, verbose: bool, option: str) -> None:
+    show_report(report_document(result.report), result.json_path, verbose=verbose)
+    if not result.fresh:
+        when = result.report.document["subject"].get("created_utc", "")
+        again = "--verify asks the device again" if result.notebook is None else "run the notebook again for a new one"
+        terminal.say(f"No changes: this is the stored verdict of {when}; {again}.")
+    if result.notebook is not None:
+        homecoming.show_reconsidered(reconsider(loaded, result.place, result.report.document), loaded)
+        terminal.say(f"\nnotebook     {os.path.relpath(loaded.folder.parent / homecoming.notebook_of(result.notebook))}")
+    elif result.instance is not None:
+        _show_instance(path, result, option)
+    else:
+        _show_environment(path, result, option)
+    terminal.say(f"page         {os.path.relpath(result.html_path)}")
 
 
 def _show_environment(path: Path, result: Result, option: str) -> None:

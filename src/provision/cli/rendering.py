@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from provision.cli import terminal
+from provision.cli.homecoming import show_notebook
 from provision.cli.locking import warn
-from provision.commands.loading import load
+from provision.commands.loading import Loaded, load
 from provision.commands.render import Rendering, Wanted
 from provision.commands.render import render as rendered
 from provision.safe import safe_line
-from provision.targets.colab.naming import CELL, PAYLOAD, colab
+from provision.targets.colab.naming import PAYLOAD
 from provision.world import Machine
+
+_BECAUSE = "what proves the environment is the notebook, on its runtime"
 
 
 def render(path: Path, targets: tuple[str, ...], *, check: bool, out: Path | None, payload_url: str, wait: float, form: str) -> int:
@@ -33,7 +36,7 @@ def render(path: Path, targets: tuple[str, ...], *, check: bool, out: Path | Non
         _show_check(done, again)
     else:
         for one in done:
-            _show(path, one)
+            _show(loaded, one)
     return 1 if differ else 0
 
 
@@ -59,26 +62,14 @@ def _show_check(done: tuple[Rendering, ...], again: str) -> None:
         terminal.say(f"write {'it' if sum(len(one.differing) for one in done) == 1 else 'them'} with: {again}")
 
 
-def _show(path: Path, one: Rendering) -> None:
+def _show(loaded: Loaded, one: Rendering) -> None:
     shown = {name: safe_line(os.path.relpath(one.folder / name)) for name in one.files}
     for name, where in shown.items():
         terminal.say(f"wrote {where}" if name in one.differing else f"{where} is what spec and lock make already")
-    notebook = shown[one.made.notebook_name]
-    terminal.say("rendered, not verified: what proves the environment is the notebook, on its runtime")
-    terminal.say("")
     if one.made.url:
-        terminal.say(f"put          {shown[one.made.name + PAYLOAD]} at {safe_line(one.made.url)} (sha256 {one.made.sha256})")
-    if one.link:
-        terminal.say(f"open         {one.link} (once {notebook} is pushed)")
-    terminal.say(f"{'or upload' if one.link else 'upload   '}    {notebook} at https://colab.research.google.com (File, Upload notebook)")
-    terminal.say(f"run          Runtime, Run all; it asks for {_asked(one)}, and looks whether that is what it got")
-    terminal.say(f"             any other notebook: paste {shown[one.made.name + CELL]} into its first cell")
+        terminal.say(f"put {shown[one.made.name + PAYLOAD]} at {safe_line(one.made.url)}: the cell fetches it there (sha256 {one.made.sha256})")
     if one.folder == one.place.folder.parent:
-        terminal.say(f"then         provision report add {shlex.quote(one.place.stem)}.report.json, the file that it offers at its end")
-    else:
-        terminal.say(f"then         provision apply {shlex.quote(str(path))} --target {one.place.target}, which can take its report")
-
-
-def _asked(one: Rendering) -> str:
-    target, gpu = colab(one.place), one.place.spec.gpu
-    return f"runtime {target.runtime} and {'no GPU' if gpu.none else f'GPU {gpu}'}"
+        show_notebook(loaded, one.place.target, one.record, _BECAUSE, one.link)
+        return
+    terminal.say(f"\n{one.place.address}: rendered, not verified: {_BECAUSE}")
+    terminal.say("what is written elsewhere than beside its spec is not recorded, and its report cannot be added")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
-from provision.commands.planning import Proposal, check_saved, propose, refuse_unknown_kinds
+from provision.commands.planning import NOTEBOOK, Proposal, check_saved, in_browser, propose, refuse_unknown_kinds
 from provision.commands.remote import await_and_file, begun, found_again, rerun, settled
 from provision.commands.verify import Verified, verify_place
-from provision.effects import CreateVenv, Effect, InstallPackages, PointLink, RemoveTree, Tell, World
+from provision.effects import CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
 from provision.errors import WorldError
 from provision.plan import Action, Plan
 from provision.state import Intent, Ledger, State
@@ -42,7 +42,7 @@ class Result:
     """What became of one target: its place and seat, the report with its files, whether it is fresh, what was changed, the kernel.
 
     `changed` says whether this run changed anything, `installed` whether it installed the packages: else what is told of how they came there is older.
-    Of an instance: its record, and in words what became of it when it was not verified.
+    Of an instance: its record, and in words what became of it when it was not verified. Of a notebook: its record.
     """
 
     place: Place
@@ -56,6 +56,7 @@ class Result:
     kernel: str | None
     instance: Mapping[str, Any] | None = None
     taken: str = ""
+    notebook: Mapping[str, Any] | None = None
 
     @property
     def exit_code(self) -> int:
@@ -65,10 +66,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A target that was made and not waited for: its place, and the record of its instance."""
+    """A target that was made and not waited for: its place, and the record of its instance or of its notebook; `because` says why it has no verdict."""
 
     place: Place
-    instance: Mapping[str, Any]
+    instance: Mapping[str, Any] | None
+    notebook: Mapping[str, Any] | None = None
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +185,18 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
     ours = [action for action in proposal.plan.changes if action.address == place.address]
     changed, installed = bool(ours), any(isinstance(effect, InstallPackages) for action in ours for effect in action.effects)
     kernel = (state.resource(place.address, "kernel") or {}).get("name")
-    instance = state.resource(place.address, "instance")
+    instance, notebook = state.resource(place.address, "instance"), state.resource(place.address, NOTEBOOK)
     if not proposal.plan.verifications[name].needed:
         record = state.resource(place.address, "verification") or {}
         path = place.folder / str(record.get("report"))
         report = _stored(path, world)
         if report is not None:
             page = place.folder / str(record.get("html"))
-            return Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance), state
+            told = Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance)
+            return replace(told, notebook=notebook), state
+    if notebook is not None and in_browser(place):
+        world.perform(MakeFolder(place.folder / "reports" / f"{place.stem}.{place.target}", 0o700), tell)  # to drop the report into
+        return Waiting(place, None, notebook, _because(proposal, name)), state
     if instance is not None:
         stored = state.resource(place.address, "verification")
         if stored is not None and stored.get("nonce") == instance.get("nonce"):
@@ -201,8 +208,13 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
         paths = (proven.report, proven.json_path, proven.html_path)
         return Result(place, seat, *paths, fresh=True, changed=changed, installed=installed, kernel=None, instance=instance, taken=proven.taken), proven.state
     done: Verified = verify_place(place, state, store, world, tell)
-    told = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
-    return told, done.state
+    result = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
+    return result, done.state
+
+
+def _because(proposal: Proposal, name: str) -> str:
+    check = proposal.plan.verifications[name]
+    return check.because if check.needed else "its report is gone"
 
 
 def _stored(path: Path, world: World) -> Report | None:

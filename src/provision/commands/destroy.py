@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from provision.commands.loading import folder_of
+from provision.commands.planning import NOTEBOOK
 from provision.effects import RemoveTree, Tell, World
 from provision.errors import UsageError
 from provision.plan import Action
@@ -81,6 +82,8 @@ def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, 
 def _kind(address: str, ledger: Ledger) -> str:
     """Return the kind of what is recorded at an address, whatever the spec says today."""
     intent = ledger.cut_short(address)
+    if ledger.state.resource(address, NOTEBOOK) is not None or (intent is not None and intent.part == NOTEBOOK):
+        return "colab"
     return "workbench" if ledger.state.resource(address, "instance") is not None or (intent is not None and intent.names) else "local"
 
 

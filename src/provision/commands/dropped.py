@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.commands.loading import Loaded
 from provision.effects import MakeFolder, MoveFile, RemoveTree, Tell, World, WriteFile
@@ -16,6 +17,9 @@ from provision.stores import LocalStore
 from provision.targets.colab.kind import PART
 from provision.verification.report import LIMIT
 
+if TYPE_CHECKING:
+    from provision.commands.receiving import Received
+
 _REPORT = "report.json"
 _OURS = ("expectations.json", "report-only.json", "status.json")
 """What lies in the folder of a target beside its report, and is none."""
@@ -24,9 +28,9 @@ ASIDE = "refused"
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What was found in the folders: the targets whose reports were filed, and for each refused file where it lies now and why."""
+    """What was found in the folders: the reports that were filed, and for each refused file where it lies now and why."""
 
-    filed: tuple[str, ...] = ()
+    filed: tuple[Received, ...] = ()
     refused: tuple[tuple[Path, ProvisionError], ...] = ()
 
 
@@ -38,16 +42,15 @@ def gather(loaded: Loaded, world: World, tell: Tell, *, lock_wait_s: float = 0) 
     store = LocalStore(loaded.folder, world)
     if not any(_dropped(loaded, store.ledger().state, world)):
         return Gathered()
-    filed: list[str] = []
+    filed: list[Received] = []
     refused: list[tuple[Path, ProvisionError]] = []
     with store.exclusive(lock_wait_s, tell):
         for target, path in tuple(_dropped(loaded, store.ledger().state, world)):
             try:
-                _file(target, path, loaded, store, world, tell)
-                filed.append(target)
+                filed.append(_file(target, path, loaded, store, world, tell))
             except (Refused, LockError) as error:
                 refused.append((_set_aside(path, error, world, tell), error))
-    return Gathered(tuple(dict.fromkeys(filed)), tuple(refused))
+    return Gathered(tuple(filed), tuple(refused))
 
 
 def _dropped(loaded: Loaded, state: State, world: World) -> Iterator[tuple[str, Path]]:
@@ -70,7 +73,7 @@ def _sha256(path: Path, world: World) -> str:
         return ""
 
 
-def _file(target: str, path: Path, loaded: Loaded, store: LocalStore, world: World, tell: Tell) -> None:
+def _file(target: str, path: Path, loaded: Loaded, store: LocalStore, world: World, tell: Tell) -> Received:
     from provision.commands.receiving import receive_report  # here: as a rule nothing was dropped
     from provision.verification.foreign import read_foreign
 
@@ -79,9 +82,10 @@ def _file(target: str, path: Path, loaded: Loaded, store: LocalStore, world: Wor
     except WorldError as error:
         raise Refused(error.what, why=error.why, hint=error.hint) from error
     report = read_foreign(content, str(path))
-    receive_report(report, str(path), loaded, target, store.ledger().state, store, world, tell)
+    received = receive_report(report, str(path), loaded, target, store.ledger().state, store, world, tell)
     if path.name != _REPORT:
         world.perform(RemoveTree(path), tell)
+    return received
 
 
 def _set_aside(path: Path, error: ProvisionError, world: World, tell: Tell) -> Path:

@@ -74,6 +74,11 @@ def place_of(loaded: Loaded, lock: Lock, name: str, reader: Reader) -> tuple[Tar
     return kind, replace(place, stand_in=stand_in_at(loaded.stand_in, lock, place.environment, reader))
 
 
+def is_notebook(place: Place) -> bool:
+    """Tell whether the environment of a place is made by a notebook."""
+    return isinstance(place.spec.targets[place.target], ColabTarget)
+
+
 def in_browser(place: Place) -> bool:
     """Tell whether a person runs what was made of a target, in a notebook."""
     target = place.spec.targets[place.target]
@@ -127,23 +132,23 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
     stored = state.resource(place.address, "verification")
     if asked:
         return Verification(True, tier, "asked for with --verify")
-    notebook = state.resource(place.address, NOTEBOOK)
-    if changed and notebook is not None and stored is not None and stored["verdict"]:
-        return Verification(True, tier, _void(stored))
+    if is_notebook(place):
+        made = state.resource(place.address, NOTEBOOK) or {}
+        if stored is None or not stored["verdict"]:
+            return Verification(True, tier, "its report has not come home yet")
+        if changed or stored.get("nonce") != made.get("nonce"):
+            because = f"the notebook was made anew, and the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier one"
+            return Verification(True, tier, because)
     if changed:
         return Verification(True, tier, "the environment changes")
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
-    made = state.resource(place.address, "instance") or notebook
-    if made is not None and stored.get("nonce") != made.get("nonce"):
-        return Verification(True, tier, "the device has not reported yet" if notebook is None else _void(stored))
+    instance = state.resource(place.address, "instance")
+    if instance is not None and stored.get("nonce") != instance.get("nonce"):
+        return Verification(True, tier, "the device has not reported yet")
     if stored["expectations"] != promised_digest(place):
         return Verification(True, tier, "what is promised of it changed since it was verified")
     return Verification(False, tier, f"{stored['verdict']} on {stored['at'][:10]}, and the same is promised since")
-
-
-def _void(stored: Mapping[str, Any]) -> str:
-    return f"the notebook was made anew, and the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier one"
 
 
 def promised_digest(place: Place) -> str:

@@ -38,8 +38,9 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A report at home: its target's place, its files, the state that records it, and what it says of the facts; `fresh` unless it had been filed before."""
+    """A report at home: its spec, its target's place, its files, the state, what it says of the facts; `fresh` unless it was filed before."""
 
+    loaded: Loaded
     place: Place
     report: Report
     json_path: Path
@@ -100,12 +101,12 @@ def receive_report(report: Report, name: str, loaded: Loaded, target: str, state
     reconsidered = reconsider(loaded, place, report.document)
     path = report_path(place)
     if stored.get("sha256") == sha256 and stored.get("nonce") == record["nonce"] and world.exists(path):
-        return Received(place, report, path, place.folder / str(stored["html"]), state, False, reconsidered)
+        return Received(loaded, place, report, path, place.folder / str(stored["html"]), state, False, reconsidered)
     _refuse_untimely(report, name, stored if stored.get("nonce") == record["nonce"] else {}, world)
     world.perform(MakeFolder(path.parent, 0o700), tell)
     world.perform(WriteFile(path, content, 0o600), tell)
     filed = file_report(report, path, place, state, store, world, tell, nonce=str(record["nonce"]), sha256=sha256)
-    return Received(place, report, path, filed.html_path, filed.state, True, reconsidered)
+    return Received(loaded, place, report, path, filed.html_path, filed.state, True, reconsidered)
 
 
 def whose(report: Report, loaded: Loaded, target: str | None, state: State, name: str) -> str:

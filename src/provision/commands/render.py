@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import settle
@@ -41,6 +43,7 @@ class Rendering:
     folder: Path
     files: tuple[str, ...]
     differing: tuple[str, ...]
+    record: Mapping[str, Any]
     link: str | None
 
 
@@ -85,7 +88,7 @@ def _rendering(loaded: Loaded, lock: Lock, name: str, wanted: Wanted, ledger: Le
     (action,) = kind.plan(place, have)
     differing = tuple(effect.path.name for effect in action.effects if isinstance(effect, WriteFile))
     link = link_to(folder / have.made.notebook_name, world)
-    return Rendering(place, have.made, folder, tuple(have.made.files({})), differing, link), action
+    return Rendering(place, have.made, folder, tuple(have.made.files({})), differing, action.record or {}, link), action
 
 
 def _recorded(loaded: Loaded, lock: Lock, chosen: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:

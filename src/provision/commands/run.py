@@ -6,7 +6,7 @@ from shlex import quote
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
+from provision.commands.planning import is_notebook, place_of
 from provision.commands.remote import is_remote
 from provision.commands.verify import activation
 from provision.effects import Tell, World
@@ -30,6 +30,9 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     if is_remote(place):
         hint = f"open it, and run the program there: provision open {quote(str(loaded.path))} --target {quote(target)}"
         raise Refused(f"{place.address} is an instance, and programs run on it", why="`run` starts programs on this machine", hint=hint)
+    if is_notebook(place):
+        hint = "run it there: in a cell of its own below those that make the environment"
+        raise Refused(f"{place.address} is a notebook, and programs run in it", why="`run` starts programs on this machine", hint=hint)
     store = LocalStore(loaded.folder, world)
     have = kind.look(place, store.ledger(), world)
     if not have.whole:

@@ -7,18 +7,22 @@ from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of, verification_of
+from provision.commands.planning import NOTEBOOK, is_notebook, place_of, verification_of
 from provision.effects import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
 from provision.lock.asked import differences
+from provision.plan import Verb
 from provision.state import Ledger
 from provision.targets import TARGETS, Place, Target
+
+_MADE = ("environment", "instance", NOTEBOOK)
+"""The parts of which a target has one: what was made of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one target stands: absent, half-made, changed by hand, outdated or current, where it is, and its verdict, if it has one."""
+    """How one target stands: absent, half-made, changed by hand, outdated, rendered or current, where it is, and its verdict, if it has one."""
 
     target: str
     kind: str
@@ -42,7 +46,9 @@ class Status:
     @property
     def exit_code(self) -> int:
         """0 when the lock holds and every target is current and verified, else 1."""
-        fine = self.moved == () and all(t.condition in ("current", "current, stopped") and t.verdict in self.proven and not t.outdated for t in self.targets)
+        fine = self.moved == () and all(
+            t.condition in ("current", "current, stopped", "rendered") and t.verdict in self.proven and not t.outdated for t in self.targets
+        )
         return 0 if fine else 1
 
 
@@ -58,7 +64,7 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
-    made = ledger.state.resource(address, "environment") or ledger.state.resource(address, "instance")
+    made = next((found for part in _MADE if (found := ledger.state.resource(address, part)) is not None), None)
     report = str(loaded.folder / str(record["report"])) if record else ""
     told = (str(record.get("verdict", "")), str(record.get("at", "")), report)
     if kind not in TARGETS:
@@ -68,6 +74,8 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     target, place = place_of(loaded, lock, name, reader)
     check = verification_of(place, ledger.state)
     outdated = check.because if record and check.needed else ""
+    if is_notebook(place):
+        return Standing(name, kind, _of_notebook(target, place, ledger, reader), _where(loaded, made), *told, outdated)
     if made is not None and "instance" in made:
         return Standing(name, kind, _of_instance(target, place, ledger, reader), _where(loaded, made), *told, outdated)
     have = target.look(place, ledger, reader) if target.platform is None else None
@@ -79,7 +87,20 @@ def _where(loaded: Loaded, made: Any) -> str:
     """Return the path of an environment that was made, or the name and zone of an instance; "" for none."""
     if not made:
         return ""
+    if "files" in made:
+        notebooks = [name for name in made["files"] if str(name).endswith(".ipynb")]
+        return str(loaded.folder.parent / notebooks[0]) if notebooks else ""
     return f"{made['instance']} in {made['zone']}" if "instance" in made else str(loaded.folder / str(made["paths"][-1]))
+
+
+def _of_notebook(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:
+    """Return how the files of a notebook stand: rendered when they are as spec and lock make them."""
+    have = target.look(place, ledger, reader)
+    if have.recorded is None:
+        return "half-made" if ledger.cut_short(place.address) else "absent"
+    if target.refusals(place, have):
+        return "outdated"
+    return "rendered" if all(step.verb is Verb.KEEP for step in target.plan(place, have)) else "outdated"
 
 
 def _of_instance(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:

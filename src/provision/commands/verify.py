@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,7 +12,7 @@ from pathlib import Path
 from provision.commands.filing import file_report, write_page
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
+from provision.commands.planning import is_notebook, place_of
 from provision.commands.remote import await_and_file, is_remote, rerun
 from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError, WorldError
@@ -61,6 +62,7 @@ def verify(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, 
         state = ledger.state
         for name in names:
             kind, place = place_of(loaded, lock, name, world)
+            _refuse_notebook(place, loaded)
             if is_remote(place):
                 if only:
                     raise Refused("single checks are repeated on this machine only", why=f"{place.address} verifies itself as a whole", hint="leave --only out")
@@ -105,6 +107,14 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
 def activation(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that activate an environment: its programs first on the PATH."""
     return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}"}
+
+
+def _refuse_notebook(place: Place, loaded: Loaded) -> None:
+    if not is_notebook(place):
+        return
+    words = f"{shlex.quote(str(loaded.path))} --target {place.target}"
+    hint = f"open the notebook (`provision apply {words}` says how), run all of it, and file what it offers: provision report add FILE"
+    raise Refused(f"{place.address} is verified in its notebook", why="provision reaches no runtime that a browser holds", hint=hint)
 
 
 def _refuse_unknown_checks(only: tuple[str, ...]) -> None:

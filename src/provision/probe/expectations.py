@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,15 @@ class Expectations:
     training: Training
     simulated: tuple[str, ...] = ()
     """What is not real on this machine, in words, as whoever made the machine says."""
+    shared: bool = False
+    """Whether the interpreter is that of an image, which holds packages of others too: those are looked at, and nothing is asked of them."""
+    installed: str = ""
+    """Where the installer noted how each package came there; "": installed.json in the prefix."""
+
+    @property
+    def note(self) -> str:
+        """The file in which the installer noted how each package came there."""
+        return self.installed or os.path.join(self.python_prefix, "installed.json")
 
     @property
     def proof(self) -> Proof:
@@ -134,6 +144,8 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         secrets=take.names("secrets"),
         training=_training(take),
         simulated=take.names("simulated", optional=True),
+        shared="shared" in take.document and take.of("shared", bool, "true or false"),
+        installed=take.text("installed") if "installed" in take.document else "",
     )
 
 

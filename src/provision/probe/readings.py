@@ -41,6 +41,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("packages.elsewhere", _C.CONTEXT),
     ("packages.shadowed", _C.CONTEXT),
     ("packages.unmet", _C.CONTEXT),
+    ("packages.unmet_unlocked", _C.CONTEXT),
     ("packages.unread", _C.CONTEXT),
     ("packages.files", _C.CONTEXT),
     ("packages.altered", _C.CONTEXT),

@@ -3,7 +3,7 @@
 ## What it does
 
 Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read on this machine, by local targets; `{colab: ...}` by Colab;
-`{secret: projects/...}` anywhere that has Google credentials.
+`{secret: projects/...}` by Workbench instances.
 
 ## Why
 
@@ -11,7 +11,7 @@ A Workbench instance does not see the variables of your shell, and a laptop does
 
 ## How to fix
 
-Name it in Secret Manager, which every kind of target can reach, or in the way of the targets that the spec has.
+Name it in the way of the targets that the spec has.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from provision.diagnostics import Diagnostic, Severity
 from provision.rules.rule import Case, Example, Rule
 
 _KINDS = {"env": "local", "colab": "colab"}
+_MANAGER = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
+_WAYS = {"local": "name a variable of this machine: {env: NAME}", "colab": "name it in Colab's own store: {colab: NAME}", "workbench": _MANAGER}
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
@@ -34,7 +36,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                     f"secrets.{name} is read by {kind} targets only, and the targets here are {', '.join(sorted(kinds))}",
                     ("secrets", name, field),
                     why=f"{name} would not be set at any of them.",
-                    way_out="name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                    way_out=" or ".join(way for kind, way in _WAYS.items() if kind in kinds) or _MANAGER,
                 )
 
 

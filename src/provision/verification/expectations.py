@@ -26,6 +26,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "tier": spec.verify.tier,
         "timeout_s": seconds_of(spec.verify.timeout),
         "python": {"version": lock.python, "prefix": str(prefix)},
+        **({"shared": True} if getattr(place, "isolation", None) == "system" else {}),
         "platform": environment.platform,
         "flavour": environment.flavour,
         "glibc_min": environment.glibc,

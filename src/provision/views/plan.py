@@ -11,7 +11,8 @@ from provision.views.ink import Ink, Pen
 
 _INKS = {Verb.CREATE: Ink.GOOD, Verb.CHANGE: Ink.WARNING, Verb.REPLACE: Ink.WARNING, Verb.DESTROY: Ink.ERROR, Verb.KEEP: Ink.FAINT}
 
-
+_ELSEWHERE = {"instance": "on the instance", "notebook": "in the notebook"}
+"""Where a verification runs, by the part of a target that is not on this machine."""
 _AS_LOCKED = "No changes. The packages have the locked names and versions; `provision verify` looks at their files."
 
 
@@ -50,12 +51,13 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
         yield from (_action(action, pen) for action in plan.actions if action.address == address)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
-            where = "the instance" if any(action.part == "instance" and action.address == address for action in plan.actions) else "this device"
-            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification on {where}: {safe_line(check.because)}"
+            parts = [action.part for action in plan.actions if action.address == address]
+            where = next((where for part, where in _ELSEWHERE.items() if part in parts), "on this device")
+            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification {where}: {safe_line(check.because)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     else:
-        yield "No changes. Everything is as declared." if any(action.part == "instance" for action in plan.actions) else _AS_LOCKED
+        yield "No changes. Everything is as declared." if any(action.part in _ELSEWHERE for action in plan.actions) else _AS_LOCKED
 
 
 def _action(action: Action, pen: Pen) -> str:

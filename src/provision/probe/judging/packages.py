@@ -81,6 +81,8 @@ def _in_the_way(case: Case) -> Judgement:
         cause = "they are installed for the user, in another environment, or editable"
         return bad(f"locked packages are not in the environment: {listed(away)}", [], away, cause, "make the environment again from the lock")
     duplicates, unlocked = case.seen["packages.duplicates"], case.seen["packages.unlocked"]
+    if case.expected.shared:
+        return _beside_others(duplicates, case.seen["_packages.others"])
     if duplicates:
         cause = "an install was interrupted, or two installers wrote into one environment"
         return warned(f"installed more than once: {listed(duplicates)}", [], duplicates, cause, "make the environment again from the lock")
@@ -90,6 +92,16 @@ def _in_the_way(case: Case) -> Judgement:
     return ok("nothing outside the lock is installed or imported", [], [])
 
 
+def _beside_others(duplicates: list[str], others: int) -> Judgement:
+    """As `_in_the_way`, in an image's interpreter: what it brought besides is none of the lock's business."""
+    if duplicates:
+        cause = "the image brings a package in two places; the first on sys.path is used"
+        return warned(
+            f"locked packages are installed more than once: {listed(duplicates)}", [], duplicates, cause, "nothing, while the first is the locked one"
+        )
+    return ok(f"nothing is imported instead of a locked package; {others} other packages of the image stay as they are", [], [])
+
+
 def _requirements(case: Case) -> Judgement:
     unmet, unread = case.seen["packages.unmet"], case.seen["packages.unread"]
     if unmet:
@@ -97,6 +109,9 @@ def _requirements(case: Case) -> Judgement:
         return bad(listed(unmet), [], unmet, cause, "lock again so that one resolver chooses the whole set, then make the environment again")
     if unread:
         return unknown(f"requirements that could not be read: {listed(unread)}", [])
+    if case.expected.shared:
+        others = case.seen["packages.unmet_unlocked"]
+        return ok(f"every locked package has what it requires{f'; of the image: {listed(others, 2)}' if others else ''}", [], [])
     return ok("every installed package has what it requires", [], [])
 
 
@@ -130,7 +145,7 @@ def _remarks(case: Case) -> Judgement | None:
     if unfit := seen["packages.never_fitted"]:
         cause = "the wheel itself lists other files than it holds, so a later change cannot be told from that"
         return warned(f"files do not fit their RECORD, and did not when they were installed: {listed(unfit)}", [], unfit, cause, "tell the package's makers")
-    if stray := [*seen["packages.stray_pth"], *seen["packages.stray"]]:
+    if (stray := [*seen["packages.stray_pth"], *seen["packages.stray"]]) and not case.expected.shared:
         cause = "put there by hand or by a program" if seen["_packages.own"] else "put there by hand, by a program, or brought by the image"
         return warned(f"{_as_listed(case)}; no package lists {listed(stray)}", [], stray, cause, "remove what you do not know from site-packages")
     return None

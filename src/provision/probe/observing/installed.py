@@ -31,7 +31,8 @@ def _interpreter(bench: Bench) -> dict[str, Any]:
         "python.minor": f"{sys.version_info.major}.{sys.version_info.minor}",
         "python.version": platform.python_version(),
         "python.implementation": sys.implementation.name,
-        "python.prefix_matches": os.path.realpath(sys.prefix) == wanted and _is_below(executable, wanted),
+        # An image's interpreter may be started by a link that lies elsewhere.
+        "python.prefix_matches": os.path.realpath(sys.prefix) == wanted and (bench.expected.shared or _is_below(executable, wanted)),
         "_python.prefix": sys.prefix,
         "_python.executable": sys.executable,
     }
@@ -43,24 +44,25 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
     return {
         "_packages.installed": found,
         "packages.count": len(found),
-        "packages.digest": digest(found),
-        "packages.provenance": _provenance(bench.expected.python_prefix),
+        # What an image brings besides is not what the lock makes, and differs from day to day.
+        "packages.digest": digest({name: version for name, version in found.items() if name in bench.expected.packages} if bench.expected.shared else found),
+        "packages.provenance": _provenance(bench.expected.note),
         **{f"package.{name}": found.get(name) for name in sorted(shown)},
     }
 
 
-def _provenance(prefix: str) -> dict[str, int] | None:
+def _provenance(note: str) -> dict[str, int] | None:
     """How many packages came there in which way; None where the installer left no note that can be read."""
-    counts = _note(prefix).get("counts")
+    counts = _noted(note).get("counts")
     if not isinstance(counts, dict) or not all(isinstance(count, int) for count in counts.values()):
         return None
     return {str(kind): count for kind, count in counts.items() if count}
 
 
-def _note(prefix: str) -> dict[str, Any]:
-    """What the installer noted in the environment; {} where there is nothing that can be read."""
+def _noted(path: str) -> dict[str, Any]:
+    """What the installer noted; {} where there is nothing that can be read."""
     try:
-        with open(os.path.join(prefix, "installed.json"), encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             note = json.loads(file.read(_LONGEST_NOTE))
     except (OSError, ValueError, RecursionError):
         return {}
@@ -70,7 +72,7 @@ def _note(prefix: str) -> dict[str, Any]:
 def _in_the_way(bench: Bench) -> dict[str, Any]:
     dists = _inventory(bench)
     winners = first_found(dists)
-    locked, allowed = bench.expected.packages, bench.expected.extras_allowed
+    locked, allowed, shared = bench.expected.packages, bench.expected.extras_allowed, bench.expected.shared
     prefix = os.path.realpath(sys.prefix)
     places: dict[str, set[str]] = {}
     for dist in dists:
@@ -78,7 +80,8 @@ def _in_the_way(bench: Bench) -> dict[str, Any]:
     return {
         "packages.shadowed": _shadowed(_foreign_entries(bench), [entry for entry in sys.path if os.path.isdir(entry)])[:_MOST_NAMED],
         "packages.unlocked": sorted(f"{name} {dist.version}" for name, dist in winners.items() if name not in locked and name not in allowed)[:_MOST_NAMED],
-        "packages.duplicates": sorted(name for name, folders in places.items() if len(folders) > 1)[:_MOST_NAMED],
+        "packages.duplicates": sorted(name for name, folders in places.items() if len(folders) > 1 and (name in locked or not shared))[:_MOST_NAMED],
+        "_packages.others": len(winners.keys() - locked.keys()),
         "packages.elsewhere": sorted(name for name, dist in winners.items() if name in locked and _is_away(dist, prefix))[:_MOST_NAMED],
     }
 
@@ -112,23 +115,30 @@ def _in_standard_library(origin: str) -> bool:
 
 
 def _requirements_met(bench: Bench) -> dict[str, Any]:
+    """What packages require and do not find; of an image's other packages apart, because the lock promises nothing of them."""
     winners = first_found(_inventory(bench))
-    environment = marker_environment()
-    unmet, unread = [], []
-    for dist, requirement, problem in _active_requirements(winners, environment):
-        if problem or requirement is None:
-            unread.append(f"{dist.name}: {problem}")
-            continue
-        found = winners.get(requirement.name)
-        if found is None:
-            unmet.append(f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}, which is not installed")
-            continue
-        try:
-            if not allows(requirement.specifier, found.version):
-                unmet.append(f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}, installed is {found.version}")
-        except Unreadable as error:
-            unread.append(f"{dist.name}: {error}")
-    return {"packages.unmet": sorted(set(unmet))[:_MOST_NAMED], "packages.unread": sorted(set(unread))[:_MOST_NAMED]}
+    unmet: set[str] = set()
+    unread: set[str] = set()
+    of_others: set[str] = set()
+    for dist, requirement, problem in _active_requirements(winners, marker_environment()):
+        wrong, text = (False, f"{dist.name}: {problem}") if requirement is None else _judged(dist, requirement, winners.get(requirement.name))
+        if bench.expected.shared and dist.name not in bench.expected.packages:
+            of_others.update([text] if wrong else [])
+        elif text:
+            (unmet if wrong else unread).add(text)
+    others = {"packages.unmet_unlocked": sorted(of_others)[:_MOST_NAMED]} if bench.expected.shared else {}
+    return {"packages.unmet": sorted(unmet)[:_MOST_NAMED], "packages.unread": sorted(unread)[:_MOST_NAMED], **others}
+
+
+def _judged(dist: Installed, requirement: Requirement, found: Installed | None) -> tuple[bool, str]:
+    """Whether a requirement is unmet, and what is wrong with it in words ("" when nothing is)."""
+    needs = f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}"
+    if found is None:
+        return True, f"{needs}, which is not installed"
+    try:
+        return (False, "") if allows(requirement.specifier, found.version) else (True, f"{needs}, installed is {found.version}")
+    except Unreadable as error:
+        return False, f"{dist.name}: {error}"
 
 
 def _active_requirements(winners: dict[str, Installed], environment: dict[str, str]) -> list[tuple[Installed, Requirement | None, str]]:
@@ -158,7 +168,7 @@ def _files(bench: Bench) -> dict[str, Any]:
     """The files of the locked packages against their RECORDs: by size, in the deep tiers by sha256 too; and what no RECORD lists."""
     dists, hashed = _inventory(bench), bench.expected.tier in (Tier.DEEP, Tier.BURN)
     records = {dist.metadata: read_record(dist) for dist in dists}
-    winners, unfit = first_found(dists), _unfit_when_installed(bench.expected.python_prefix)
+    winners, unfit = first_found(dists), _unfit_when_installed(bench.expected.note)
     locked = sorted(winners.keys() & bench.expected.packages.keys())
     audited = {name: audit(winners[name], records[winners[name].metadata], hashed=hashed) for name in locked}
     flawed = {file for _, flaws in audited.values() for file in flaws}
@@ -169,7 +179,7 @@ def _files(bench: Bench) -> dict[str, Any]:
         kind = "never_fitted" if name in unfit else "without_record" if record.flaw and not record.garbled else "altered"
         told = [record.flaw] if record.flaw else [flaw for file, flaw in flaws.items() if file not in fine]
         found[kind] += [f"{name}: {one}" for one in told]
-    stray_pth, stray = _stray(dists, records)
+    stray_pth, stray = _stray(dists, records, own=_is_own(bench))
     return {
         "packages.files": sum(count for count, _ in audited.values()),
         **{f"packages.{kind}": flaws[:_MOST_NAMED] for kind, flaws in found.items()},
@@ -177,33 +187,33 @@ def _files(bench: Bench) -> dict[str, Any]:
         "packages.stray": stray[:_MOST_NAMED],
         "_packages.altered_count": len(found["altered"]),
         "_packages.hashed": hashed,
-        "_packages.own": _is_own(),
+        "_packages.own": _is_own(bench),
     }
 
 
-def _unfit_when_installed(prefix: str) -> frozenset[str]:
+def _unfit_when_installed(note: str) -> frozenset[str]:
     """Packages whose RECORD did not fit the files of their own wheel, as the installer noted."""
-    packages = _note(prefix).get("packages")
+    packages = _noted(note).get("packages")
     told = packages.items() if isinstance(packages, dict) else ()
     return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
 
 
-def _stray(dists: Sequence[Installed], records: Mapping[str, Record]) -> tuple[list[str], list[str]]:
+def _stray(dists: Sequence[Installed], records: Mapping[str, Record], *, own: bool) -> tuple[list[str], list[str]]:
     """What no RECORD lists: of an interpreter that is not ours only .pth files, because a system's own packages come without RECORDs."""
     prefix = os.path.realpath(sys.prefix)
     pth: list[str] = []
     others: list[str] = []
     for folder in dict.fromkeys(os.path.realpath(one) for one in site.getsitepackages()):
-        if _is_below(folder, prefix) or not _is_own():
+        if _is_below(folder, prefix) or not own:
             here = [(dist, records[dist.metadata]) for dist in dists if os.path.realpath(dist.entry) == folder]
             more_pth, more = unlisted(folder, here)
             pth += more_pth
-            others += more if _is_own() else []
+            others += more if own else []
     return pth, others
 
 
-def _is_own() -> bool:
-    return sys.prefix != sys.base_prefix
+def _is_own(bench: Bench) -> bool:
+    return sys.prefix != sys.base_prefix and not bench.expected.shared
 
 
 def _inventory(bench: Bench) -> tuple[Installed, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import base64
+import functools
 import hashlib
 import json
 import lzma
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provision.targets.colab import programs
@@ -25,9 +26,9 @@ _FILTER = {
     "lp": 0,
     "pb": 2,
     "mode": lzma.MODE_NORMAL,
-    "nice_len": 273,
+    "nice_len": 64,
     "mf": lzma.MF_BT4,
-    "depth": 512,
+    "depth": 48,
 }
 
 
@@ -46,13 +47,14 @@ def short(sha256: str) -> str:
     return sha256[:_SHORT]
 
 
-def packed(payload: bytes) -> list[str]:
-    """Return a payload as lines of text."""
+@functools.lru_cache(maxsize=4)
+def packed(payload: bytes) -> tuple[str, ...]:
+    """Return a payload as lines of text; kept, since one command asks for the same several times."""
     text = base64.b85encode(lzma.compress(payload, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])).decode()
-    return [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
+    return tuple(text[start : start + _LINE] for start in range(0, len(text), _LINE))
 
 
-def unpacked(lines: list[str]) -> bytes:
+def unpacked(lines: Sequence[str]) -> bytes:
     """Return the payload that lines of text hold; raises ValueError when they hold none."""
     try:
         return lzma.decompress(base64.b85decode("".join(lines)))
@@ -60,9 +62,9 @@ def unpacked(lines: list[str]) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def text_of(about: Mapping[str, Any], payload: list[str], url: str = "") -> str:
+def text_of(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
     """Return the cell's text. `about` says for people what it is; the payload comes after it, as lines or by its address."""
-    return programs.cell().replace(HERE, literal({**about, "payload_url": url, "payload": [] if url else payload}))
+    return programs.cell().replace(HERE, literal({**about, "payload_url": url, "payload": [] if url else list(payload)}))
 
 
 def filled(template: str, about: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def _gpu(place: Place, facts: Facts) -> dict[str, Any] | None:
     if gpu.none:
         return None
     shape = shape_of(gpu, colab(place).shape, facts)
-    return {"type": gpu.type, "device": shape.device if shape else "", "count": gpu.count}
+    return {"type": gpu.type, "device": (shape.device or None) if shape else None, "count": gpu.count}
 
 
 def _install(place: Place) -> dict[str, Any]:

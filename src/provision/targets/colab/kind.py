@@ -127,7 +127,7 @@ def _record(place: Place, made: Rendered, files: Mapping[str, bytes]) -> dict[st
         "title": f"notebook {name_of(place)}{NOTEBOOK} and cell {name_of(place)}{CELL}",
         "kind": "colab",
         "via": colab(place).via,
-        "paths": [],
+        "paths": [f"reports/{place.stem}.{place.target}"],
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
         "nonce": made.nonce,
         "digest": place.environment.digest,
@@ -147,10 +147,8 @@ def _away(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveUnchanged]:
 def _notes(place: Place, facts: Facts) -> Iterator[str]:
     target, gpu, chosen = colab(place), place.spec.gpu, place.lock.targets[place.target]
     runtime, shape = facts.runtimes.get(target.runtime), shape_of(place.spec.gpu, target.shape, facts)
-    held = (
-        f", Python {runtime.python}, torch {runtime.torch} ({runtime.flavour}), as of {runtime.evidence.as_of}" if runtime else ", which the facts do not know"
-    )
-    yield f"runtime: {target.runtime}{held}; the cell looks again"
+    known = f", Python {runtime.python}, torch {runtime.torch}, as of {runtime.evidence.as_of}; the cell looks again" if runtime else ": not in the facts"
+    yield f"runtime: {target.runtime}{known}"
     units = f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}" if shape and shape.units_per_hour else ""
     tier = "" if shape is None or shape.free_tier else ", not in the free tier"
     yield f"machine: {'no GPU' if gpu.none else gpu}{', high RAM' if shape and shape.shape == 'high' else ''}{units}{tier}"

@@ -1,0 +1,83 @@
+"""Installing by pip, where no uv can be had: the same files by the same hashes, and the same notes of how each package came there."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .comparing import Comparison
+from .document import Document
+from .inventory import Dist, files_of, flaw_of, same_version
+from .ledger import write_json
+from .programs import ask
+from .stopped import Stopped
+from .tools import pip_variables
+
+SCHEMA = "provision.installed/1"
+MARKER = "EXTERNALLY-MANAGED"
+_INSTALL_S = 3600.0
+
+
+def is_managed(environment: bool) -> bool:
+    """Tell whether another installer owns this interpreter, unless it is a virtual environment (packaging.python.org, "Externally Managed Environments")."""
+    return not environment and os.path.isfile(os.path.join(sysconfig.get_path("stdlib"), MARKER))
+
+
+def install(
+    document: Document,
+    comparison: Comparison,
+    folder: Path,
+    python: str,
+    managed: bool,
+    environ: Mapping[str, str],
+    beat: Callable[[float], None],
+) -> None:
+    """Have pip install what is missing, changed or damaged; pip changes nothing before it has every file. Raises Stopped."""
+    pins = [one for one in document.install["packages"] if one["name"] in comparison.work]
+    built = sorted(pin["name"] for pin in pins if any(not name.endswith(".whl") for name in pin["files"]))
+    if built:
+        raise Stopped(
+            f"{', '.join(built)} is locked as source, which only uv builds here", "no uv could be had", "install uv (pip install uv) and run the cell again"
+        )
+    wanted = folder / "requirements.txt"
+    lines = [f"{pin['name']}=={pin['version']} " + " ".join(f"--hash=sha256:{value}" for value in sorted(set(pin["files"].values()))) for pin in pins]
+    wanted.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-compile", "--no-warn-script-location"]
+    words += ["--break-system-packages"] if managed else []
+    # An installed version is never looked at by pip, so a damaged one is installed anew.
+    words += ["--force-reinstall"] if comparison.damaged else []
+    answer = ask([python, "-I", "-m", "pip", *words, "--requirement", str(wanted)], _INSTALL_S, pip_variables(document.install, environ), folder, beat)
+    if answer.code:
+        raise Stopped("pip could not install the locked packages; nothing was changed", answer.said[-1500:], "run the cell again when the index can be reached")
+
+
+def note(document: Document, before: Mapping[str, Dist], after: Mapping[str, Dist], path: Path) -> dict[str, Any]:
+    """Write what became of each package, as the installer does. Raises Stopped where one is not there as locked."""
+    wrong = [name for name, version in document.packages.items() if name not in after or not same_version(after[name].version, version)]
+    if wrong:
+        raise Stopped(f"pip said that all is installed, and {', '.join(wrong[:5])} is not", "", "look for another copy that comes first on sys.path")
+    flaws = {name: flaw for name in document.packages if (flaw := flaw_of(after[name]))}
+    packages = {
+        name: {
+            "version": after[name].version,
+            "provenance": _provenance(before.get(name), after[name]),
+            "files_checked": len(files_of(after[name])),
+            **({"record_fits": False} if name in flaws else {}),
+        }
+        for name in sorted(document.packages)
+    }
+    kinds = ("hash-checked", "preinstalled", "reinstalled")
+    counts = {kind: sum(one["provenance"] == kind for one in packages.values()) for kind in kinds}
+    notes = ["installed by pip; what was there already was compared by size"]
+    result = {"schema": SCHEMA, "mode": document.install["mode"], "audit": "size", "counts": counts, "packages": packages, "notes": notes}
+    write_json(path, result)
+    return result
+
+
+def _provenance(before: Dist | None, after: Dist) -> str:
+    if before is None:
+        return "hash-checked"
+    return "preinstalled" if before == after else "reinstalled"

@@ -1,0 +1,107 @@
+"""One run of the cell: what it was told, what it works with, and what it has found so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .checking import Moved
+from .comparing import Comparison
+from .detecting import Place
+from .document import Document
+from .inventory import Dist, entries_of, entries_of_environment, installed
+from .kernel import Notebook
+from .ledger import Ledger, read_json
+from .machine import Machine
+from .telling import Teller
+
+INSTALLED = "installed.json"
+
+
+@dataclass
+class Course:
+    """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own: declared variables are set there."""
+
+    folder: Path
+    document: Document
+    payload: str
+    notebook: Notebook
+    ledger: Ledger
+    tell: Teller
+    environ: MutableMapping[str, str]
+    continue_anyway: bool = False
+    restart: bool = False
+    again: bool = False
+    path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+    modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
+    place: Place = Place.PYTHON
+    machine: Machine | None = None
+    moved: list[Moved] = field(default_factory=list)
+    comparison: Comparison | None = None
+    stale: tuple[str, ...] = ()
+    unset: list[str] = field(default_factory=list)
+    stored: bool = False
+    report: dict[str, Any] = field(default_factory=dict)
+    installed_now: int = 0
+    outcome: str = "stopped"
+    message: str = ""
+    hint: str = ""
+
+    @property
+    def base(self) -> Path:
+        """Where status and report lie for whoever fetches them."""
+        return self.folder.parent
+
+    @property
+    def environment(self) -> Path:
+        """The environment of its own, with isolation venv."""
+        return self.folder / "env"
+
+    @property
+    def python(self) -> str:
+        """The interpreter that the packages are for."""
+        return sys.executable if self.document.shared else str(self.environment / "bin/python")
+
+    @property
+    def prefix(self) -> str:
+        """The folder of that interpreter."""
+        return sys.prefix if self.document.shared else str(self.environment)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the installer noted; {} before it did."""
+        return read_json(self.folder / INSTALLED)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many packages came there in which way."""
+        counts = self.result.get("counts")
+        return {str(kind): count for kind, count in counts.items() if isinstance(count, int)} if isinstance(counts, dict) else {}
+
+    @property
+    def foreign(self) -> dict[str, str]:
+        """The variables for programs that need no secret."""
+        return {key: value for key, value in self.environ.items() if key not in self.document.secrets}
+
+    def packages(self) -> dict[str, Dist]:
+        """The packages that are there now."""
+        if not self.document.shared:
+            return installed(entries_of_environment(self.environment))
+        import site
+
+        user = site.getusersitepackages() if site.ENABLE_USER_SITE is not None else ""
+        return installed(entries_of(self.path, os.environ.get("PYTHONPATH", ""), user))
+
+    def unfit(self) -> frozenset[str]:
+        """Packages whose own RECORD is wrong, as the installer noted."""
+        packages = self.result.get("packages")
+        told = packages.items() if isinstance(packages, dict) else ()
+        return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
+
+    def beat(self, seconds: float) -> None:
+        """Say that something takes long."""
+        self.tell.more(f"still at work after {seconds:.0f} s")

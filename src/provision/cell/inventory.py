@@ -1,0 +1,116 @@
+"""Which packages lie in the folders of an interpreter, and whether their files have the sizes that their RECORDs list."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc", "rev": "post", "r": "post"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dist:
+    """An installed package: canonical name, version, its metadata folder, and a stamp that no second installation of it would have."""
+
+    name: str
+    version: str
+    metadata: str
+    stamp: tuple[int, ...]
+
+    @property
+    def written_ns(self) -> int:
+        """When it was installed: the time at which its RECORD got its place on the disk."""
+        return self.stamp[3] if self.stamp else 0
+
+
+def installed(entries: Iterable[str]) -> dict[str, Dist]:
+    """Return the packages in these folders by name; where one is there twice, the one that Python would take."""
+    found: dict[str, Dist] = {}
+    for one in (one for entry in entries for one in _in_folder(entry)):
+        found.setdefault(one.name, one)
+    return found
+
+
+def entries_of(path: Sequence[str], environ_path: str, user_site: str) -> tuple[str, ...]:
+    """Return the folders of an interpreter's own packages: its sys.path without the working folder, PYTHONPATH and the user's site-packages."""
+    foreign = {os.path.realpath(one) for one in environ_path.split(os.pathsep) if one} | {os.path.realpath(user_site)}
+    return tuple(dict.fromkeys(real for entry in path if entry and os.path.isdir(entry) and (real := os.path.realpath(entry)) not in foreign))
+
+
+def entries_of_environment(prefix: Path) -> tuple[str, ...]:
+    """Return the folders of a virtual environment's packages."""
+    return tuple(str(one) for one in sorted(prefix.glob("lib/python*/site-packages")))
+
+
+def files_of(dist: Dist) -> list[tuple[str, str]]:
+    """Return the files that a package's RECORD lists with a hash: full path, and size as text. Empty when it cannot be read."""
+    root = os.path.dirname(dist.metadata)
+    try:
+        with open(os.path.join(dist.metadata, "RECORD"), newline="", encoding="utf-8") as lines:
+            return [(os.path.normpath(os.path.join(root, path)), size) for path, listed, size in csv.reader(lines) if listed]
+    except (OSError, ValueError, csv.Error):
+        return []
+
+
+def flaw_of(dist: Dist) -> str:
+    """Return the first thing that is wrong with a package's files, by size; "" when all are as listed."""
+    files = files_of(dist)
+    if not files:
+        return "its RECORD lists no file"
+    for path, size in files:
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):
+            return f"{os.path.basename(path)} is missing"
+        if not stat.S_ISREG(about.st_mode) or (size.isdecimal() and int(size) != about.st_size):
+            return f"{os.path.basename(path)} has {about.st_size} bytes, not {size}"
+    return ""
+
+
+def same_version(one: str, other: str) -> bool:
+    """Tell whether two spellings mean one version, in the forms that installers write."""
+    return one == other or _key(one) == _key(other)
+
+
+def normal_name(name: str) -> str:
+    """Return a name in its canonical form (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _in_folder(entry: str) -> Iterator[Dist]:
+    try:
+        names = sorted(os.listdir(entry))
+    except OSError:
+        return
+    for name in names:
+        stem, dot, kind = name.rpartition(".")
+        package, dash, version = stem.partition("-")
+        if dot and dash and kind in ("dist-info", "egg-info"):
+            path = os.path.join(entry, name)
+            yield Dist(normal_name(package), version if kind == "dist-info" else version.partition("-")[0], path, _stamp(path))
+
+
+def _stamp(metadata: str) -> tuple[int, ...]:
+    # Installers write the RECORD anew and never link it from their cache: it lists their own files too.
+    for path in (os.path.join(metadata, "RECORD"), metadata):
+        try:
+            about = os.stat(path)
+        except OSError:
+            continue
+        return about.st_ino, about.st_mtime_ns, about.st_size, about.st_ctime_ns
+    return ()
+
+
+def _key(version: str) -> tuple[object, ...]:
+    public, _, local = version.strip().lower().removeprefix("v").partition("+")
+    release, rest = re.fullmatch(r"((?:\d+!)?[\d.]*)(.*)", public, re.DOTALL).groups()  # type: ignore[union-attr]
+    numbers = [int(part) for part in re.findall(r"\d+", release)]
+    while len(numbers) > 1 and not numbers[-1]:
+        numbers.pop()
+    words = [_PRE.get(part, part) if part.isalpha() else int(part) for part in re.findall(r"[a-z]+|\d+", rest)]
+    return tuple(numbers), tuple(words), re.sub(r"[-_.]", ".", local)

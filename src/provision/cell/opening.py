@@ -1,0 +1,133 @@
+"""What a notebook calls: `start` for all stages, `verify` for the proof alone, `rollback` for the way back, `run` for a program in the environment."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .course import Course
+from .document import DocumentError, read_document
+from .environment import prepare
+from .kernel import Notebook, notebook_here
+from .ledger import read_ledger
+from .packages import roll_back
+from .payload import Damaged, payload_of
+from .stages import PROOF, STAGES, go
+from .stale import kernel_here
+from .stopped import Stopped
+from .telling import Teller
+
+_AGAIN = "run the bootstrap cell again: it lays out its files anew"
+
+
+def start(folder: str | os.PathLike[str], *, continue_anyway: bool = False, restart: bool = False, notebook: Notebook | None = None) -> None:
+    """Bring this runtime to what the cell's document says and prove it. Raises Stopped.
+
+    `continue_anyway` goes on where the machine is not the one that was asked for; `restart` restarts the kernel where something loaded was changed.
+    """
+    course = _open(Path(folder), notebook, continue_anyway=continue_anyway, restart=restart)
+    with _alone(course):
+        go(course, STAGES)
+
+
+def verify(folder: str | os.PathLike[str], *, continue_anyway: bool = False, again: bool = False, notebook: Notebook | None = None) -> None:
+    """Prove what an earlier `start` set up, also in a fresh kernel; `again` runs the probe though a stored report still holds. Raises Stopped."""
+    course = _open(Path(folder), notebook, continue_anyway=continue_anyway, again=again)
+    if not course.result:
+        raise Stopped("nothing has been set up here yet", "", "run the bootstrap cell first")
+    with _alone(course):
+        go(course, [stage for stage in STAGES if stage[0] in PROOF])
+
+
+def rollback(folder: str | os.PathLike[str]) -> None:
+    """Bring the packages that the cell changed back to what they were, and take away those that it added. Raises Stopped."""
+    course = _open(Path(folder), None)
+    if not course.document.shared:
+        raise Stopped("there is nothing to put back", "the packages are in an environment of their own", f"remove {course.environment}")
+    with _alone(course):
+        try:
+            done, left = roll_back(course)
+        except OSError as error:
+            why = f"{error.filename}: {error.strerror or error}"
+            raise Stopped("cannot put the packages back", why, "delete the runtime to get a fresh one", "error") from None
+    course.tell.say("rollback", f"{len(done)} packages are as they were before: {', '.join(done) or 'none was changed'}")
+    if left:
+        course.tell.more(f"no copy was kept of {', '.join(left)}: install them with pip, or delete the runtime to get a fresh one")
+    if done:
+        course.tell.more("restart the runtime if this kernel has used them")
+
+
+def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None = None) -> int:
+    """Run a program by the environment's Python (`run(FOLDER, ["train.py", "--epochs", "1"])`), show what it prints, return its exit code.
+
+    Raises Stopped.
+    """
+    course = _open(Path(folder), None)
+    if not course.result:
+        raise Stopped("nothing has been set up here yet", "", "run the bootstrap cell first")
+    prepare(course)
+    folders = os.pathsep.join([str(Path(course.python).parent), course.environ.get("PATH", "")])
+    variables = {**course.environ, "PATH": folders, "PYTHONUNBUFFERED": "1"}
+    if not course.document.shared:
+        variables["VIRTUAL_ENV"] = course.prefix
+        variables.pop("PYTHONPATH", None)
+    return _stream([course.python, *argv], variables, cwd, course.tell)
+
+
+def _open(folder: Path, notebook: Notebook | None, *, continue_anyway: bool = False, restart: bool = False, again: bool = False) -> Course:
+    folder = Path(os.path.realpath(folder))
+    try:
+        payload = payload_of(folder)
+        document = read_document(folder / "document.json")
+    except (Damaged, DocumentError) as error:
+        raise Stopped("the cell's files were changed or cut", str(error), _AGAIN, "error") from None
+    ledger = read_ledger(folder, kernel_here())
+    return Course(folder, document, payload, notebook or notebook_here(), ledger, Teller(), os.environ, continue_anyway, restart, again)
+
+
+@contextmanager
+def _alone(course: Course) -> Iterator[None]:
+    """Let one run at a time work on this machine's packages: another notebook of the same runtime waits its turn."""
+    try:
+        file: Any = (course.base / "lock").open("a")
+    except OSError as error:
+        hint = "set PROVISION_CELL_BASE to a folder that can be written, then run the cell again"
+        raise Stopped(f"cannot write in {course.base}", error.strerror or str(error), hint, "error") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            hint = "wait until it has ended, then run this one again"
+            raise Stopped("another run of a cell is at work on this runtime", "", hint) from None
+        yield
+
+
+def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, tell: Teller) -> int:
+    try:
+        process = subprocess.Popen(
+            argv, env=variables, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except OSError as error:
+        raise Stopped(f"cannot start {argv[0]}", error.strerror or str(error), _AGAIN) from None
+    from .programs import end_group
+
+    try:
+        while chunk := os.read(process.stdout.fileno(), 65536) if process.stdout else b"":
+            sys.stdout.write(chunk.decode("utf-8", "replace"))
+            sys.stdout.flush()
+        code = process.wait()
+    except KeyboardInterrupt:
+        raise Stopped("interrupted", "the program and all that it had started were ended", "run it again") from None
+    finally:
+        if process.poll() is None:
+            end_group(process)
+            process.wait()
+    if code:
+        tell.say("run", f"{Path(argv[0]).name} ended with exit code {code}")
+    return code

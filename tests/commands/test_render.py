@@ -1,0 +1,201 @@
+"""render as people type it: what is written, what --check says, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.pytorch_rig import PyTorch
+from tests.rig import Bench, small_spec
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden/lock-restart"
+
+
+@pytest.fixture
+def golden(bench: Bench) -> Bench:
+    """A project with the golden spec of two Colab targets, and its lock."""
+    for name in ("spec.yaml", "spec.lock"):
+        shutil.copy(GOLDEN / name, bench.folder / name)
+    return bench
+
+
+def rendered(bench: Bench, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = bench.run("render", *words)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith("spec.yaml")}
+
+
+def test_the_example_is_rendered_the_same_twice(bench: Bench, pytorch: PyTorch, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "specs/hf-trainer.yaml", bench.folder)
+    assert bench.run("lock", "hf-trainer.yaml", **pytorch.offline()).returncode == 0
+    done = rendered(bench, "hf-trainer.yaml")
+    assert "rendered, not verified" in done.stdout
+    assert "open         hf-trainer.ipynb in Colab (File > Upload notebook)" in done.stdout
+    assert "version 2026.07, T4" in done.stdout
+    assert "then         provision report add " in done.stdout
+    first = files(bench.folder)
+    assert {"hf-trainer.colab.py", "hf-trainer.ipynb"} <= set(first)
+    nbformat.validate(nbformat.read(bench.folder / "hf-trainer.ipynb", 4))
+    again = rendered(bench, "hf-trainer.yaml")
+    assert "hf-trainer.colab.py is what spec and lock make already" in again.stdout
+    assert files(bench.folder) == first
+    elsewhere = bench.folder / "elsewhere"
+    rendered(bench, "hf-trainer.yaml", "--out", "elsewhere")
+    assert files(elsewhere) == {name: content for name, content in first.items() if name.endswith((".colab.py", ".ipynb"))}
+    rendered(bench, "hf-trainer.yaml", "--check")
+
+
+def test_several_targets_have_files_of_their_own(golden: Bench) -> None:
+    rendered(golden, "spec.yaml")
+    names = {"spec.apart.colab.py", "spec.apart.ipynb", "spec.colab.colab.py", "spec.colab.ipynb"}
+    assert names <= set(files(golden.folder))
+    state = json.loads((golden.own / "state.json").read_text())
+    assert set(state["resources"]) == {"spec/apart#notebook", "spec/colab#notebook"}
+    done = golden.run("destroy", "spec.yaml", "--all", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not names & set(files(golden.folder))
+
+
+def test_one_target_can_be_named(golden: Bench) -> None:
+    rendered(golden, "spec.yaml", "--target", "apart")
+    assert {name for name in files(golden.folder) if name.endswith((".py", ".ipynb"))} == {"spec.apart.colab.py", "spec.apart.ipynb"}
+
+
+def test_check_names_what_differs_and_the_command_that_writes_it(golden: Bench) -> None:
+    absent = rendered(golden, "spec.yaml", "--check", code=1)
+    assert "spec.colab.ipynb differs from what spec and lock make" in absent.stdout
+    assert "write them with: provision render spec.yaml" in absent.stdout
+    assert not golden.own.exists()
+    rendered(golden, "spec.yaml")
+    assert "spec.colab.ipynb is what spec and lock make" in rendered(golden, "spec.yaml", "--check").stdout
+    cell = golden.folder / "spec.colab.colab.py"
+    cell.write_text(cell.read_text().replace("CONTINUE_ANYWAY = False", "CONTINUE_ANYWAY = True"))
+    before = files(golden.folder)
+    edited = rendered(golden, "spec.yaml", "--check", "--target", "colab", code=1)
+    assert "spec.colab.colab.py differs from what spec and lock make" in edited.stdout
+    assert "spec.colab.ipynb is what spec and lock make" in edited.stdout
+    assert "write it with: provision render spec.yaml --target colab" in edited.stdout
+    assert files(golden.folder) == before
+
+
+def test_check_sees_another_spec(golden: Bench) -> None:
+    rendered(golden, "spec.yaml")
+    path = golden.folder / "spec.yaml"
+    path.write_text(path.read_text() + 'env: {A: "b"}\n')
+    rendered(golden, "spec.yaml", "--check", code=1)
+    rendered(golden, "spec.yaml")
+    rendered(golden, "spec.yaml", "--check")
+
+
+def test_as_json(golden: Bench) -> None:
+    document = json.loads(rendered(golden, "spec.yaml", "--target", "colab", "--output-format", "json").stdout)
+    assert (document["version"], document["check"], document["holds"]) == (1, False, True)
+    (target,) = document["targets"]
+    assert target["files"] == ["spec.colab.colab.py", "spec.colab.ipynb"] == target["differing"]
+    assert len(target["nonce"]) == 32
+    assert target["link"] is None
+    (golden.folder / "spec.colab.ipynb").unlink()
+    checked = json.loads(rendered(golden, "spec.yaml", "--target", "colab", "--check", "--output-format", "json", code=1).stdout)
+    assert (checked["holds"], checked["targets"][0]["differing"]) == (False, ["spec.colab.ipynb"])
+
+
+def test_the_link_is_told_where_the_remote_is_known_and_stands_in_no_file(golden: Bench) -> None:
+    plain = files_after(golden)
+    (golden.folder / ".git").mkdir()
+    (golden.folder / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (golden.folder / ".git/config").write_text('[remote "origin"]\n\turl = git@github.com:me/repo.git\n')
+    done = rendered(golden, "spec.yaml", "--target", "colab")
+    link = "https://colab.research.google.com/github/me/repo/blob/main/spec.colab.ipynb"
+    assert f"open         {link}" in done.stdout
+    assert files_after(golden) == plain
+
+
+def files_after(bench: Bench) -> dict[str, bytes]:
+    rendered(bench, "spec.yaml")
+    return files(bench.folder)
+
+
+def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
+    url = "https://example.com/spec.payload"
+    done = rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url)
+    payload = golden.folder / "spec.colab.payload"
+    assert f"put spec.colab.payload at {url}: the cell fetches it there (sha256 " in done.stdout
+    assert url in (golden.folder / "spec.colab.colab.py").read_text()
+    assert len((golden.folder / "spec.colab.colab.py").read_text()) < 10_000
+    rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check")
+    assert "differs" in rendered(golden, "spec.yaml", "--target", "colab", "--check", code=1).stdout
+    payload.write_bytes(payload.read_bytes()[:-1])
+    assert "spec.colab.payload differs" in rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check", code=1).stdout
+    golden.run("destroy", "spec.yaml", "--all", "--yes")
+    assert [path.name for path in golden.folder.iterdir() if path.suffix == ".payload"] == ["spec.colab.payload"]  # it was changed
+
+
+@pytest.mark.parametrize("url", ["example.com/x", "http://example.com/x", "file:///etc/passwd", "https://example.com/a b", 'https://x"/', "https://x\n!ls"])
+def test_an_address_that_no_payload_can_be_fetched_from_is_refused(url: str, golden: Bench) -> None:
+    done = rendered(golden, "spec.yaml", "--payload-url", url, code=2)
+    assert "is no address for a payload" in done.stderr
+    assert not list(golden.folder.glob("*.ipynb"))
+
+
+def test_without_a_lock_that_holds_nothing_is_written(golden: Bench) -> None:
+    (golden.folder / "spec.lock").unlink()
+    missing = rendered(golden, "spec.yaml", code=1)
+    assert "provision lock spec.yaml" in missing.stderr
+    shutil.copy(GOLDEN / "spec.lock", golden.folder)
+    path = golden.folder / "spec.yaml"
+    path.write_text(path.read_text().replace("numpy>=2.3", "numpy>=2.4"))
+    stale = rendered(golden, "spec.yaml", "--check", code=1)
+    assert "does not hold" in stale.stderr
+    assert "provision lock spec.yaml" in stale.stderr
+    assert not list(golden.folder.glob("*.ipynb"))
+
+
+def test_what_a_runtime_cannot_give_is_refused_at_its_place(golden: Bench) -> None:
+    path = golden.folder / "spec.yaml"
+    path.write_text(path.read_text() + "verify: {tier: deep}\n")
+    done = rendered(golden, "spec.yaml", code=2)
+    assert "spec.yaml:10:16: tier deep: this version does not do that yet (use tier: quick)" in done.stderr
+    assert not list(golden.folder.glob("*.ipynb"))
+
+
+def test_targets_of_other_kinds_have_no_notebook(bench: Bench) -> None:
+    bench.spec(small_spec("alpha", extra="targets: {here: {kind: local}, there: {kind: local}}\n"))
+    none = rendered(bench, "spec.yaml", code=2)
+    assert "the spec has no target of kind colab" in none.stderr
+    named = rendered(bench, "spec.yaml", "--target", "here", code=2)
+    assert "target here is of kind local, which has no notebook" in named.stderr
+    wrong = rendered(bench, "spec.yaml", "--target", "nowhere", code=2)
+    assert "the spec has no target nowhere" in wrong.stderr
+
+
+def test_files_of_someone_else_stay(golden: Bench) -> None:
+    (golden.folder / "spec.colab.ipynb").write_text('{"cells": []}')
+    done = rendered(golden, "spec.yaml", "--target", "colab", code=2)
+    assert "spec.colab.ipynb is there, and no render made it" in done.stderr
+    assert (golden.folder / "spec.colab.ipynb").read_text() == '{"cells": []}'
+
+
+def test_a_folder_that_cannot_be_written_is_said_so(golden: Bench) -> None:
+    (golden.folder / "taken").write_text("")
+    done = rendered(golden, "spec.yaml", "--out", "taken/x", code=2)
+    assert "taken" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_plan_tells_what_the_notebook_will_find(golden: Bench) -> None:
+    done = golden.run("plan", "spec.yaml", "--target", "colab")
+    assert done.returncode == 0, done.stderr
+    assert "+    notebook spec.colab.ipynb and cell spec.colab.colab.py" in done.stdout
+    for line in ("runtime: 2026.07, Python 3.12.13", "machine: T4, 1.19 compute units an hour", "changed: numpy 2.0.2 to 2.5.5", "restart needed: yes (numpy)"):
+        assert line in done.stdout
+    assert not golden.own.exists()

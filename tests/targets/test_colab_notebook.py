@@ -1,0 +1,224 @@
+"""The notebook of a Colab target: valid, asks for its machine, keeps what people added; and the link that opens it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from provision.facts import Facts, load
+from provision.targets.colab import Rendered, link_to, rendered
+from provision.targets.colab.cell import about_in, packed
+from provision.targets.colab.notebook import MAKE, VERIFY, YOURS
+from provision.world import Machine
+from tests.targets.colab_places import place
+
+NAME = "spec.colab.ipynb"
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return load()
+
+
+@pytest.fixture(scope="module")
+def made(facts: Facts) -> Rendered:
+    return rendered(place(), facts)
+
+
+def written(made: Rendered, there: dict[str, Any] | None = None) -> dict[str, Any]:
+    before = {} if there is None else {NAME: json.dumps(there).encode()}
+    found: dict[str, Any] = json.loads(made.files(before)[NAME])
+    return found
+
+
+def cell(notebook: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in notebook["cells"] if name in (one.get("id"), one["metadata"].get("id")))
+    return found
+
+
+def as_colab_saves(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Format 4.0: no ids but in the metadata; results, and metadata of Colab's own."""
+    cells = [{key: value for key, value in one.items() if key != "id"} for one in notebook["cells"]]
+    cells = [{**one, "outputs": [{"output_type": "stream", "name": "stdout", "text": ["ran\n"]}]} if one["cell_type"] == "code" else one for one in cells]
+    metadata = {**notebook["metadata"], "colab": {**notebook["metadata"]["colab"], "name": NAME, "toc_visible": True}}
+    return {**notebook, "cells": cells, "metadata": metadata, "nbformat_minor": 0}
+
+
+OWN = {"cell_type": "code", "execution_count": 3, "metadata": {"id": "x"}, "outputs": [], "source": ["print('mine')"]}
+
+
+@pytest.mark.parametrize("target", ["colab", "apart"])
+def test_it_is_a_valid_notebook_with_ids_that_stay(target: str, facts: Facts) -> None:
+    notebook = written(rendered(place(target), facts)) if target == "colab" else rendered(place(target), facts).notebook
+    nbformat.validate(notebook)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    ids = [one["id"] for one in notebook["cells"]]
+    assert ids == ["provision-about", MAKE, VERIFY, *(["provision-run"] if target == "apart" else []), YOURS]
+    assert [one["metadata"]["id"] for one in notebook["cells"]] == ids
+    assert notebook["metadata"]["kernelspec"] == {"display_name": "Python 3", "name": "python3"}
+    assert cell(notebook, MAKE)["metadata"]["cellView"] == "form"
+
+
+def test_its_first_cell_is_the_cell(made: Rendered) -> None:
+    assert "".join(cell(written(made), MAKE)["source"]) + "\n" == made.cell
+
+
+def test_it_says_in_words_what_it_is(made: Rendered) -> None:
+    words = "".join(cell(written(made), "provision-about")["source"])
+    assert "## Environment `restart`" in words
+    assert "`spec.yaml, target colab`" in words
+    assert "`provision render spec.yaml --target colab`" in words
+
+
+def test_what_people_wrote_stays(made: Rendered, facts: Facts) -> None:
+    there = written(made)
+    cell(there, YOURS)["source"] = ["my = 'code'"]
+    there["cells"].insert(2, OWN)
+    there["metadata"]["widgets"] = {"kept": True}
+    fresh = written(rendered(place(env={"A": "b"}), facts), there)
+    assert cell(fresh, YOURS)["source"] == ["my = 'code'"]
+    assert OWN in fresh["cells"]
+    assert fresh["metadata"]["widgets"] == {"kept": True}
+    assert about_in("".join(cell(fresh, MAKE)["source"])) != about_in("".join(cell(there, MAKE)["source"]))
+
+
+def test_a_room_for_ones_own_that_was_removed_stays_removed(made: Rendered) -> None:
+    there = written(made)
+    there["cells"] = [one for one in there["cells"] if one["id"] != YOURS]
+    assert YOURS in [one.get("id") for one in written(made, there)["cells"]]  # nothing else of theirs is there
+    there["cells"].append(OWN)
+    assert YOURS not in [one.get("id") for one in written(made, there)["cells"]]
+
+
+def test_a_notebook_that_was_run_in_colab_and_saved_is_as_it_should_be(made: Rendered) -> None:
+    there = as_colab_saves(written(made))
+    there["cells"].append(OWN)
+    content = json.dumps(there).encode()
+    assert made.files({NAME: content})[NAME] == content
+
+
+def test_one_that_was_saved_by_colab_is_made_again_in_its_format(made: Rendered, facts: Facts) -> None:
+    there = as_colab_saves(written(made))
+    fresh = written(rendered(place(env={"A": "b"}, gpu="L4"), facts), there)
+    nbformat.validate(fresh)
+    assert fresh["nbformat_minor"] == 0
+    assert not [one for one in fresh["cells"] if "id" in one]
+    assert fresh["metadata"]["colab"] == {
+        "gpuType": "L4",
+        "machine_shape": "hm",
+        "name": NAME,
+        "provenance": [],
+        "runtime_attributes": {"runtime_version": "2026.07"},
+        "toc_visible": True,
+    }
+    assert cell(fresh, VERIFY)["outputs"] == []  # what was shown was of another payload
+
+
+def test_another_machine_is_asked_for_and_the_old_one_no_more(made: Rendered, facts: Facts) -> None:
+    fresh = written(rendered(place(gpu="none", colab={"runtime": "latest"}), facts), written(made))
+    assert "accelerator" not in fresh["metadata"]
+    assert fresh["metadata"]["colab"] == {"provenance": []}
+
+
+def test_a_payload_that_another_machine_compressed_is_no_change(made: Rendered) -> None:
+    there = written(made)
+    source = "".join(cell(there, MAKE)["source"])
+    lines = packed(made.payload)
+    other = source.replace(f'"{lines[0]}",\n        "{lines[1]}"', f'"{lines[0]}{lines[1]}"')
+    assert other != source
+    cell(there, MAKE)["source"] = other.splitlines(keepends=True)
+    content = json.dumps(there).encode()
+    assert made.files({NAME: content})[NAME] == content
+
+
+@pytest.mark.parametrize("metadata", [None, [], {"colab": []}, {"colab": None, "accelerator": "TPU"}])
+def test_metadata_of_a_strange_form_is_put_right(metadata: object, made: Rendered) -> None:
+    fresh = written(made, {**written(made), "metadata": metadata})
+    assert fresh["metadata"]["colab"]["gpuType"] == "T4"
+    assert fresh["metadata"]["accelerator"] == "GPU"
+
+
+# The link.
+
+
+def repository(folder: Path, url: str = "https://github.com/me/repo.git", head: str = "ref: refs/heads/main\n") -> Path:
+    git = folder / ".git"
+    git.mkdir(parents=True)
+    (git / "HEAD").write_text(head)
+    (git / "config").write_text(
+        f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n'
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/me/repo.git",
+        "https://github.com/me/repo",
+        "https://github.com/me/repo/",
+        "git@github.com:me/repo.git",
+        "ssh://git@github.com/me/repo.git",
+        "https://someone:gone@github.com/me/repo.git",
+    ],
+)
+def test_the_link_names_repository_branch_and_path(url: str, tmp_path: Path) -> None:
+    root = repository(tmp_path, url)
+    assert link_to(root / "specs/a b.ipynb", Machine()) == "https://colab.research.google.com/github/me/repo/blob/main/specs/a%20b.ipynb"
+
+
+def test_a_branch_may_have_a_slash_and_other_characters(tmp_path: Path) -> None:
+    root = repository(tmp_path, head="ref: refs/heads/feat/a#b\n")
+    assert link_to(root / "a.ipynb", Machine()) == "https://colab.research.google.com/github/me/repo/blob/feat/a%23b/a.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("url", "head"),
+    [
+        ("https://gitlab.com/me/repo.git", "ref: refs/heads/main\n"),
+        ("https://github.example.com/me/repo.git", "ref: refs/heads/main\n"),
+        ("https://github.com.example.com/me/repo.git", "ref: refs/heads/main\n"),
+        ("https://github.com/me", "ref: refs/heads/main\n"),
+        ("/srv/git/repo.git", "ref: refs/heads/main\n"),
+        ("https://github.com/me/repo.git", "0123456789012345678901234567890123456789\n"),
+        ("https://github.com/me/repo.git", "ref: refs/heads/two words\n"),
+        ("https://github.com/me/../../x", "ref: refs/heads/main\n"),
+    ],
+)
+def test_there_is_no_link_where_it_would_not_open(url: str, head: str, tmp_path: Path) -> None:
+    assert link_to(repository(tmp_path, url, head) / "a.ipynb", Machine()) is None
+
+
+def test_there_is_no_link_outside_a_repository_or_in_a_damaged_one(tmp_path: Path) -> None:
+    (tmp_path / "bare/.git").mkdir(parents=True)
+    assert link_to(tmp_path / "bare/a.ipynb", Machine()) is None
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd/.git").write_text("gitdir: nowhere\n")
+    assert link_to(tmp_path / "odd/a.ipynb", Machine()) is None
+    root = repository(tmp_path / "broken")
+    (root / ".git/config").write_bytes(b"\xff\xfe[remote\nurl")
+    assert link_to(root / "a.ipynb", Machine()) is None
+
+
+def test_another_remote_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    text = (root / ".git/config").read_text().replace('"origin"', '"upstream"')
+    (root / ".git/config").write_text(text)
+    assert link_to(root / "a.ipynb", Machine()) is not None
+    (root / ".git/config").write_text(text + '[remote "fork"]\n\turl = https://github.com/you/repo.git\n')
+    assert link_to(root / "a.ipynb", Machine()) is None
+
+
+def test_a_further_work_tree_has_its_own_branch(tmp_path: Path) -> None:
+    root = repository(tmp_path / "first")
+    own = root / ".git/worktrees/second"
+    own.mkdir(parents=True)
+    (own / "HEAD").write_text("ref: refs/heads/second\n")
+    (own / "commondir").write_text("../..\n")
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second/.git").write_text(f"gitdir: {own}\n")
+    assert link_to(tmp_path / "second/a.ipynb", Machine()) == "https://colab.research.google.com/github/me/repo/blob/second/a.ipynb"
