@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from provision.verification import installer
 from tests.rig import MINOR, make_index, make_wheel
 
@@ -93,3 +95,21 @@ class Device:
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def copy_of_python(prefix: Path) -> Path:
+    """Make a copy of this machine's Python with a marker of another installer: its library is a folder of links, its packages are its own."""
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    library = Path(os.__file__).resolve().parent
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib" / library.name / "site-packages").mkdir(parents=True)
+    python = Path(shutil.copy(base, prefix / "bin" / f"python{MINOR}"))
+    for entry in library.iterdir():
+        if entry.name not in ("site-packages", "dist-packages", "EXTERNALLY-MANAGED"):
+            (prefix / "lib" / library.name / entry.name).symlink_to(entry)
+    ask = "import sys, os, zlib; print(sys.prefix, os.path.dirname(os.__file__))"
+    told = subprocess.run([str(python), "-I", "-c", ask], capture_output=True, text=True, check=False)
+    if told.returncode or told.stdout.split() != [str(prefix), str(prefix / "lib" / library.name)]:
+        pytest.skip(f"{base} cannot be copied: {told.stdout}{told.stderr}")
+    (prefix / "lib" / library.name / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=not with pip\n")
+    return python

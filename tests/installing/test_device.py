@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 import provision
 from provision.verification import installer, parcel
-from tests.installing.bench import Device
+from tests.installing.bench import Device, copy_of_python
 from tests.rig import MINOR, served
 
 ISLAND = Path(provision.__file__).parent / "installing"
@@ -73,22 +72,7 @@ def test_variables_that_lie_about_decide_nothing(device: Device, mode: str) -> N
 
 @pytest.fixture
 def system(device: Device) -> Path:
-    """A copy of this machine's Python with a marker of another installer: its library is a folder of links, its packages are its own."""
-    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    library = Path(os.__file__).resolve().parent
-    prefix = device.folder / "system"
-    (prefix / "bin").mkdir(parents=True)
-    (prefix / "lib" / library.name / "site-packages").mkdir(parents=True)
-    python = Path(shutil.copy(base, prefix / "bin" / f"python{MINOR}"))
-    for entry in library.iterdir():
-        if entry.name not in ("site-packages", "dist-packages", "EXTERNALLY-MANAGED"):
-            (prefix / "lib" / library.name / entry.name).symlink_to(entry)
-    ask = "import sys, os, zlib; print(sys.prefix, os.path.dirname(os.__file__))"
-    told = subprocess.run([str(python), "-I", "-c", ask], capture_output=True, text=True, check=False)
-    if told.returncode or told.stdout.split() != [str(prefix), str(prefix / "lib" / library.name)]:
-        pytest.skip(f"{base} cannot be copied: {told.stdout}{told.stderr}")
-    (prefix / "lib" / library.name / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=not with pip\n")
-    return python
+    return copy_of_python(device.folder / "system")
 
 
 def test_the_marker_of_another_installer_is_passed_over_only_where_it_is(device: Device, system: Path) -> None:
