@@ -27,9 +27,18 @@ targets:
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The prefix of the image; read only."""
+    """The prefix of the image without torch; read only."""
     try:
         return image.make(tmp_path_factory.mktemp("colab-image"), uv.find_uv_bin())
+    except image.Missing as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def whole(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The prefix of the image with torch; read only."""
+    try:
+        return image.with_torch(prefix, tmp_path_factory.mktemp("colab-whole"), uv.find_uv_bin())
     except image.Missing as why:
         pytest.skip(str(why))
 
@@ -41,23 +50,29 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def machines(prefix: Path, uv_cache: Path, tmp_path: Path) -> Iterator[Callable[[], Machine]]:
-    """Boot machines; they are gone when the test is."""
-    booted: list[Machine] = []
+def booted(uv_cache: Path, tmp_path: Path) -> Iterator[Callable[[Path], Machine]]:
+    """Boot a machine from a prefix; it is gone when the test is."""
+    running: list[Machine] = []
 
-    def another() -> Machine:
-        booted.append(boot(prefix, tmp_path / f"machine-{len(booted)}", uv_cache, uv.find_uv_bin()))
-        return booted[-1]
+    def another(prefix: Path) -> Machine:
+        running.append(boot(prefix, tmp_path / f"machine-{len(running)}", uv_cache, uv.find_uv_bin()))
+        return running[-1]
 
     yield another
-    for machine in booted:
+    for machine in running:
         end(machine)
 
 
 @pytest.fixture
-def machine(machines: Callable[[], Machine]) -> Machine:
-    """A machine that nothing was done to."""
-    return machines()
+def machine(prefix: Path, booted: Callable[[Path], Machine]) -> Machine:
+    """A machine without torch."""
+    return booted(prefix)
+
+
+@pytest.fixture
+def trainer(whole: Path, booted: Callable[[Path], Machine]) -> Machine:
+    """A machine with torch."""
+    return booted(whole)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,10 +28,10 @@ def canary(machine: Machine) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(machine.python), "-c", CANARY], capture_output=True, text=True, env=machine.environment(), timeout=60)
 
 
-def test_a_kernel_has_numpy_and_pillow_from_its_start_and_no_torch(machine: Machine) -> None:
-    with Notebook(machine) as notebook:
+def test_a_kernel_has_numpy_and_pillow_from_its_start_and_no_torch(trainer: Machine) -> None:
+    with Notebook(trainer) as notebook:
         told = notebook.run("import sys, os; print(*sorted({'numpy', 'PIL', 'torch', 'google.colab'} & set(sys.modules)), os.getcwd(), sys.prefix)").text
-    assert told.split() == ["PIL", "google.colab", "numpy", str(machine.content), str(machine.folder / "usr")]
+    assert told.split() == ["PIL", "google.colab", "numpy", str(trainer.content), str(trainer.folder / "usr")]
 
 
 def test_a_kernel_that_is_killed_is_noticed_and_comes_back_empty(machine: Machine) -> None:
@@ -89,7 +88,7 @@ def test_nvidia_smi_without_a_device_fails_as_the_real_one(tmp_path: Path) -> No
     assert "couldn't communicate with the NVIDIA driver" in done.stdout
 
 
-def test_the_facts_of_the_tool_know_the_stand_in(tool: Tool, machines: Callable[[], Machine]) -> None:
+def test_the_facts_of_the_tool_know_the_stand_in(tool: Tool) -> None:
     done = tool.run("lint", "colab-cpu.yaml", cwd=tool.folder / "specs")
     assert done.returncode == 0, done.stdout
     assert "IMG031" not in done.stdout, "torch stays"

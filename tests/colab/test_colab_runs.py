@@ -24,20 +24,20 @@ def packages(machine: Machine) -> dict[str, tuple[int, int]]:
     return {path.parent.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in machine.site.glob("*.dist-info/RECORD")}
 
 
-def test_the_example_is_verified_and_then_again_with_nothing_to_install(trained: Rendered, machine: Machine) -> None:
-    before = machine.versions()
-    with Notebook(machine, trained.notebook) as notebook:
+def test_the_example_is_verified_and_then_again_with_nothing_to_install(trained: Rendered, trainer: Machine) -> None:
+    before = trainer.versions()
+    with Notebook(trainer, trained.notebook) as notebook:
         ran = notebook.run_all()
         assert [one.ended for one in ran] == ["ok"] * len(notebook.code), ran[-1].text
-        status, first, there = machine.status, machine.report, packages(machine)
+        status, first, there = trainer.status, trainer.report, packages(trainer)
         assert (status["outcome"], status["stage"], status["restart"]) == ("verified", "report", [])
         assert status["nonce"] == trained.document["nonce"] == first["subject"]["nonce"]
         assert (first["verdict"]["result"], first["subject"]["proof"]) == ("verified", "torch")
-        assert status["report_sha256"] == hashlib.sha256((machine.base / "report.json").read_bytes()).hexdigest()
+        assert status["report_sha256"] == hashlib.sha256((trainer.base / "report.json").read_bytes()).hexdigest()
         assert str(status["report_sha256"]) in ran[0].text, "its digest is shown"
         added = {"einops", "safetensors"}
-        assert machine.versions().keys() - before.keys() == added
-        assert {name: version for name, version in machine.versions().items() if name not in added} == before, "nothing of the image was touched"
+        assert trainer.versions().keys() - before.keys() == added
+        assert {name: version for name, version in trainer.versions().items() if name not in added} == before, "nothing of the image was touched"
         assert status["counts"] == {"hash-checked": 2, "preinstalled": len(trained.document["install"]["packages"]) - 2, "reinstalled": 0}
         told = notebook.run("import os, sys; print('torch' in sys.modules, os.environ['TOKENIZERS_PARALLELISM'])").text
         assert told.split() == ["False", "false"], "torch is the notebook's own to import, with the declared variables set before"
@@ -45,13 +45,13 @@ def test_the_example_is_verified_and_then_again_with_nothing_to_install(trained:
         again = notebook.run(0)
         assert again.ended == "ok"
         assert "stored report" in again.text
-        assert machine.status["outcome"] == "verified"
-        assert (machine.report, packages(machine)) == (first, there)
+        assert trainer.status["outcome"] == "verified"
+        assert (trainer.report, packages(trainer)) == (first, there)
 
-    machine.variables.update({**CUT, "UV_CACHE_DIR": str(machine.folder / "empty")})
-    with Notebook(machine, trained.notebook) as notebook:
+    trainer.variables.update({**CUT, "UV_CACHE_DIR": str(trainer.folder / "empty")})
+    with Notebook(trainer, trained.notebook) as notebook:
         assert [one.ended for one in notebook.run_all()] == ["ok"] * len(notebook.code)
-        assert (machine.report, packages(machine)) == (first, there), "in another kernel, and without network"
+        assert (trainer.report, packages(trainer)) == (first, there), "in another kernel, and without network"
         assert notebook.run("import torch, einops; print(torch.__version__)").text.strip() == before["torch"]
 
 

@@ -20,47 +20,41 @@ from provision.facts.parts import colab_packages
 PYTHON = "3.11"
 RUNTIME = "2025.07"
 """The runtime version with that Python, whose row in the facts the tests replace."""
-TORCH = "2.13.0+cpu"
 HERE = Path(__file__).parent
-_STARTED = """
-import google.colab, google.colab._kernel, colab_kernel_launcher, pip._internal.cli.main, pip._internal.commands.install, torch, torch.utils.data
-weights = torch.nn.Parameter(torch.zeros(1))
-torch.optim.AdamW([weights]).step()
-"""
-
-
-@functools.cache
-def packages() -> Mapping[str, str]:
-    """What the image holds, as the facts list it for a runtime: name to version, "?" for google-colab."""
-    real, held = colab_packages()[RUNTIME], {}
-    for line in (HERE / "packages.txt").read_text(encoding="utf-8").splitlines():
-        for word in line.partition("#")[0].split():
-            name, _, version = word.partition("==")
-            held[name] = version or real[name]
-    return {**held, "torch": TORCH, "google-colab": "?"}
 
 
 class Missing(Exception):
     """Something that the image is made of is not to be had on this machine."""
 
 
+@functools.cache
+def packages() -> Mapping[str, str]:
+    """What the image holds, as the facts list it for a runtime: name to version, "?" for google-colab."""
+    return {**_listed("small"), **_listed("with torch"), "google-colab": "?"}
+
+
 def make(folder: Path, uv: str) -> Path:
-    """Make the image and return its prefix; raises Missing."""
+    """Make an image without torch, which is quick to clone, and return its prefix; raises Missing."""
     prefix = folder / "usr"
     _interpreter(prefix)
-    python = str(prefix / f"bin/python{PYTHON}")
-    pins = [f"{name}=={version}" for name, version in packages().items() if version != "?" and name != "torch"]
-    done = _installed(uv, python, *pins)
+    done = _installed(uv, prefix, *_pins("small"))
     assert done.returncode == 0, done.stderr
-    done = _installed(uv, python, f"torch=={TORCH}", *_torch())
-    if done.returncode:
-        raise Missing(f"no wheel of torch {TORCH} for Python {PYTHON} is to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
-    _google_colab(prefix / f"lib/python{PYTHON}/site-packages")
+    _google_colab(_site(prefix))
     _movable(prefix)
     # Bytecode: a real runtime has been started before, too.
-    started = [python, "-c", _STARTED]
-    done = subprocess.run(started, capture_output=True, text=True, env=_plain())
-    assert done.returncode == 0, done.stderr
+    _started(prefix, "import google.colab, google.colab._kernel, colab_kernel_launcher, pip._internal.cli.main, pip._internal.commands.install")
+    return prefix
+
+
+def with_torch(small: Path, folder: Path, uv: str) -> Path:
+    """Make the whole image of a small one and return its prefix; raises Missing."""
+    prefix = folder / "usr"
+    clone(small, prefix)
+    done = _installed(uv, prefix, *_pins("with torch"), *_wheels())
+    if done.returncode:
+        raise Missing(f"torch and what it needs are not to be had (UV_FIND_LINKS, PIP_FIND_LINKS): {done.stderr.strip()[-300:]}")
+    _movable(prefix)
+    _started(prefix, "import torch, torch.utils.data\nweights = torch.nn.Parameter(torch.zeros(1))\ntorch.optim.AdamW([weights]).step()")
     return prefix
 
 
@@ -74,20 +68,42 @@ def clone(prefix: Path, target: Path) -> None:
     shutil.copytree(prefix, target, symlinks=True, copy_function=os.link)
 
 
-def _installed(uv: str, python: str, *words: str) -> subprocess.CompletedProcess[str]:
+def _listed(part: str) -> dict[str, str]:
+    """Return a part of packages.txt: name to version."""
+    real, held = colab_packages()[RUNTIME], {}
+    text = (HERE / "packages.txt").read_text(encoding="utf-8").partition(f"[{part}]")[2].partition("[")[0]
+    for word in (word for line in text.splitlines() for word in line.partition("#")[0].split()):
+        name, _, version = word.partition("==")
+        held[name] = version or real[name]
+    return held
+
+
+def _pins(part: str) -> list[str]:
+    return [f"{name}=={version}" for name, version in _listed(part).items()]
+
+
+def _site(prefix: Path) -> Path:
+    return prefix / f"lib/python{PYTHON}/site-packages"
+
+
+def _installed(uv: str, prefix: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
-    return subprocess.run([uv, "pip", "install", "--quiet", "--python", python, "--no-deps", *words], env=environment, capture_output=True, text=True)
+    line = [uv, "pip", "install", "--quiet", "--python", str(prefix / f"bin/python{PYTHON}"), "--no-deps", *words]
+    return subprocess.run(line, env=environment, capture_output=True, text=True)
 
 
-def _torch() -> list[str]:
+def _started(prefix: Path, code: str) -> None:
+    done = subprocess.run([str(prefix / f"bin/python{PYTHON}"), "-c", code], capture_output=True, text=True, env=_plain())
+    assert done.returncode == 0, done.stderr
+
+
+def _wheels() -> list[str]:
     """Return where torch's builds for CPU come from: the folders of wheels that this machine names, else PyTorch's index."""
     if os.environ.get("UV_FIND_LINKS"):
         return []
     links = os.environ.get("PIP_FIND_LINKS", "").split()
-    return [word for link in links for word in ("--find-links", link)] or [
-        "--index",
-        os.environ.get("PROVISION_INDEX_PYTORCH_CPU") or load().flavour_index("cpu"),
-    ]
+    index = os.environ.get("PROVISION_INDEX_PYTORCH_CPU") or load().flavour_index("cpu")
+    return [word for link in links for word in ("--find-links", link)] or ["--index", index]
 
 
 def _interpreter(prefix: Path) -> None:
@@ -135,7 +151,7 @@ def _google_colab(site: Path) -> None:
 
 def _movable(prefix: Path) -> None:
     """Let programs find the interpreter of the clone that they lie in by its PATH: their first lines would name that of the image."""
-    records = list((prefix / f"lib/python{PYTHON}/site-packages").glob("*.dist-info/RECORD"))
+    records = list(_site(prefix).glob("*.dist-info/RECORD"))
     for program in (path for path in (prefix / "bin").iterdir() if not path.is_symlink() and path.read_bytes()[:2] == b"#!"):
         _, _, rest = program.read_text(encoding="utf-8").partition("\n")
         program.write_text(f"#!/usr/bin/env python{PYTHON}\n{rest}", encoding="utf-8")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -95,7 +96,7 @@ class Notebook:
         except DeadKernelError:
             ended = "died"
         seconds = time.perf_counter() - began
-        return Ran(ended if self._stays() else "died", list(cell.outputs), seconds)
+        return Ran(ended if self._wait(self._stays()) else "died", list(cell.outputs), seconds)
 
     def run_all(self) -> list[Ran]:
         """Run all cells as the menu does: a cell that fails ends it, and so does a kernel that goes away."""
@@ -121,14 +122,20 @@ class Notebook:
         nbformat.write(self.content, path)  # type: ignore[no-untyped-call]
         return path
 
-    def _stays(self) -> bool:
-        """Tell whether the kernel is still there: one that was asked to go does so a tenth of a second after its answer."""
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until:
-            if not self.alive:
-                return False
-            self._wait(asyncio.sleep(0.05))
-        return True
+    async def _stays(self) -> bool:
+        """Tell whether the kernel is still there; one that was asked to go is waited for: it does so some time after its answer."""
+        client = self._client.kc
+        assert client is not None
+        asked = client.execute("", silent=True, store_history=False, user_expressions={"leaving": "get_ipython().exit_now"})
+        while await self._manager.is_alive():
+            try:
+                answer = await client.get_shell_msg(timeout=0.3)
+            except Empty:
+                continue
+            told = answer["content"].get("user_expressions", {}).get("leaving", {}).get("data", {}).get("text/plain")
+            if answer["parent_header"].get("msg_id") == asked and told == "False":
+                return True
+        return False
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
         return self._loop.run_until_complete(work)
