@@ -94,6 +94,7 @@ class Machine:
             "COLAB_RIG_DOWNLOADS": str(self.folder / "downloads"),
             "PROVISION_CELL_BASE": str(self.base),
             "OMP_NUM_THREADS": "1",
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         }
         shared = sysconfig.get_config_var("LIBDIR") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
         return {**network, **own, **({"LD_LIBRARY_PATH": str(shared)} if shared else {}), **self.variables}

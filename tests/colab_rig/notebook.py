@@ -80,6 +80,11 @@ class Notebook:
         """Whether the kernel runs."""
         return bool(self._wait(self._manager.is_alive()))
 
+    @property
+    def pid(self) -> int:
+        """The process of the kernel."""
+        return int(self._manager.provisioner.pid)  # type: ignore[union-attr]
+
     def run(self, code: str | int) -> Ran:
         """Run a cell of the notebook by its place among the cells of code, or further code as a cell that is added at its end."""
         if isinstance(code, str):
