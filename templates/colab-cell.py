@@ -68,7 +68,7 @@ def _provision_written(content):
         folder = os.path.join(base, ABOUT["payload_sha256"][:12])
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            if os.stat(folder).st_uid != os.getuid():
+            if {os.stat(base).st_uid, os.stat(folder).st_uid} != {os.getuid()}:
                 raise OSError("it belongs to another user")
             for name, member in members.items():
                 path = os.path.join(folder, name)

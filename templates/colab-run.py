@@ -17,9 +17,9 @@ def _provision_found():
 
     bases = [os.environ.get("PROVISION_CELL_BASE"), "/content/.provision", os.path.expanduser("~/.provision-colab")]
     bases += [os.path.join(tempfile.gettempdir(), f"provision-colab-{os.getuid()}")]
-    for base in bases:
-        folder = os.path.join(base or os.sep, ABOUT["payload_sha256"][:12])
-        if os.path.isfile(os.path.join(folder, "cell.pyz")) and os.stat(folder).st_uid == os.getuid():
+    for base in filter(None, bases):
+        folder = os.path.join(base, ABOUT["payload_sha256"][:12])
+        if os.path.isfile(os.path.join(folder, "cell.pyz")) and {os.stat(base).st_uid, os.stat(folder).st_uid} == {os.getuid()}:
             return folder
     raise _ProvisionStopped("provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment")
 

@@ -123,7 +123,7 @@ def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> 
     assert bench.run("report", "spec.yaml", "--target", "two", "--html", "page.html").returncode == 0
     assert (bench.folder / "page.html").exists()
     standing = bench.run("status", "spec.yaml")
-    assert "away         colab, not made by this version\n" in standing.stdout, standing.stderr
+    assert "away         colab, absent\n" in standing.stdout, standing.stderr
 
 
 def test_what_is_to_be_copied_is_quoted(bench: Bench) -> None:

@@ -224,7 +224,7 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
             "targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
             "targets of kind colab-enterprise cannot be made by this version",
         ),
-        ("targets: {c: {kind: colab, runtime: '2026.07', isolation: venv}}\n", "targets of kind colab cannot be made"),
+        ("verify: {tier: burn}\ntargets: {c: {kind: colab, runtime: '2026.07', isolation: venv}}\n", "tier burn"),
         ("targets: {here: {kind: local, manager: conda}}\n", "manager: conda"),
         ("cuda_toolkit: '12.8'\n", "CUDA toolkit"),
         ("verify: {tier: deep}\n", "tier deep"),

@@ -196,7 +196,7 @@ def test_a_folder_that_path_cannot_hold_is_refused(bench: Bench) -> None:
 
 
 def test_status_with_targets_that_are_not_made_here(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {here: {kind: local}, colab: {kind: colab, runtime: '2026.07', isolation: venv}}\n"))
+    bench.spec(small_spec("alpha", extra="targets: {here: {kind: local}, team: {kind: colab-enterprise, project: my-project, region: us-central1}}\n"))
     done = bench.run("status", "spec.yaml")
     assert done.returncode == 1
     assert "not made by this version" in done.stdout

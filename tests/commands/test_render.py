@@ -199,3 +199,32 @@ def test_a_plan_tells_what_the_notebook_will_find(golden: Bench) -> None:
     for line in ("runtime: 2026.07, Python 3.12.13", "machine: T4, 1.19 compute units an hour", "changed: numpy 2.0.2 to 2.5.5", "restart needed: yes (numpy)"):
         assert line in done.stdout
     assert not golden.own.exists()
+
+
+def test_neither_hash_seed_nor_clock_nor_language_decides_a_byte(golden: Bench) -> None:
+    for folder, variables in (("one", {"PYTHONHASHSEED": "1", "TZ": "UTC"}), ("two", {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "LC_ALL": "C"})):
+        assert golden.run("render", "spec.yaml", "--out", folder, **variables).returncode == 0
+    assert files(golden.folder / "one") == files(golden.folder / "two")
+    assert len(files(golden.folder / "one")) == 4
+
+
+def test_what_no_browser_runs_is_written_and_not_recorded(bench: Bench) -> None:
+    colab = "targets: {colab: {kind: colab, isolation: venv, via: colab-cli}}\n"
+    bench.spec(small_spec("alpha", extra=colab))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    rendered(bench, "spec.yaml")
+    assert (bench.folder / "spec.ipynb").exists()
+    assert not (bench.own / "state.json").exists()
+
+
+def test_cells_of_ones_own_stay_when_it_is_rendered_again(golden: Bench) -> None:
+    rendered(golden, "spec.yaml", "--target", "colab")
+    path = golden.folder / "spec.colab.ipynb"
+    notebook = json.loads(path.read_text())
+    notebook["cells"].append({"cell_type": "code", "execution_count": None, "id": "mine", "metadata": {}, "outputs": [], "source": ["train()"]})
+    path.write_text(json.dumps(notebook))
+    rendered(golden, "spec.yaml", "--target", "colab", "--check")
+    spec = golden.folder / "spec.yaml"
+    spec.write_text(spec.read_text() + 'env: {A: "b"}\n')
+    rendered(golden, "spec.yaml", "--target", "colab")
+    assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]

@@ -170,6 +170,8 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     (refusal,) = TARGETS["colab"].refusals(there, TARGETS["colab"].look(there, Ledger(empty("l")), Machine()))
     assert "1024 KiB are as much as one is given" in refusal.why
     assert "--payload-url" in refusal.hint
+    apart = Colab().look_in(there.folder.parent, there, Ledger(empty("l")), Machine(), url="https://example.com/spec.payload")
+    assert apart.unfit == ()
 
 
 @pytest.mark.parametrize(
@@ -318,3 +320,11 @@ def test_the_payload_is_the_one_that_the_program_in_the_notebook_expects(tmp_pat
     with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
         archive.extractall(folder)
     assert payload_of(folder) == made.sha256
+
+
+@pytest.mark.parametrize("name", ["spec.yaml", "spec.yml"])
+def test_a_cell_names_the_file_of_its_spec(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("")
+    there = place(folder=tmp_path / ".provision")
+    carried_out((planned(there, empty("l")),), empty("l"))
+    assert f'"make_again": "provision render {name} --target colab"' in (tmp_path / "spec.colab.colab.py").read_text()

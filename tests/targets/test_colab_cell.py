@@ -25,6 +25,7 @@ from provision.targets.colab.cell import about_in, filled, literal, packed, payl
 from provision.targets.colab.notebook import code
 from provision.targets.colab.programs import cell, run, verify
 from tests.rig import served
+from tests.support import require
 from tests.targets.colab_places import place
 
 HOSTILE = (
@@ -260,6 +261,21 @@ def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     assert "taken" not in json.loads(done.stdout)["folder"]
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("whose", ["base", "base/DIGEST"])
+def test_a_folder_of_another_user_is_passed_over(whose: str, tmp_path: Path) -> None:
+    require("root", os.getuid() == 0, "only root can give a folder away")
+    payload = stub_payload()
+    folder = tmp_path / "base" / sha256_of(payload)[:12]
+    folder.mkdir(parents=True)
+    os.chown(folder if "DIGEST" in whose else tmp_path / "base", 12345, 12345)
+    done = executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    assert not json.loads(done.stdout)["folder"].startswith(str(tmp_path / "base"))
+    (folder / "cell.pyz").write_bytes(b"")
+    found = executed(filled(verify(), {"payload_sha256": sha256_of(payload)}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    assert not json.loads(found.stdout)["verify"].startswith(str(tmp_path / "base"))
+
+
 def test_a_file_that_was_changed_there_is_put_right(tmp_path: Path) -> None:
     payload = stub_payload()
     folder = tmp_path / "base" / sha256_of(payload)[:12]
@@ -340,6 +356,7 @@ def test_a_cell_that_fetches_holds_an_address_in_place_of_the_payload(facts: Fac
     assert about is not None
     assert (about["payload"], about["payload_url"]) == ([], "https://example.com/spec.colab.payload")
     assert about["payload_sha256"] == sha256_of(made.files({})["spec.colab.payload"])
+    assert about["make_again"].endswith(" --payload-url https://example.com/spec.colab.payload")
     assert made.nonce == rendered(place(), facts).nonce
 
 

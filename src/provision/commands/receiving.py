@@ -150,8 +150,10 @@ def _waiting(loaded: Loaded, target: str, state: State, world: World) -> tuple[P
 
 
 def _promises(place: Place) -> dict[str, Any]:
-    # Where the environment lies is known on the runtime only; no check hangs on it that is judged again here.
-    return expectations_of(place.promised, place.target, place.lock, place.environment, PurePosixPath())
+    """Return what the cell gives the probe, but for where the environment lies: that is known on the runtime only, and nothing judged here hangs on it."""
+    promised = expectations_of(place.promised, place.target, place.lock, place.environment, PurePosixPath())
+    target = place.spec.targets[place.target]
+    return {**promised, "shared": isinstance(target, ColabTarget) and target.isolation == "system"}
 
 
 def _refuse_foreign(report: Report, name: str, place: Place, record: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from provision.facts import Card, Evidence, Facts
 from provision.facts.places import Runtime, Shape
 from provision.places import ColabTarget, Gpu
 from provision.rules import Case
+from provision.safe import safe_line
 from provision.spec import Spec
 from provision.targets import Place
 
@@ -20,6 +21,9 @@ _GIB = 2**30
 _MIB = 2**20
 _SHARE = 0.9
 """A machine of the listed size shows at least this much, and at most as much more: kernel, driver and ECC keep a part. Our choice."""
+_LONGEST = 100
+"""Characters of a version or a name. Our choice."""
+_VERSION = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _DRIVER = "host driver"
 
 
@@ -68,9 +72,9 @@ class _Seen(NamedTuple):
         return next((row for row in rows if row.shape == self.target.shape), rows[0] if len(rows) == 1 else None)
 
     def text(self, key: str) -> str | None:
-        """Return a reading that is a text."""
+        """Return a reading that is a text of some length."""
         value = self.told.get(key)
-        return value if isinstance(value, str) and value else None
+        return value if isinstance(value, str) and 0 < len(value) <= _LONGEST else None
 
     def size(self, key: str) -> int | None:
         """Return a reading that is a number of bytes."""
@@ -111,12 +115,12 @@ def _moved(seen: _Seen, place: Place) -> Iterator[Moved]:
 
 def _differing(what: str, listed: str, found: str | None) -> Iterator[Moved]:
     if listed and found and listed != found:
-        yield Moved(what, listed, found)
+        yield Moved(what, listed, safe_line(found))
 
 
 def _of_size(what: str, listed: float | None, found: int | None, unit: int, name: str) -> Iterator[Moved]:
     if listed and found and not _SHARE <= found / (listed * unit) <= 1 / _SHARE:
-        yield Moved(what, f"{listed:g} {name}", f"{found / unit:.4g} {name}")
+        yield Moved(what, f"{listed:g} {name}", f"{round(found / unit, 1):g} {name}")
 
 
 def _system(seen: _Seen, runtime: Runtime) -> str | None:
@@ -149,7 +153,7 @@ def _as_observed(seen: _Seen, when: str) -> Facts:
     evidence = Evidence(f"the report of {when}", when[:10], "high")
     runtime, shape, card = seen.runtime, seen.shape, seen.card
     tables: dict[str, Any] = {}
-    if (driver := seen.text("driver.version")) and re.fullmatch(r"\d+(\.\d+)*", driver):
+    if (driver := seen.text("driver.version")) and _VERSION.fullmatch(driver):
         row = seen.facts.conditions[_DRIVER]
         tables["conditions"] = {**seen.facts.conditions, row.name: row._replace(value=driver, evidence=evidence)}
     if runtime is not None:
@@ -168,8 +172,8 @@ def _runtime(seen: _Seen, runtime: Runtime, evidence: Evidence) -> Runtime:
     own = seen.target.isolation == "venv"
     python, glibc, system = seen.text("python.version"), seen.text("host.glibc"), _system(seen, runtime)
     return runtime._replace(
-        python=runtime.python if own or python is None or not re.fullmatch(r"\d+\.\d+(\.\d+)?", python) else python,
-        glibc=glibc if glibc and re.fullmatch(r"\d+\.\d+", glibc) else runtime.glibc,
+        python=runtime.python if own or python is None or not _VERSION.fullmatch(python) or "." not in python else python,
+        glibc=glibc if glibc and _VERSION.fullmatch(glibc) and "." in glibc else runtime.glibc,
         os=system if system is not None and system in seen.facts.systems else runtime.os,
         evidence=evidence,
     )

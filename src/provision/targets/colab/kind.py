@@ -31,7 +31,7 @@ _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What was found in the folder of the files: ours, what is recorded of them, what is refused, and what would be written (None where that is refused)."""
+    """What was found in the folder of the files: those of ours, what is recorded of them, what is refused, and what would be written."""
 
     facts: Facts
     folder: Path

@@ -24,6 +24,7 @@ def name_of(place: Place) -> str:
     return f"{place.stem}.{place.target}" if several else place.stem
 
 
-def render_command(place: Place, spec_file: str) -> str:
+def render_command(place: Place, spec_file: str, url: str = "") -> str:
     """Return the command that makes the files again, as it is typed in the folder of the spec."""
-    return f"provision render {shlex.quote(spec_file)} --target {shlex.quote(place.target)}"
+    apart = f" --payload-url {shlex.quote(url)}" if url else ""
+    return f"provision render {shlex.quote(spec_file)} --target {shlex.quote(place.target)}{apart}"

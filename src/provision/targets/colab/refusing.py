@@ -25,11 +25,10 @@ def refusals_of(place: Place, facts: Facts, foreign: tuple[str, ...]) -> Iterato
 
 def _of_the_runtime(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
     route = ("targets", place.target, "runtime")
-    if target.runtime not in facts.runtimes:
-        known = ", ".join(facts.runtimes)
-        if target.isolation == "system":
-            yield Refusal(route, f"what Colab runtime {target.runtime} holds is not known", f"write one of {known}, or isolation: venv")
-    elif target.via == "colab-cli" and target.runtime != "latest":
+    if target.runtime not in facts.runtimes and target.isolation == "system":
+        hint = f"write one of {', '.join(facts.runtimes)}, or isolation: venv"
+        yield Refusal(route, f"what Colab runtime {target.runtime} holds is not known", hint)
+    if target.via == "colab-cli" and target.runtime != "latest":
         yield Refusal(route, "via: colab-cli gets the newest runtime, whatever is asked for", "write runtime: latest, or via: browser")
 
 

@@ -56,12 +56,12 @@ def rendered(place: Place, facts: Facts, *, spec_file: str = "", nonce: str = ""
     document = document_of(place, facts, uv(), nonce)
     payload = cell.payload_of(written(document), programs.members())
     sha256 = cell.sha256_of(payload)
-    about = about_of(place, facts, document, spec_file or f"{place.stem}.yaml", sha256)
+    about = about_of(place, facts, document, spec_file or f"{place.stem}.yaml", sha256, url)
     text = cell.text_of(about, [] if url else cell.packed(payload), url)
     return Rendered(name_of(place), document["nonce"], text, _notebook(place, facts, about, text), payload, sha256, url)
 
 
-def about_of(place: Place, facts: Facts, document: Mapping[str, Any], spec_file: str, sha256: str) -> dict[str, Any]:
+def about_of(place: Place, facts: Facts, document: Mapping[str, Any], spec_file: str, sha256: str, url: str = "") -> dict[str, Any]:
     """Return what a cell says of itself, for people."""
     return {
         "what": f"environment {place.spec.name}: {', '.join(_contents(place, document))}",
@@ -71,7 +71,7 @@ def about_of(place: Place, facts: Facts, document: Mapping[str, Any], spec_file:
         "lock": place.lock.digest,
         "nonce": document["nonce"],
         "made_by": f"provision {provision.__version__}",
-        "make_again": render_command(place, spec_file),
+        "make_again": render_command(place, spec_file, url),
         "payload_sha256": sha256,
     }
 

@@ -1,0 +1,213 @@
+"""A spec with a Colab target, made for real; reports of its notebook by the real probe; and machines that nobody has, judged by the probe's functions."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from provision.commands.loading import Loaded, load
+from provision.commands.lock import read_lock
+from provision.commands.planning import place_of
+from provision.commands.receiving import Received, receive
+from provision.probe.canonical import canonical, digest
+from provision.probe.catalogue import asked
+from provision.probe.expectations import parse_expectations
+from provision.probe.judging import Account, judge
+from provision.probe.redact import Redactor
+from provision.probe.report import Judged, make_report
+from provision.targets import Place
+from provision.verification import expectations_of, parcel
+from provision.world import Machine
+from tests.rig import Bench, small_spec
+
+TARGETS = "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', isolation: {isolation}}}\n"
+RUNTIME = "2026.07"
+RUNTIMES = {"3.11": "2025.07", "3.12": "2026.07", "3.13": "latest"}
+"""A runtime with each Python that Colab has had."""
+
+
+def with_colab(*packages: str, runtime: str = RUNTIME, isolation: str = "venv") -> str:
+    """A small spec with a local target and a Colab target; in an environment of its own any Python will do."""
+    return small_spec(*packages, extra=TARGETS.format(runtime=runtime, isolation=isolation))
+
+
+@dataclass
+class Home:
+    """A folder with a spec whose notebook was made, and the interpreter of an environment with the same packages."""
+
+    bench: Bench
+    python: Path | None = None
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        return self.bench.folder / "spec.yaml"
+
+    @property
+    def reports(self) -> Path:
+        return self.bench.own / "reports/spec.colab"
+
+    @property
+    def world(self) -> Machine:
+        return Machine(self.bench.environment())
+
+    @property
+    def loaded(self) -> Loaded:
+        return load(self.path, self.world)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return dict(json.loads((self.bench.own / "state.json").read_text())["resources"])
+
+    @property
+    def nonce(self) -> str:
+        return str(self.state["spec/colab#notebook"]["nonce"])
+
+    def place(self) -> Place:
+        loaded = self.loaded
+        lock = read_lock(loaded, self.world)
+        assert lock is not None
+        return place_of(loaded, lock, "colab", self.world)[1]
+
+    def promised(self, **changes: Any) -> dict[str, Any]:
+        place = self.place()
+        promised = expectations_of(place.spec, "colab", place.lock, place.environment, PurePosixPath("/content/.provision/env"))
+        shared = {"shared": True} if "isolation: system" in self.path.read_text() or "isolation" not in self.path.read_text() else {}
+        return {**promised, "nonce": self.nonce, **shared, **changes}
+
+    def receive(self, content: bytes, name: str = "report.json", target: str | None = None) -> Received:
+        return receive(content, name, self.path, target, self.world, self.said.append)
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Every file beside the spec but the lock file of whoever is at work."""
+        files = (path for path in self.bench.folder.rglob("*") if path.is_file() and path.name != "lock" and "uv-cache" not in path.parts)
+        return {str(path.relative_to(self.bench.folder)): path.read_bytes() for path in files}
+
+
+def made(bench: Bench, text: str) -> Home:
+    """Apply the local target of a spec for real, and render its notebook."""
+    bench.spec(text)
+    done = bench.run("apply", "spec.yaml", "--target", "here", "--yes")
+    assert done.returncode == 0, done.stderr
+    rendered = bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
+    assert rendered.returncode == 3, rendered.stdout + rendered.stderr
+    return Home(bench, (bench.own / "envs/spec.here").resolve() / "bin/python")
+
+
+def copied(home: Home, folder: Path) -> Home:
+    """The same without the environment, in a folder of its own."""
+    shutil.copytree(home.bench.folder, folder, ignore=shutil.ignore_patterns("uv-cache", "envs", ".cache"))
+    return Home(Bench(folder, home.bench.index), home.python)
+
+
+def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
+    """The report that the real probe writes of the environment, asked as the notebook's cell asks it."""
+    assert home.python is not None
+    expectations = home.promised(**changes)
+    expectations["python"] = {**expectations["python"], "prefix": str(home.python.parent.parent)}
+    scratch.mkdir(parents=True, exist_ok=True)
+    (scratch / "probe.pyz").write_bytes(parcel())
+    (scratch / "expectations.json").write_text(json.dumps(expectations))
+    words = [
+        str(home.python),
+        str(scratch / "probe.pyz"),
+        "verify",
+        "--expectations",
+        str(scratch / "expectations.json"),
+        "--out",
+        str(scratch / "report.json"),
+    ]
+    subprocess.run(words, check=False, capture_output=True, timeout=120)
+    return (scratch / "report.json").read_bytes()
+
+
+def changed(content: bytes, change: Callable[[dict[str, Any]], None], *, sealed: bool = True) -> bytes:
+    """A report as somebody changed it; `sealed`: with digests that fit again, as one who knows how would write them."""
+    document = copy.deepcopy(json.loads(content))
+    change(document)
+    if sealed:
+        identity = {one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"}
+        document["digests"] = {"identity": digest(identity), "report": digest({key: value for key, value in document.items() if key != "digests"})}
+    return canonical(document).encode()
+
+
+def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = "") -> bytes:
+    """The report of a machine that was never here: what its observers would have noted, judged and written by the probe's own functions."""
+    expected = parse_expectations(promised)
+    checks = asked(expected)
+    account = Account(frozenset(one.id for one in checks))
+    report = make_report(expected, [Judged(one, judge(one, expected, seen, account), 0.1) for one in checks], seen, [], Redactor(), partial=False)
+
+    def as_shipped(document: dict[str, Any]) -> None:
+        document["tool"]["probe_sha256"] = hashlib.sha256(parcel()).hexdigest()
+        document["subject"]["created_utc"] = created or document["subject"]["created_utc"]
+
+    return changed(canonical(report).encode(), as_shipped)
+
+
+def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
+    """What the observers would note on a Colab machine with a T4 as the facts list it; keywords (with __ for dots) are what is otherwise."""
+    installed = {package["name"]: package["version"] for package in promised["packages"]}
+    nothing = ("shadowed", "elsewhere", "duplicates", "unlocked", "unmet", "unread", "altered", "without_record", "never_fitted", "stray_pth", "stray")
+    seen: dict[str, Any] = {
+        "os.id": "ubuntu",
+        "os.version": "22",
+        "host.platform": "linux-x86_64",
+        "host.glibc": "2.35",
+        "host.cpus": 2,
+        "host.cpu_quota": None,
+        "host.ram_bytes": int(12.67 * 2**30),
+        "host.cgroup_ram_bytes": None,
+        "host.shm_bytes": 6 * 2**30,
+        "_shm.applies": True,
+        "host.nofile": 1048576,
+        "disk.environment.free_bytes": 70 * 2**30,
+        "locale.encoding": "utf-8",
+        "user.home_writable": True,
+        "python.minor": "3.12",
+        "python.version": "3.12.13",
+        "python.implementation": "cpython",
+        "python.prefix_matches": True,
+        "_python.prefix": "/usr",
+        "_python.executable": "/usr/bin/python3",
+        "_packages.installed": installed,
+        "packages.digest": digest(installed),
+        "packages.count": len(installed),
+        "packages.provenance": {"hash-checked": len(installed)},
+        **{f"packages.{name}": [] for name in nothing},
+        "packages.files": 100,
+        "_packages.own": False,
+        "_packages.others": 700,
+        "packages.unmet_unlocked": [],
+        "_packages.hashed": False,
+        "_packages.altered_count": 0,
+        **{f"package.{name}": installed.get(name) for name in promised["direct"]},
+        **{f"_imported.{name}": [name] for name in promised["direct"]},
+        "torch.version": installed.get("torch"),
+        "torch.cuda": "12.8",
+        "torch.arch_list": "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120",
+        "gpu.available": True,
+        "gpu.count": 1,
+        "gpu.name": "Tesla T4",
+        "gpu.compute_capability": "7.5",
+        "gpu.vram_bytes": 14930 * 2**20,
+        "driver.version": "580.82.07",
+        "driver.major": "580",
+        "numerics.device": "cuda",
+        "numerics.fp32_error": 3e-7,
+        "numerics.fp32_outside": 0,
+        "numerics.bf16_error": 1.7e-3,
+        "numerics.bf16_outside": 0,
+        "numerics.fp32_signature": 3e-7,
+        "numerics.repeats": True,
+        "loaders.fork_sum": None,
+        "loaders.spawn_sum": None,
+    }
+    return {**seen, **{key.replace("__", "."): value for key, value in observed.items()}}
