@@ -366,3 +366,9 @@ def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TRAINING))
 def test_no_field_of_training_is_ignored_on_colab(name: str) -> None:
     assert effect_on_colab({"training": {name: TRAINING[name]}}, {}) != effect_on_colab({}, {})
+
+
+@pytest.mark.parametrize(("target", "shared"), [({"kind": "colab"}, True), ({"kind": "colab", "isolation": "venv"}, None), ({"kind": "local"}, None)])
+def test_only_an_environment_on_top_of_an_image_is_shared(target: dict[str, Any], shared: bool | None) -> None:
+    there, spec = place(), Spec.model_validate({**PLAIN, "targets": {"there": target}})
+    assert expectations_of(spec, "there", there.lock, there.environment, Path()).get("shared") is shared

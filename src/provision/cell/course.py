@@ -87,6 +87,15 @@ class Course:
         """The variables for programs that need no secret."""
         return {key: value for key, value in self.environ.items() if key not in self.document.secrets}
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables for programs in the environment: one of its own has neither the image's modules nor its kernel's way to draw."""
+        if self.document.shared:
+            return dict(self.environ)
+        dropped = {"PYTHONPATH", "PYTHONHOME", *(["MPLBACKEND"] if self.environ.get("MPLBACKEND", "").startswith("module://") else [])}
+        kept = {key: value for key, value in self.environ.items() if key not in dropped}
+        return {**kept, "VIRTUAL_ENV": self.prefix, "PATH": os.pathsep.join([os.path.dirname(self.python), self.environ.get("PATH", os.defpath)])}
+
     def packages(self) -> dict[str, Dist]:
         """The packages that are there now."""
         if not self.document.shared:

@@ -72,11 +72,7 @@ def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None 
     if not course.result:
         raise Stopped("nothing has been set up here yet", "", "run the bootstrap cell first")
     prepare(course)
-    folders = os.pathsep.join([str(Path(course.python).parent), course.environ.get("PATH", "")])
-    variables = {**course.environ, "PATH": folders, "PYTHONUNBUFFERED": "1"}
-    if not course.document.shared:
-        variables["VIRTUAL_ENV"] = course.prefix
-        variables.pop("PYTHONPATH", None)
+    variables = {**course.variables, "PYTHONUNBUFFERED": "1"}
     return _stream([course.python, *argv], variables, cwd, course.tell)
 
 

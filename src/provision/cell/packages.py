@@ -17,14 +17,14 @@ from .programs import NOT_STARTED, TIME_UP, Answer, ask
 from .stale import in_use, loaded_here
 from .stopped import Stopped
 from .tools import find_uv
-from .venv import make_environment
+from .venv import make_environment, starts
 
 _INSTALL_S = 7200.0
 
 
 def compare_stage(course: Course) -> None:
     """Say what the lock changes here; stop before it changes what the kernel lives on."""
-    there = course.packages()
+    there = course.packages() if course.document.shared or starts(course) else {}
     course.comparison = comparison = compare(course.document.packages, there, course.unfit())
     course.tell.say("compare", comparison.line if course.document.shared or there else f"{len(comparison.added)} to install, in an environment of its own")
     if not course.document.shared:
@@ -69,7 +69,8 @@ def install_stage(course: Course) -> None:
 
 def audit_stage(course: Course) -> None:
     """Say how each package came there; stop where one is not as locked after all."""
-    left = compare(course.document.packages, course.packages(), course.unfit())
+    looked = course.comparison if course.comparison and not course.comparison.work and not course.installed_now else None
+    left = looked or compare(course.document.packages, course.packages(), course.unfit())
     if left.work:
         raise Stopped(f"{len(left.work)} packages are not as locked: {', '.join(left.work[:8])}", "something else installs packages here", "run the cell again")
     told = ", ".join(f"{count} {kind}" for kind, count in course.counts.items() if count)

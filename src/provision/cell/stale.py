@@ -80,11 +80,14 @@ def stale(dists: Iterable[Dist], loaded: Loaded, noted: Collection[str], since_n
 
 
 def _differs(dist: Dist, loaded: Loaded, since_ns: int) -> bool:
+    # Without the time, a module that states another version than its metadata for good would ask for a restart after every restart.
+    fresh = dist.written_ns > since_ns
+    if not fresh and not loaded.gone:
+        return False
     files = _real_files(dist)
     if not loaded.gone.isdisjoint(files):
         return True
-    # Without the time, a module that states another version than its metadata for good would ask for a restart after every restart.
-    told = [loaded.versions[path] for path in files if path in loaded.versions] if dist.written_ns > since_ns else []
+    told = [loaded.versions[path] for path in files if path in loaded.versions] if fresh else []
     return any(_plain(one) and not _public_same(one, dist.version) for one in told)
 
 

@@ -13,8 +13,8 @@ from .ledger import read_json, write_json
 
 FILE, KEPT = "before.json", "before"
 SCHEMA = "provision.before/1"
-MOST_BYTES = 2 * 2**30
-"""Own choice. Where the folder lies on the disk of the packages, they are linked and take no space."""
+MOST_BYTES = 256 * 2**20
+"""Of one package. Own choice: torch and its libraries are larger, and copying them would cost seconds. On one disk files are linked and take no space."""
 
 
 def save(folder: Path, there: Mapping[str, Dist], work: Collection[str]) -> list[str]:

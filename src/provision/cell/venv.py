@@ -17,7 +17,7 @@ _MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 def make_environment(course: Course, uv: str | None) -> None:
     """Make the environment where there is none whose interpreter starts and fits. Raises Stopped."""
     wanted = course.document.python
-    if _minor(course) == wanted:
+    if starts(course):
         return
     shutil.rmtree(course.environment, ignore_errors=True)
     if uv is None:
@@ -27,6 +27,12 @@ def make_environment(course: Course, uv: str | None) -> None:
         return
     python = sys.executable if wanted == _MINOR else _interpreter(course, uv, wanted)
     _must(course, [uv, "venv", "--quiet", "--no-project", "--python", python, str(course.environment)], "cannot make the environment")
+
+
+def starts(course: Course) -> bool:
+    """Tell whether the environment's interpreter starts and fits."""
+    answer = ask([course.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], 60, course.foreign)
+    return answer.code == 0 and answer.stdout.strip() == course.document.python
 
 
 def _interpreter(course: Course, uv: str, wanted: str) -> str:
@@ -53,8 +59,3 @@ def _variables(course: Course) -> dict[str, str]:
     # As for pip: what lies about on the machine in UV_ and PYTHON variables decides nothing. Where uv keeps its Pythons does not matter for what is made.
     kept = {key: value for key, value in course.environ.items() if key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR")}
     return {**pip_variables({}, course.foreign), **kept, "UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1"}
-
-
-def _minor(course: Course) -> str:
-    answer = ask([course.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], 60, course.foreign)
-    return answer.stdout.strip() if answer.code == 0 else ""

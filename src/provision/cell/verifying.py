@@ -40,7 +40,7 @@ def _probe(course: Course) -> dict[str, Any]:
     limit = float(document.get("timeout_s", 1800)) + _OVER_S
     words = [course.python, str(course.folder / "probe.pyz"), "verify", "--expectations", str(expectations), "--out", str(out), "--events"]
     said: list[str] = []
-    answer = follow(words, lambda line: _tell(course, line, said), limit, course.environ, course.folder)
+    answer = follow(words, lambda line: _tell(course, line, said), limit, course.variables, course.folder)
     (course.folder / "probe.log").write_text("\n".join([*said, course.tell.clean(answer.stderr)]), encoding="utf-8")
     report = read_json(out)
     if report.get("subject", {}).get("nonce") != course.document.nonce or not isinstance(report.get("verdict"), dict):
