@@ -44,6 +44,9 @@ class NotebookAccessError(Exception): ...
 def get(name):
     if name == "CLOSED":
         raise NotebookAccessError(name)
+    if name == "SLOW":
+        import time
+        time.sleep(60)
     if name != "OPEN":
         raise SecretNotFoundError(name)
     return "s3cret-value"

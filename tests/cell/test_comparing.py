@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -125,6 +126,20 @@ def test_a_library_that_was_replaced_under_a_process_is_gone_from_the_disk(tmp_p
     library.write_bytes(bytes(8192))
     done = subprocess.run([sys.executable, "-c", code, str(library), str(Path(__file__).parents[2] / "src")], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def test_a_module_that_waits_for_its_first_use_is_not_woken(site: Path) -> None:
+    (site / "sleeper.py").write_text("raise SystemExit('woken')")
+    spec = importlib.util.spec_from_file_location("sleeper", site / "sleeper.py")
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    loaded = loaded_here({"sleeper": module, "odd": None, "number": 1})
+    assert str(site / "sleeper.py") in loaded.files
+    with pytest.raises(SystemExit, match="woken"):
+        _ = module.anything
 
 
 def test_this_kernel_is_itself_and_its_modules_are_known() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.cell.bench import Runtime
+from tests.rig import make_index, make_wheel
 
 LOAD = "import gamma"
 
@@ -124,6 +125,23 @@ def test_a_missing_secret_says_what_to_do_and_the_proof_fails(runtime: Runtime) 
     assert "not set: A_TOKEN, B_TOKEN" in runtime.status["message"]
     plain = runtime.cell(runtime.lay_out({**document, "nonce": document["nonce"]}), "provision_cell.verify(FOLDER, continue_anyway=True)")
     assert plain.returncode == 0
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for(runtime: Runtime) -> None:
+    runtime.in_colab()
+    folder = runtime.lay_out(runtime.document("alpha==1.0"))
+    code = "from provision_cell.kernel import NoSecret, colab_secret\ntry:\n    colab_secret('SLOW', 0.3)\nexcept NoSecret as error:\n    print(error)"
+    assert "Colab's store did not answer" in runtime.cell(folder, code).stdout
+
+
+def test_what_stops_a_run_shows_no_secret(runtime: Runtime) -> None:
+    runtime.in_colab()
+    runtime.wheels["omega==1.0"] = make_wheel(runtime.folder / "wheels", "omega", "1.0", code="import os\nraise RuntimeError(os.environ['HF_TOKEN'])\n")
+    runtime.index = make_index(runtime.folder / "index", tuple(runtime.wheels.values()))
+    document = runtime.document("omega==1.0", secrets={"HF_TOKEN": "OPEN"}, expectations__secrets=["HF_TOKEN"])
+    done = runtime.cell(runtime.lay_out(document), before="import google.colab, IPython")
+    assert runtime.status["outcome"] == "failed"
+    assert "s3cret" not in done.stdout + done.stderr + json.dumps(runtime.status) + json.dumps(runtime.report)
 
 
 def test_rollback_brings_the_runtime_back(runtime: Runtime) -> None:

@@ -228,3 +228,7 @@ def test_cells_of_ones_own_stay_when_it_is_rendered_again(golden: Bench) -> None
     spec.write_text(spec.read_text() + 'env: {A: "b"}\n')
     rendered(golden, "spec.yaml", "--target", "colab")
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
+    done = golden.run("destroy", "spec.yaml", "--all", "--yes")
+    assert "spec.colab.ipynb was changed since it was written: it stays" in done.stderr
+    assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
+    assert not (golden.folder / "spec.colab.colab.py").exists()

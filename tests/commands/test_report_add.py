@@ -289,10 +289,10 @@ def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(home: Home, gen
     assert "the spec moved since the notebook was made" in refused(home, genuine).what
     done = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert done.returncode == 3, done.stderr
-    assert "the notebook was made anew, and the verdict of " in done.stdout
+    assert "(verified) is of an earlier notebook, and is void" in done.stdout
     status = home.bench.run("status", "spec.yaml").stdout
     assert "verified at" in status
-    assert "but the notebook was made anew" in status
+    assert "is of an earlier notebook, and is void" in status
     error = refused(home, genuine)
     assert "of another rendering of the notebook of spec/colab" in error.what
     assert "its lock digest is" in error.why
@@ -398,6 +398,16 @@ def test_files_written_again_keep_the_verdict(home: Home, genuine: bytes) -> Non
     assert home.bench.run("plan", "spec.yaml", "--target", "colab", "--detailed-exitcode").returncode == 2
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 0
     assert (home.bench.folder / "spec.colab.py").exists()
+
+
+def test_all_targets_end_with_3_until_the_report_is_home(origin: Home, genuine: bytes) -> None:
+    done = origin.bench.run("apply", "spec.yaml", "--all", "--yes", "--output-format", "json")
+    assert done.returncode == 3, done.stderr
+    told = json.loads(done.stdout)
+    assert [one["target"] for one in told["results"]] == ["here"]
+    (waiting,) = told["waiting"]
+    assert (waiting["target"], waiting["notebook"], waiting["nonce"]) == ("colab", "spec.ipynb", origin.nonce)
+    assert json.loads(genuine)["subject"]["nonce"] == origin.nonce
 
 
 def test_destroy_removes_what_was_written_and_what_came_home(home: Home, genuine: bytes) -> None:

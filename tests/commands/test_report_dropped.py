@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,15 @@ def test_a_huge_file_a_link_and_a_folder_do_no_harm(home: Home, tmp_path: Path) 
     assert home.bench.run("status", "spec.yaml").stderr == ""
     assert home.bench.run("destroy", "spec.yaml", "--target", "colab", "--yes").returncode == 0
     assert not home.reports.exists()
+
+
+def test_a_name_of_any_bytes_is_told_harmlessly(home: Home) -> None:
+    Path(os.fsdecode(os.fsencode(home.reports) + b"/\xff\x1b[31m.json")).write_bytes(b"{")
+    done = home.bench.run("status", "spec.yaml")
+    assert done.returncode == 1
+    assert "is damaged" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert home.bench.run("status", "spec.yaml").stderr == ""
 
 
 def test_while_another_provision_is_at_work_status_still_answers(home: Home, genuine: bytes) -> None:

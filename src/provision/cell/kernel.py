@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 _COLAB_DATA = "application/vnd.colab-display-data+json"
@@ -54,22 +59,42 @@ def notebook_here() -> Notebook:
     return Notebook(ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None)
 
 
-def colab_secret(name: str) -> str:
-    """Return a secret of Colab's store. Raises NoSecret."""
+def colab_secret(name: str, timeout_s: float = 120.0) -> str:
+    """Return a secret of Colab's store, which may ask the person for access first. Raises NoSecret."""
     where = f"add {name} under the key symbol at the left of the notebook, and switch its notebook access on"
     try:
         userdata = import_module("google.colab.userdata")
     except ImportError:
         raise NoSecret("this is not Colab, which would keep it: set the variable before the kernel starts") from None
     try:
-        value = userdata.get(name)
+        with _time_limit(timeout_s):
+            value = userdata.get(name)
     except Exception as error:  # noqa: BLE001 - its exceptions are Colab's own and differ between releases
         kind = type(error).__name__
         if kind == "NotebookAccessError":
             raise NoSecret(f"this notebook has no access to it: {where}") from None
-        if kind == "TimeoutException":
-            raise NoSecret("Colab's store did not answer, which needs the notebook open in a browser") from None
+        if kind in ("TimeoutException", "TimeoutError"):
+            raise NoSecret("Colab's store did not answer: it needs the notebook open in a browser; elsewhere set the variable before") from None
         raise NoSecret(f"Colab's store does not hold it ({kind}): {where}") from None
     if not isinstance(value, str) or not value:
         raise NoSecret(f"Colab's store holds nothing for it: {where}")
     return value
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in this thread when its time is up. Only the main thread, where a kernel runs its cells, can be reached so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(_signum: int, _frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import subprocess
@@ -18,6 +19,7 @@ from .kernel import Notebook, notebook_here
 from .ledger import read_ledger
 from .packages import roll_back
 from .payload import Damaged, payload_of
+from .programs import end_group
 from .stages import PROOF, STAGES, go
 from .stale import kernel_here
 from .stopped import Stopped
@@ -84,7 +86,9 @@ def _open(folder: Path, notebook: Notebook | None, *, continue_anyway: bool = Fa
     except (Damaged, DocumentError) as error:
         raise Stopped("the cell's files were changed or cut", str(error), _AGAIN, "error") from None
     ledger = read_ledger(folder, kernel_here())
-    return Course(folder, document, payload, notebook or notebook_here(), ledger, Teller(), os.environ, continue_anyway, restart, again)
+    tell = Teller()
+    tell.hide(os.environ[name] for name in document.secrets if name in os.environ)
+    return Course(folder, document, payload, notebook or notebook_here(), ledger, tell, os.environ, continue_anyway, restart, again)
 
 
 @contextmanager
@@ -111,11 +115,10 @@ def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, tell: T
         )
     except OSError as error:
         raise Stopped(f"cannot start {argv[0]}", error.strerror or str(error), _AGAIN) from None
-    from .programs import end_group
-
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     try:
         while chunk := os.read(process.stdout.fileno(), 65536) if process.stdout else b"":
-            sys.stdout.write(chunk.decode("utf-8", "replace"))
+            sys.stdout.write(decode(chunk))
             sys.stdout.flush()
         code = process.wait()
     except KeyboardInterrupt:

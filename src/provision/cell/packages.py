@@ -62,9 +62,10 @@ def install_stage(course: Course) -> None:
         _by_installer(course, uv)
     after = course.packages()
     course.installed_now = sum(after[name] != before.get(name) for name in course.document.packages if name in after)
-    course.tell.say(
-        "install", f"{course.installed_now} packages installed, each file checked against its hash" if course.installed_now else "nothing to install"
-    )
+    done = f"{course.installed_now} packages installed, each file checked against its hash"
+    course.tell.say("install", done if course.installed_now else "nothing to install")
+    if course.installed_now and course.document.shared:
+        course.tell.more(f'the way back: provision_cell.rollback("{course.folder}")')
 
 
 def audit_stage(course: Course) -> None:
@@ -81,7 +82,7 @@ def audit_stage(course: Course) -> None:
 
 def canary_stage(course: Course) -> None:
     """Try what a new kernel imports; where it would not come up, put the packages back and stop."""
-    if not course.document.shared or (not course.notebook.in_kernel and not course.place.is_colab):
+    if not course.document.shared or not (course.notebook.in_kernel or "google-colab" in course.packages()):
         course.tell.say("canary", "not needed: the kernel's packages are not touched" if not course.document.shared else "no kernel runs this")
         return
     now = _digest_of_changes(course)
@@ -129,10 +130,12 @@ def _by_installer(course: Course, uv: str) -> None:
     words = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
     count = len(course.comparison.work) if course.comparison else 0
     course.tell.say("install", f"{count} packages by uv" if count else "looking at every file of the packages that are there")
-    answer = ask([sys.executable, "-I", str(course.folder / "installer.pyz"), *words], _INSTALL_S, course.foreign, course.folder, course.beat)
+    try:
+        answer = ask([sys.executable, "-I", str(course.folder / "installer.pyz"), *words], _INSTALL_S, course.foreign, course.folder, course.beat)
+    finally:
+        # Addresses of mirrors may hold passwords.
+        document.unlink(missing_ok=True)
     (course.folder / "installer.log").write_text(answer.stdout + answer.stderr, encoding="utf-8")
-    # Addresses of mirrors may hold passwords.
-    document.unlink(missing_ok=True)
     if answer.code:
         raise _why_not(answer)
 

@@ -30,14 +30,14 @@ def detect_stage(course: Course) -> None:
     course.machine = machine = look(course.base, course.environ)
     cards = f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}" if machine.cards else "no GPU"
     course.tell.say("detect", f"{course.place.value}: Python {machine.python}, {machine.os}, {cards}")
+    brought = versions_before(course.folder) or {name: dist.version for name, dist in course.packages().items()}
+    course.moved = moved(course.document, machine, brought.get("torch") if course.document.shared else None)
 
 
 def check_stage(course: Course) -> None:
     """Check the machine before anything is installed."""
     if course.machine is None:
         return
-    before = versions_before(course.folder) or {name: dist.version for name, dist in course.packages().items()}
-    course.moved = moved(course.document, course.machine, before.get("torch") if course.document.shared else None)
     for one in course.moved:
         course.tell.say("check", f"moved: {one.line} (as of {course.document.runtime.as_of})" if course.document.runtime else one.line)
     found = differences(course.document, course.machine)
@@ -122,23 +122,26 @@ def go(course: Course, stages: Sequence[tuple[str, Stage]]) -> None:
         raise _end(course, name, seconds, Stopped(f"interrupted in the stage {name}", "the programs that it had started were ended", hint)) from None
     except OSError as error:
         hint = "free some disk space, or make the folder writable; PROVISION_CELL_BASE names another one"
-        raise _end(
-            course, name, seconds, Stopped(f"the stage {name} cannot use a file", f"{error.filename}: {error.strerror or error}", hint, "error")
-        ) from None
+        raise _end(course, name, seconds, Stopped(f"the stage {name} cannot use a file", _told(error), hint, "error")) from None
     except Exception as error:  # noqa: BLE001 - a fault of our own: the runtime stays usable, and it is told
         raise _end(course, name, seconds, _fault(course, name, error)) from None
 
 
 def _end(course: Course, name: str, seconds: dict[str, float], stopped: Stopped) -> Stopped:
+    clean = course.tell.clean
+    stopped = Stopped(clean(stopped.what), clean(stopped.why), clean(stopped.hint), stopped.outcome)
     course.outcome, course.message, course.hint = stopped.outcome, stopped.what, stopped.hint
-    stopped.what, stopped.why, stopped.hint = course.tell.clean(stopped.what), course.tell.clean(stopped.why), course.tell.clean(stopped.hint)
     try:
         write_status(course, name, seconds)
     except OSError as error:
-        course.tell.more(f"the status cannot be written: {error.filename}: {error.strerror or error}")
+        course.tell.more(f"the status cannot be written: {_told(error)}")
     if stopped.outcome == "restart-needed" and course.restart and course.notebook.in_kernel:
         course.notebook.restart()
     return stopped
+
+
+def _told(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
 def _fault(course: Course, name: str, error: Exception) -> Stopped:

@@ -54,7 +54,7 @@ def loaded_here(modules: Mapping[str, object]) -> Loaded:
     """Return what this process has loaded, without importing or starting anything."""
     files, versions = set(), {}
     for name, module in list(modules.items()):
-        about = getattr(module, "__dict__", {})
+        about = _names_of(module)
         file, version = about.get("__file__"), about.get("__version__")
         if isinstance(file, str):
             files.add(os.path.realpath(file))
@@ -89,6 +89,15 @@ def _differs(dist: Dist, loaded: Loaded, since_ns: int) -> bool:
         return True
     told = [loaded.versions[path] for path in files if path in loaded.versions] if fresh else []
     return any(_plain(one) and not _public_same(one, dist.version) for one in told)
+
+
+def _names_of(module: object) -> dict[str, object]:
+    # A module that loads itself when it is asked for something would be loaded by an ordinary look at it.
+    try:
+        found = object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _plain(version: str) -> bool:

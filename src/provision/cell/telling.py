@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 HIDDEN = "<redacted>"
 _LONGEST = 400
+_USERINFO = re.compile(r"(?<=://)[^/\s]+@")
 
 
 def to_stdout(line: str) -> None:
@@ -26,9 +28,10 @@ class Teller:
         self.hidden.update(value for value in values if len(value) >= 4)
 
     def clean(self, text: str) -> str:
-        """Return the text without them and without control characters."""
+        """Return the text without them, without user names and passwords of addresses, and without control characters."""
         for value in sorted(self.hidden, key=len, reverse=True):
             text = text.replace(value, HIDDEN)
+        text = _USERINFO.sub(f"{HIDDEN}@", text)
         return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
     def say(self, stage: str, line: str) -> None:

@@ -12,6 +12,7 @@ from provision.commands.loading import Loaded
 from provision.effects import MakeFolder, MoveFile, RemoveTree, Tell, World, WriteFile
 from provision.errors import LockError, ProvisionError, Refused, WorldError
 from provision.places import ColabTarget
+from provision.safe import safe
 from provision.state import State
 from provision.stores import LocalStore
 from provision.targets.colab.kind import PART
@@ -77,12 +78,12 @@ def _file(target: str, path: Path, loaded: Loaded, store: LocalStore, world: Wor
     from provision.commands.receiving import receive_report  # here: as a rule nothing was dropped
     from provision.verification.foreign import read_foreign
 
+    name = path.relative_to(loaded.folder.parent).as_posix()
     try:
         content = world.read(path, LIMIT)
     except WorldError as error:
         raise Refused(error.what, why=error.why, hint=error.hint) from error
-    report = read_foreign(content, str(path))
-    received = receive_report(report, str(path), loaded, target, store.ledger().state, store, world, tell)
+    received = receive_report(read_foreign(content, name), name, loaded, target, store.ledger().state, store, world, tell)
     if path.name != _REPORT:
         world.perform(RemoveTree(path), tell)
     return received
@@ -94,5 +95,5 @@ def _set_aside(path: Path, error: ProvisionError, world: World, tell: Tell) -> P
     name = next(name for number in range(1, 10_000) if (name := path.name if number == 1 else f"{path.stem}-{number}{path.suffix}") not in taken)
     world.perform(MakeFolder(folder, 0o700), tell)
     world.perform(MoveFile(path, folder / name), tell)
-    world.perform(WriteFile(folder / f"{name}.txt", "\n".join(filter(None, (error.what, error.why, error.hint))) + "\n", 0o600), tell)
+    world.perform(WriteFile(folder / f"{name}.txt", safe("\n".join(filter(None, (error.what, error.why, error.hint)))) + "\n", 0o600), tell)
     return folder / name

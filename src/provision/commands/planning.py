@@ -137,7 +137,7 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
         if stored is None or not stored["verdict"]:
             return Verification(True, tier, "its report has not come home yet")
         if changed or stored.get("nonce") != made.get("nonce"):
-            because = f"the notebook was made anew, and the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier one"
+            because = f"the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier notebook, and is void"
             return Verification(True, tier, because)
     if changed:
         return Verification(True, tier, "the environment changes")

@@ -27,6 +27,7 @@ _LIMIT = 64 * 2**20
 _TOLD = 5
 """Packages that a plan names one by one. Our choice."""
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
+"""Where programs run there, so far as it is known here: the cell puts the digest of what it was made from before `env`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Colab:
         moved = {name: content for name, content in files.items() if have.there.get(name) != content}
         effects: tuple[Effect, ...] = tuple(WriteFile(have.folder / name, _content(name, content), None) for name, content in moved.items())
         effects = (*effects, *(away for away in _away(have.recorded or {}, have.folder) if away.path.name not in files))
-        record = _record(place, have.made, files)
+        record = _record(place, have.made)
         notes = tuple(_notes(place, have.facts))
 
         def act(verb: Verb, because: str) -> tuple[Action, ...]:
@@ -122,13 +123,14 @@ def _of_size(place: Place, made: Rendered) -> Iterator[Refusal]:
         yield Refusal(("targets", place.target), why, "`provision render SPEC --payload-url URL` writes what it carries into a file of its own")
 
 
-def _record(place: Place, made: Rendered, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _record(place: Place, made: Rendered) -> dict[str, Any]:
     return {
         "title": f"notebook {name_of(place)}{NOTEBOOK} and cell {name_of(place)}{CELL}",
         "kind": "colab",
         "via": colab(place).via,
         "paths": [f"reports/{place.stem}.{place.target}"],
-        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        # As they are without anything of other people: what `destroy` may remove.
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in made.files({}).items()},
         "nonce": made.nonce,
         "digest": place.environment.digest,
         "lock": place.lock.digest,
