@@ -131,15 +131,19 @@ class Notebook:
         """Tell whether the kernel is still there; one that was asked to go is waited for: it does so some time after its answer."""
         client = self._client.kc
         assert client is not None
-        asked = client.execute("", silent=True, store_history=False, user_expressions={"leaving": "get_ipython().exit_now"})
+        asked = ""
         while await self._manager.is_alive():
+            asked = asked or client.execute("", silent=True, store_history=False, user_expressions={"leaving": "get_ipython().exit_now"})
             try:
                 answer = await client.get_shell_msg(timeout=0.3)
             except Empty:
                 continue
+            if answer["parent_header"].get("msg_id") != asked:
+                continue
             told = answer["content"].get("user_expressions", {}).get("leaving", {}).get("data", {}).get("text/plain")
-            if answer["parent_header"].get("msg_id") == asked and told == "False":
+            if told == "False":
                 return True
+            asked = asked if told == "True" else ""  # what comes right after a cell that failed is thrown away
         return False
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
