@@ -285,7 +285,8 @@ def test_a_secret_is_in_its_variable_and_nowhere_else(render: Callable[..., Rend
     assert b'"verdict"' in embedded, "the report that is offered is looked at too"
     hidden = SECRET.encode()
     assert hidden not in outputs.encode() + embedded
-    holding = [path for path in machine.folder.rglob("*") if not path.is_relative_to(machine.folder / "usr") and path.is_file() and hidden in path.read_bytes()]
+    files = [path for folder in (machine.folder, machine.temporary) for path in folder.rglob("*") if path.is_file()]
+    holding = [path for path in files if not path.is_relative_to(machine.folder / "usr") and hidden in path.read_bytes()]
     assert holding == [machine.folder / "secrets.json"]
 
 

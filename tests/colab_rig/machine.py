@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sysconfig
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,9 +17,13 @@ _NETWORK = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY",
 
 @dataclass
 class Machine:
-    """A folder with the interpreter (usr), a home, the notebook's folder (content) and a folder of programs; `variables` come on top of all others."""
+    """A folder with the interpreter (usr), a home, the notebook's folder (content) and a folder of programs; `variables` come on top of all others.
+
+    `temporary` lies elsewhere: sockets are made there, and the path of one has room for a hundred characters.
+    """
 
     folder: Path
+    temporary: Path
     variables: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -86,7 +91,7 @@ class Machine:
         own = {
             "PATH": os.pathsep.join([str(self.folder / "usr/bin"), str(self.folder / "tools"), "/usr/bin", "/bin"]),
             "HOME": str(self.folder / "home"),
-            "TMPDIR": str(self.folder / "tmp"),
+            "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
             "COLAB_RELEASE_TAG": "release-colab_20250807-060059_RC00",
             "COLAB_GPU": "",
@@ -104,12 +109,12 @@ def boot(prefix: Path, folder: Path, cache: Path, uv: str) -> Machine:
     """Start a machine from the image; `cache` is uv's, shared by all machines so that a file is fetched once."""
     folder.mkdir(parents=True)
     image.clone(prefix, folder / "usr")
-    for name in ("home", "content", "tools", "tmp", "kernels/python3"):
+    for name in ("home", "content", "tools", "kernels/python3"):
         (folder / name).mkdir(parents=True)
     (folder / "tools/uv").symlink_to(uv)
     words = [str(folder / f"usr/bin/python{image.PYTHON}"), "-m", "colab_kernel_launcher", "-f", "{connection_file}"]
     (folder / "kernels/python3/kernel.json").write_text(json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}))
-    return Machine(folder, {"UV_CACHE_DIR": str(cache)})
+    return Machine(folder, Path(tempfile.mkdtemp(prefix="colab-")), {"UV_CACHE_DIR": str(cache)})
 
 
 def end(machine: Machine) -> None:
@@ -117,4 +122,5 @@ def end(machine: Machine) -> None:
     for path in (machine.content, *machine.content.rglob("*")):
         if path.is_dir() and not path.is_symlink():
             path.chmod(0o755)
-    shutil.rmtree(machine.folder, ignore_errors=True)
+    for folder in (machine.folder, machine.temporary):
+        shutil.rmtree(folder, ignore_errors=True)
