@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import workbench
+from benchmarks import colab, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
@@ -268,4 +268,8 @@ PROMISES: dict[Promise, Measure] = {
     Promise("workbench-apply", "provision apply --sandbox, without torch", "the same calls of uv", Figure.CPU_ADDED, 1.5): workbench.apply,
     Promise("workbench-install", "a device, boot to packages", "the same, venv + pip install -r", Figure.WALL_RATIO, 0.25): workbench.install,
     Promise("workbench-bare", "the same", "venv + pip install --no-compile", Figure.WALL_RATIO, None): workbench.install_uncompiled,
+    Promise("colab-checked", "the cell, until it has checked the machine", "", Figure.WALL, 2): colab.checked,
+    Promise("colab-again", "the cell, nothing to change", "", Figure.WALL, 3): colab.again,
+    Promise("colab-install", "what a runtime lacks, warm", "uv pip install --no-deps", Figure.WALL_ADDED, 1): colab.install,
+    Promise("colab-pip", "the same", "pip install -r", Figure.WALL_RATIO, None): colab.pip,
 }

@@ -15,6 +15,7 @@ class Figure(StrEnum):
     CPU_RATIO = "x CPU"
     WALL_RATIO = "x wall"
     CPU_ADDED = "s CPU more"
+    WALL_ADDED = "s wall more"
     CPU = "s CPU"
     WALL = "s wall"
 
@@ -52,6 +53,8 @@ class Outcome:
                 return self.ours.wall_s / peer.wall_s
             case Figure.CPU_ADDED:
                 return self.ours.cpu_s - peer.cpu_s
+            case Figure.WALL_ADDED:
+                return self.ours.wall_s - peer.wall_s
             case Figure.CPU:
                 return self.ours.cpu_s
             case Figure.WALL:

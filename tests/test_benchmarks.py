@@ -67,7 +67,7 @@ def test_median_and_total() -> None:
 
 @pytest.mark.parametrize(
     ("figure", "value"),
-    [(Figure.CPU_RATIO, 0.25), (Figure.WALL_RATIO, 0.5), (Figure.CPU_ADDED, -3), (Figure.CPU, 1), (Figure.WALL, 1)],
+    [(Figure.CPU_RATIO, 0.25), (Figure.WALL_RATIO, 0.5), (Figure.CPU_ADDED, -3), (Figure.WALL_ADDED, -1), (Figure.CPU, 1), (Figure.WALL, 1)],
 )
 def test_a_figure_is_made_of_both_costs(figure: Figure, value: float) -> None:
     assert outcome(None, figure=figure).value == value

@@ -282,6 +282,18 @@ def test_a_package_comes_from_the_index_that_it_is_bound_to(device: Device) -> N
     assert "from its own index" in (device.packages / "alpha/__init__.py").read_text()
 
 
+def test_the_index_of_a_package_that_is_there_as_wanted_is_not_asked(device: Device) -> None:
+    device.bring("alpha==1.0")
+    document = device.document("alpha==1.0", "beta==1.0")
+    document["packages"][0]["index"] = "gone"
+    document["indexes"]["gone"] = "http://127.0.0.1:9/simple"
+    done = device.install(document)
+    assert done.returncode == 0, done.stderr
+    assert device.provenance() == {"alpha": "preinstalled", "beta": "hash-checked"}
+    device.uv("pip", "uninstall", "--quiet", "--python", str(device.python), "alpha")
+    assert "127.0.0.1:9" in device.install(document).stderr, "where it is missing, that index and no other is asked"
+
+
 @pytest.mark.parametrize(("mode", "verb"), [("own", "sync"), ("shared", "install")])
 def test_uv_is_told_to_take_nothing_without_a_hash_and_to_remove_nothing_of_others(device: Device, mode: str, verb: str) -> None:
     noting = device.folder / "noting-uv"

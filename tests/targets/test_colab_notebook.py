@@ -61,6 +61,7 @@ def test_it_is_a_valid_notebook_with_ids_that_stay(target: str, facts: Facts) ->
     assert [one["metadata"]["id"] for one in notebook["cells"]] == ids
     assert notebook["metadata"]["kernelspec"] == {"display_name": "Python 3", "name": "python3"}
     assert cell(notebook, MAKE)["metadata"]["cellView"] == "form"
+    assert cell(notebook, MAKE)["metadata"]["jupyter"] == {"source_hidden": True}
 
 
 def test_its_first_cell_is_the_cell(made: Rendered) -> None:

@@ -142,15 +142,23 @@ def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
 
     uv keeps what it has built by its source alone. So it is told for which files it builds: beside another torch it builds again.
     """
-    wheels = [pin for pin in site.wanted.pins if not pin.built]
-    built = [pin for pin in site.wanted.pins if pin.built]
-    _called(site, wheels, [*_MODES[site.wanted.mode], "--only-binary", ":all:"], again, more)
+    due = site.wanted.pins if site.wanted.mode is Mode.OWN else _due(site, again)
+    wheels = [pin for pin in due if not pin.built]
+    built = [pin for pin in due if pin.built]
+    if wheels or site.wanted.mode is Mode.OWN:
+        _called(site, wheels, [*_MODES[site.wanted.mode], "--only-binary", ":all:"], again, more)
     if built:
         held = hashlib.sha256(json.dumps([site.wanted.minor, *(sorted(pin.hashes) for pin in site.wanted.pins)]).encode()).hexdigest()
         keys = [f"{json.dumps(pin.name)} = {{ PROVISION_BUILT_FOR = {json.dumps(held)} }}" for pin in built]
         (site.folder / GIVEN).write_text("\n".join(["[extra-build-variables]", *keys]) + "\n", encoding="utf-8")
         only = [word for pin in built for word in ("--no-binary", pin.name)]
         _called(site, built, ["install", "--no-deps", "--no-build-isolation", *only, "--config-file", GIVEN], again, more)
+
+
+def _due(site: _Site, again: Sequence[str]) -> list[Pin]:
+    """Return what something has to be done about: uv would ask the index of a package about it although that is there as wanted."""
+    there = installed(site.python.entries)
+    return [pin for pin in site.wanted.pins if pin.name in again or pin.name not in there or not same_version(there[pin.name].version, pin.version)]
 
 
 def _called(site: _Site, pins: Sequence[Pin], verb: Sequence[str], again: Sequence[str], more: Sequence[str]) -> None:

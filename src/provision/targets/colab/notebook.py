@@ -75,7 +75,8 @@ def _refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, A
 
 
 def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
-    metadata = {"id": name, **({"cellView": "form"} if form else {})}
+    # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a reader and what the cell says.
+    metadata = {"id": name, **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {})}
     lines = text.rstrip("\n").split("\n")
     cell = {"cell_type": kind, "id": name, "metadata": metadata, "source": [*(f"{line}\n" for line in lines[:-1]), lines[-1]]}
     return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
