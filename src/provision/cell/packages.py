@@ -16,6 +16,7 @@ from .ledger import write_json
 from .programs import NOT_STARTED, TIME_UP, Answer, ask
 from .stale import in_use, loaded_here
 from .stopped import Stopped
+from .telling import packages
 from .tools import find_uv
 from .venv import make_environment, starts
 
@@ -62,7 +63,7 @@ def install_stage(course: Course) -> None:
         _by_installer(course, uv)
     after = course.packages()
     course.installed_now = sum(after[name] != before.get(name) for name in course.document.packages if name in after)
-    done = f"{course.installed_now} packages installed, each file checked against its hash"
+    done = f"{packages(course.installed_now)} installed, each file checked against its hash"
     course.tell.say("install", done if course.installed_now else "nothing to install")
     if course.installed_now and course.document.shared:
         course.tell.more(f'the way back: provision_cell.rollback("{course.folder}")')
@@ -129,7 +130,7 @@ def _by_installer(course: Course, uv: str) -> None:
     write_json(document, {**course.document.install, "python": course.python})
     words = ["install", "--document", str(document), "--result", str(result), "--uv", uv]
     count = len(course.comparison.work) if course.comparison else 0
-    course.tell.say("install", f"{count} packages by uv" if count else "looking at every file of the packages that are there")
+    course.tell.say("install", f"{packages(count)} by uv" if count else "looking at every file of the packages that are there")
     try:
         answer = ask([sys.executable, "-I", str(course.folder / "installer.pyz"), *words], _INSTALL_S, course.foreign, course.folder, course.beat)
     finally:

@@ -16,6 +16,11 @@ def to_stdout(line: str) -> None:
     print(line, flush=True)
 
 
+def packages(count: int) -> str:
+    """Return a number of packages in words."""
+    return f"{count} package" if count == 1 else f"{count} packages"
+
+
 @dataclass
 class Teller:
     """Says lines, and remembers what may not be said."""
