@@ -386,7 +386,7 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
         (found,) = orphans([place.loaded()], place.world)
         assert (found.spec, found.target) == ("spec", "wb")
         assert found.delete.startswith("gcloud workbench instances delete provision-spec-wb-")
-        with pytest.raises(Refused, match="does not do here") as caught:
+        with pytest.raises(Refused, match="cannot be made here") as caught:
             place.apply()
         assert "another state made it" in caught.value.why
         assert "provision apply --adopt --target wb" in caught.value.why

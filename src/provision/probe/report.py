@@ -14,7 +14,7 @@ from .package import own_digest
 from .readings import readings
 from .redact import Redactor
 from .supervise import StageRun
-from .values import Asked, Judgement, Proof, Reading, ReadingClass, Result, Seen, Status, Tier
+from .values import Asked, Check, Judgement, Proof, Reading, ReadingClass, Result, Seen, Status, Tier
 
 SCHEMA = "provision.report/1"
 _MOST_DIFFERENCES = 100
@@ -122,10 +122,14 @@ def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:
         "message": redactor.text(judgement.message),
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
-        # Whoever compares reports asks for the causes of what did not hold only.
-        "causes": [] if judgement.status in (Status.PASS, Status.SKIP) else list(check.causes),
+        "causes": told_causes(check, judgement.status),
         "seconds": round(one.seconds, 3),
     }
+
+
+def told_causes(check: Check, status: Status) -> list[str]:
+    """The readings that a check's line names as possible causes: none where it holds or does not apply, since nobody asks for them there."""
+    return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
 
 
 def _reading(one: Reading, redactor: Redactor) -> dict[str, Any]:

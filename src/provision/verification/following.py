@@ -13,7 +13,7 @@ from provision.probe.expectations import Expectations, parse_expectations
 from provision.probe.judging import Account, judge
 from provision.probe.readings import class_of
 from provision.probe.redact import HIDDEN, Redactor
-from provision.probe.report import Judged, verdict_of
+from provision.probe.report import Judged, told_causes, verdict_of
 from provision.probe.values import Asked, Judgement, ReadingClass, Result, Status
 from provision.probe.versions import Unreadable, same_version
 from provision.safe import safe_line
@@ -48,7 +48,7 @@ def _checks(document: Mapping[str, Any], expected: Expectations) -> Iterator[str
     for one, row in zip(wanted, found, strict=True):
         if row["required"] is not one.required:
             yield f"{one.id} is {'required' if one.required else 'not required'}, and the report says otherwise"
-        if (row["group"], row["title"], tuple(row["causes"])) != (one.check.group, one.title, one.check.causes):
+        if (row["group"], row["title"], row["causes"]) != (one.check.group, one.title, told_causes(one.check, Status(row["status"]))):
             yield f"what {one.id} says of itself was changed"
 
 
