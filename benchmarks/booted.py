@@ -84,11 +84,14 @@ class _Timed(Booter):
         listening = _Listening(store)
         began = time.perf_counter()
         super().start(listening, name, endpoints, faults)
+        # Beside the services, which have to answer meanwhile.
+        threading.Thread(target=self._time, args=(listening, name, began), daemon=True).start()
+
+    def _time(self, listening: _Listening, name: str, began: float) -> None:
         listening.over.wait(_LIMIT_S)
         wall = time.perf_counter() - began
         self.took = [wall, sum(_spent(machine.process.pid) for machine in self._machines.values())]
-        self.heard = "".join(listening.heard)
-        self.stop(name)
+        self.heard = "".join(listening.heard)  # last: who waits for it ends the device
 
 
 def _spent(root: int) -> float:
