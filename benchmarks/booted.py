@@ -43,7 +43,7 @@ _PIP = """
 def find_uv(document, machine):
     return machine.which("uv")  # for the interpreter alone
 
-def make(document, uv, python, machine):
+def make(document, uv, python, machine, *_):
     where = prefix(document, machine)
     machine.must("no venv", [python, "-m", "venv", str(where)], 300)
     lines = (" ".join([f"{one['name']}=={one['version']}", *(f"--hash=sha256:{sha}" for sha in one["files"].values())]) for one in document.install["packages"])
@@ -69,7 +69,7 @@ class _Listening:
 
     def append_serial(self, name: str, text: str) -> None:
         self.heard.append(text)
-        if text.startswith((_IN_PLACE, "provision: cannot", "SANDBOX: ")):
+        if text.startswith((_IN_PLACE, "provision: cannot", "provision: fault", "SANDBOX: ")):
             self.over.set()
         self._store.append_serial(name, text)
 
