@@ -85,9 +85,9 @@ class _Timed(Booter):
         began = time.perf_counter()
         super().start(listening, name, endpoints, faults)
         # Beside the services, which have to answer meanwhile.
-        threading.Thread(target=self._time, args=(listening, name, began), daemon=True).start()
+        threading.Thread(target=self._time, args=(listening, began), daemon=True).start()
 
-    def _time(self, listening: _Listening, name: str, began: float) -> None:
+    def _time(self, listening: _Listening, began: float) -> None:
         listening.over.wait(_LIMIT_S)
         wall = time.perf_counter() - began
         self.took = [wall, sum(_spent(machine.process.pid) for machine in self._machines.values())]
