@@ -9,8 +9,10 @@ import click
 
 from provision import __version__
 from provision.cli.knowing import facts
+from provision.cli.options import ADOPT, DEFAULT, EVERYTHING, FAULTS, FORM, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, YES, examples, spec_or_default
 from provision.cli.reports import report
 from provision.cli.sandboxing import sandbox
+from provision.cli.seeing import COMMANDS
 
 _SECTIONS = {
     "start": ("init",),
@@ -21,7 +23,6 @@ _SECTIONS = {
     "try": ("sandbox",),
     "shell": ("completion",),
 }
-_DEFAULT = "provision.yaml"
 _ALL = "*"
 
 
@@ -63,32 +64,14 @@ def app() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-app.add_command(facts)
-app.add_command(report)
-app.add_command(sandbox)
+for _command in (facts, report, sandbox, *COMMANDS):
+    app.add_command(_command)
 
 
-def _examples(*lines: str) -> str:
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-_spec = click.argument("spec", type=click.Path(path_type=Path), required=False)
-_target = click.option("--target", "-t", "targets", multiple=True, metavar="NAME", help="Target of the spec; may be given several times.")
-_everything = click.option("--all", "everything", is_flag=True, help="All targets of the spec.")
-_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-_format = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
-_adopt = click.option("--adopt", is_flag=True, help="Take over an instance of this name that another state made: where that state is lost.")
-_offline = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
-_wait = click.option("--lock-timeout", "wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait for another provision at work here.")
-_sandbox = click.option("--sandbox", is_flag=True, help="Google Cloud as a look-alike on this machine: no account, no cost.")
-_faults = click.option("--fault", "faults", multiple=True, metavar="NAME[:ARGUMENT]", help="In a sandbox: something to go wrong (provision sandbox faults).")
-_verbose = click.option("--verbose", "-v", is_flag=True, help="Show every check.")
-
-
-@app.command(epilog=_examples("provision init", "provision init specs/mine.yaml"))
-@click.argument("path", type=click.Path(path_type=Path), default=Path(_DEFAULT))
+@app.command(epilog=examples("provision init", "provision init specs/mine.yaml"))
+@click.argument("path", type=click.Path(path_type=Path), default=Path(DEFAULT))
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@_format
+@FORM
 def init(path: Path, force: bool, form: str) -> int:
     """Write a commented first spec."""
     from provision.cli import making
@@ -96,7 +79,7 @@ def init(path: Path, force: bool, form: str) -> int:
     return making.init(path, force=force, form=form)
 
 
-@app.command(epilog=_examples("provision lint specs/*.yaml", "provision lint --fix provision.yaml", "provision lint --output-format json provision.yaml"))
+@app.command(epilog=examples("provision lint specs/*.yaml", "provision lint --fix provision.yaml", "provision lint --output-format json provision.yaml"))
 @click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--fix", is_flag=True, help="Apply the safe fixes.")
 @click.option("--diff", is_flag=True, help="Show the safe fixes as a diff; change nothing.")
@@ -106,10 +89,10 @@ def lint(specs: tuple[Path, ...], fix: bool, diff: bool, skip_foreign: bool, for
     """Say what is wrong with specs: offline, without credentials."""
     from provision.cli import checking
 
-    return checking.lint(specs or (_spec_or_default(None),), fix=fix or diff, dry=diff, skip_foreign=skip_foreign, form=form)
+    return checking.lint(specs or (spec_or_default(None),), fix=fix or diff, dry=diff, skip_foreign=skip_foreign, form=form)
 
 
-@app.command(epilog=_examples("provision explain PKG001", "provision explain trainer-needs-accelerate --output-format markdown"))
+@app.command(epilog=examples("provision explain PKG001", "provision explain trainer-needs-accelerate --output-format markdown"))
 @click.argument("rule", metavar="RULE")
 @click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the page is written.")
 def explain(rule: str, form: str) -> int:
@@ -119,8 +102,8 @@ def explain(rule: str, form: str) -> int:
     return checking.explain(rule, form)
 
 
-@app.command(epilog=_examples("provision suggest", "provision suggest specs/mine.yaml --resolve", "provision suggest --gpu V100 --transformers 5.13"))
-@_spec
+@app.command(epilog=examples("provision suggest", "provision suggest specs/mine.yaml --resolve", "provision suggest --gpu V100 --transformers 5.13"))
+@SPEC
 @click.option("--gpu", metavar="CARD", help="Without a spec: the card, as in L4, V100:2 or none.")
 @click.option("--torch", metavar="VERSION", help="Without a spec: a version of torch, as in 2.11.")
 @click.option("--transformers", metavar="VERSION", help="Without a spec: a version of transformers, as in 5.13.")
@@ -129,8 +112,8 @@ def explain(rule: str, form: str) -> int:
 @click.option("--precision", type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]), help="Without a spec: the number format of training.")
 @click.option("--most", type=click.IntRange(1, 20), default=3, show_default=True, help="How many combinations to look for.")
 @click.option("--resolve", "with_uv", is_flag=True, help="Ask uv whether each can be resolved; needs the network.")
-@_offline
-@_format
+@OFFLINE
+@FORM
 def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: str, **words: str | None) -> int:
     """Find versions that every rule accepts, near a spec or for a card."""
     from provision.cli import checking
@@ -140,15 +123,15 @@ def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: st
         raise click.UsageError(f"--{next(iter(asked))} is for a search without a spec; change the spec instead, or leave it out")
     if asked and "gpu" not in asked:
         raise click.UsageError("a search without a spec needs --gpu, as in --gpu L4, or --gpu none for CPU")
-    return checking.suggest(asked or _spec_or_default(spec), most=most, with_uv=with_uv, offline=offline, form=form)
+    return checking.suggest(asked or spec_or_default(spec), most=most, with_uv=with_uv, offline=offline, form=form)
 
 
-@app.command(epilog=_examples("provision why trace.txt", "python train.py 2>&1 | provision why -", "provision why notebook.ipynb --spec specs/mine.yaml --fix"))
+@app.command(epilog=examples("provision why trace.txt", "python train.py 2>&1 | provision why -", "provision why notebook.ipynb --spec specs/mine.yaml --fix"))
 @click.argument("trace", metavar="TRACE")
 @click.option("--spec", type=click.Path(path_type=Path), help="Hold the causes against this spec and its lock.")
 @click.option("--report", type=click.Path(path_type=Path), help="Hold the causes against this report.json.")
 @click.option("--fix", is_flag=True, help="Apply the safe fixes of the findings that explain it to the spec.")
-@_format
+@FORM
 def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str) -> int:
     """Say what an error means, and which of its causes is true here.
 
@@ -161,7 +144,7 @@ def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str
     return checking.why(trace, spec, report, fix=fix, form=form)
 
 
-@app.command(epilog=_examples("provision schema > spec.schema.json"))
+@app.command(epilog=examples("provision schema > spec.schema.json"))
 def schema() -> int:
     """Print the JSON Schema (draft 7) of the spec language, for editors."""
     from provision.cli import checking
@@ -170,7 +153,7 @@ def schema() -> int:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "provision lock",
         "provision lock --check",
         "provision lock --upgrade specs/quickstart.yaml   # all of it",
@@ -179,7 +162,7 @@ def schema() -> int:
         "git show main:provision.lock | provision lock --diff - --output-format markdown",
     )
 )
-@_spec
+@SPEC
 @click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not. It asks the lock; lint asks the spec.")
 @click.option(
     "--upgrade",
@@ -197,7 +180,7 @@ def schema() -> int:
     metavar="OLD",
     help="Only say what differs from another lock (- reads it from standard input), and what follows: no network. Exit 0 also when something differs.",
 )
-@_offline
+@OFFLINE
 @click.option(
     "--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written; markdown with --diff."
 )
@@ -208,7 +191,7 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
     if form == "markdown" and old is None:
         raise click.UsageError("--output-format markdown is for --diff")
     spec, upgrade = _upgraded(spec, upgrades)
-    path = _spec_or_default(spec)
+    path = spec_or_default(spec)
     if old is not None:
         from provision.cli import comparing
 
@@ -222,68 +205,68 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
     return locking.lock(path, upgrade=upgrade, offline=offline, form=form)
 
 
-@app.command(epilog=_examples("provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"))
-@_spec
-@_target
+@app.command(epilog=examples("provision plan", "provision plan --out plan.json && provision apply --plan plan.json --yes"))
+@SPEC
+@TARGET
 @click.option("--out", type=click.Path(path_type=Path), help="Save the plan; `apply --plan` refuses it when something moved since.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
-@_adopt
-@_sandbox
-@_faults
-@_offline
-@_format
+@ADOPT
+@SANDBOX
+@FAULTS
+@OFFLINE
+@FORM
 def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Show what apply would do, and why. Changes nothing."""
     from provision.cli import making
 
-    return making.plan(_spec_or_default(spec), targets, **options)
+    return making.plan(spec_or_default(spec), targets, **options)
 
 
-@app.command(epilog=_examples("provision render specs/hf-trainer.yaml", "provision render specs/hf-trainer.yaml --check   # in CI"))
-@_spec
-@_target
+@app.command(epilog=examples("provision render specs/hf-trainer.yaml", "provision render specs/hf-trainer.yaml --check   # in CI"))
+@SPEC
+@TARGET
 @click.option("--check", is_flag=True, help="Only say whether the files are what spec and lock make; exit 1 when they are not.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="Write them there instead of beside the spec.")
 @click.option("--payload-url", default="", metavar="URL", help="Write what the cell carries into NAME.payload, and have the cell fetch it from here.")
-@_wait
-@_format
+@WAIT
+@FORM
 def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Write the notebook and the cell of Colab targets."""
     from provision.cli import rendering
 
-    return rendering.render(_spec_or_default(spec), targets, **options)
+    return rendering.render(spec_or_default(spec), targets, **options)
 
 
-@app.command(epilog=_examples("provision apply", "provision apply specs/quickstart.yaml --yes", "provision apply --locked --yes   # in CI"))
-@_spec
-@_target
-@_everything
+@app.command(epilog=examples("provision apply", "provision apply specs/quickstart.yaml --yes", "provision apply --locked --yes   # in CI"))
+@SPEC
+@TARGET
+@EVERYTHING
 @click.option("--plan", "saved_plan", type=click.Path(path_type=Path), help="Carry out a saved plan, and only that.")
 @click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
 @click.option("--detach", is_flag=True, help="Do not wait for an instance's report; `provision attach` does later.")
 @click.option("--keep", is_flag=True, help="Leave the machine of a target with via: colab-cli running; `provision destroy` gives it back.")
-@_adopt
-@_sandbox
-@_faults
-@_wait
-@_offline
-@_yes
-@_verbose
-@_format
+@ADOPT
+@SANDBOX
+@FAULTS
+@WAIT
+@OFFLINE
+@YES
+@VERBOSE
+@FORM
 def apply(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Make what the spec says, and prove it on the device."""
     from provision.cli import making
 
-    return making.apply(_spec_or_default(spec), targets, **options)
+    return making.apply(spec_or_default(spec), targets, **options)
 
 
 @app.command(
     cls=Launcher,
-    epilog=_examples("provision run -- python train.py", "provision run specs/quickstart.yaml -- python -c 'import torch'"),
+    epilog=examples("provision run -- python train.py", "provision run specs/quickstart.yaml -- python -c 'import torch'"),
 )
-@_spec
+@SPEC
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
 @click.pass_obj
 def run(argv: tuple[str, ...], spec: Path | None, target: str | None) -> int:
@@ -292,124 +275,26 @@ def run(argv: tuple[str, ...], spec: Path | None, target: str | None) -> int:
 
     if not argv:
         raise click.UsageError("no program is named; write it after --, as in: provision run -- python train.py")
-    return making.run(_spec_or_default(spec), target, argv)
+    return making.run(spec_or_default(spec), target, argv)
 
 
-@app.command(epilog=_examples("provision destroy", "provision destroy specs/quickstart.yaml --yes"))
-@_spec
-@_target
-@_everything
-@_sandbox
-@_faults
-@_wait
-@_yes
-@_format
+@app.command(epilog=examples("provision destroy", "provision destroy specs/quickstart.yaml --yes"))
+@SPEC
+@TARGET
+@EVERYTHING
+@SANDBOX
+@FAULTS
+@WAIT
+@YES
+@FORM
 def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Remove exactly what apply made."""
     from provision.cli import making
 
-    return making.destroy(_spec_or_default(spec), targets, **options)
+    return making.destroy(spec_or_default(spec), targets, **options)
 
 
-@app.command(epilog=_examples("provision status", "provision status --output-format json"))
-@_spec
-@_sandbox
-@_format
-def status(spec: Path | None, sandbox: bool, form: str) -> int:
-    """Say what exists, whether it is current, and its last verdict."""
-    from provision.cli import looking
-
-    return looking.status(_spec_or_default(spec), form, sandbox=sandbox)
-
-
-@app.command(epilog=_examples("provision verify", "provision verify --only P02 --only R05"))
-@_spec
-@_target
-@_everything
-@click.option("--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times.")
-@_sandbox
-@_faults
-@_wait
-@_verbose
-@_format
-def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
-    """Run the verification again in an environment that exists."""
-    from provision.cli import looking
-
-    return looking.verify(_spec_or_default(spec), targets, **options)
-
-
-@app.command(epilog=_examples("provision attach", "provision attach specs/workbench-l4.yaml"))
-@_spec
-@_target
-@_sandbox
-@_faults
-@_wait
-@_verbose
-@_format
-def attach(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
-    """Wait for the report of an instance that was made earlier."""
-    from provision.cli import looking
-
-    return looking.attach(_spec_or_default(spec), targets, **options)
-
-
-@app.command("open", epilog=_examples("provision open", "provision open specs/workbench-l4.yaml"))
-@_spec
-@_target
-@_sandbox
-@_format
-def open_(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
-    """Show the address of an instance's JupyterLab, and how to get a shell."""
-    from provision.cli import looking
-
-    return looking.open_(_spec_or_default(spec), targets, **options)
-
-
-@app.command(epilog=_examples("provision orphans", "provision orphans specs/*.yaml"))
-@click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
-@_sandbox
-@_format
-def orphans(specs: tuple[Path, ...], **options: Any) -> int:
-    """List instances of ours that no state here knows. Exit 1 when there are some."""
-    from provision.cli import looking
-
-    return looking.orphans(specs or (_spec_or_default(None),), **options)
-
-
-@app.command(epilog=_examples("provision diff colab.json workbench.json", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
-@click.argument("one", metavar="A")
-@click.argument("other", metavar="B")
-@click.option("--spec", type=click.Path(path_type=Path), help="The spec whose targets A and B are, where they are no files.")
-@click.option("--all", "everything", is_flag=True, help="Every difference, those of the surroundings too.")
-@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
-def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
-    """Say what differs between two verifications, and which difference matters.
-
-    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs.
-    """
-    from provision.cli import comparing
-
-    default = Path(_DEFAULT) if Path(_DEFAULT).exists() else None
-    return comparing.reports(one, other, spec or default, **options)
-
-
-@app.command(epilog=_examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))
-@_spec
-@click.option("--format", "kind", type=click.Choice(["pylock", "requirements", "cyclonedx", "pyproject"]), required=True, help="What it is written as.")
-@click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
-@click.option("--force", is_flag=True, help="Replace a file that no export made.")
-@_offline
-@_format
-def export(spec: Path | None, target: str | None, **options: Any) -> int:
-    """Write the lock in a format of another tool."""
-    from provision.cli import exporting
-
-    return exporting.export(_spec_or_default(spec), target, **options)
-
-
-@app.command(epilog=_examples('eval "$(provision completion bash)"', "provision completion fish > ~/.config/fish/completions/provision.fish"))
+@app.command(epilog=examples('eval "$(provision completion bash)"', "provision completion fish > ~/.config/fish/completions/provision.fish"))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the completion script of a shell."""
@@ -417,12 +302,6 @@ def completion(shell: str) -> int:
 
     click.echo(complete(shell))
     return 0
-
-
-def _spec_or_default(path: Path | None) -> Path:
-    if path is None and not Path(_DEFAULT).exists():
-        raise click.UsageError(f"no spec is named, and there is no {_DEFAULT} here; name one, or write a first one with `provision init`")
-    return path or Path(_DEFAULT)
 
 
 def _upgraded(spec: Path | None, words: tuple[str, ...]) -> tuple[Path | None, bool | frozenset[str]]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from provision.cli.options import FORM
+
 if TYPE_CHECKING:
     from provision.commands.facts import Nothing
     from provision.facts.consequences import Known
-
-_form = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
 _EXAMPLES = "\b\nExamples:\n  provision facts list\n  provision facts show gpus L4\n  provision facts why torch:2.11.0:cu128"
 
 
@@ -22,7 +22,7 @@ def facts() -> None:
 
 @facts.command("list")
 @click.argument("table", required=False)
-@_form
+@FORM
 def list_(table: str | None, form: str) -> int:
     """List the tables, or the keys of one TABLE."""
     from provision.cli import terminal
@@ -44,7 +44,7 @@ def list_(table: str | None, form: str) -> int:
 @facts.command()
 @click.argument("table")
 @click.argument("key")
-@_form
+@FORM
 def show(table: str, key: str, form: str) -> int:
     """Show the rows of TABLE that KEY means.
 
@@ -58,7 +58,7 @@ def show(table: str, key: str, form: str) -> int:
 
 @facts.command()
 @click.argument("key")
-@_form
+@FORM
 def why(key: str, form: str) -> int:
     """Show all that is known of KEY, and what follows.
 

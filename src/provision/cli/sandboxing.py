@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from provision.cli.options import FORM
+
 _EXAMPLES = "\b\nExamples:\n  provision sandbox up\n  provision sandbox up --fault stockout:us-central1-a --fault busy:2\n  provision sandbox faults"
 
 
@@ -53,7 +55,7 @@ def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: 
 
 
 @sandbox.command("faults")
-@click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
+@FORM
 def faults_(form: str) -> int:
     """List what can be made to go wrong."""
     from provision.cli import terminal

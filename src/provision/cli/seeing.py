@@ -1,0 +1,111 @@
+"""The commands that look at what exists, as words and help: what they do is in looking, comparing and exporting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from provision.cli.options import DEFAULT, EVERYTHING, FAULTS, FORM, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
+
+
+@click.command(epilog=examples("provision status", "provision status --output-format json"))
+@SPEC
+@SANDBOX
+@FORM
+def status(spec: Path | None, sandbox: bool, form: str) -> int:
+    """Say what exists, whether it is current, and its last verdict."""
+    from provision.cli import looking
+
+    return looking.status(spec_or_default(spec), form, sandbox=sandbox)
+
+
+@click.command(epilog=examples("provision verify", "provision verify --only P02 --only R05"))
+@SPEC
+@TARGET
+@EVERYTHING
+@click.option("--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times.")
+@SANDBOX
+@FAULTS
+@WAIT
+@VERBOSE
+@FORM
+def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Run the verification again in an environment that exists."""
+    from provision.cli import looking
+
+    return looking.verify(spec_or_default(spec), targets, **options)
+
+
+@click.command(epilog=examples("provision attach", "provision attach specs/workbench-l4.yaml"))
+@SPEC
+@TARGET
+@SANDBOX
+@FAULTS
+@WAIT
+@VERBOSE
+@FORM
+def attach(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Wait for the report of an instance that was made earlier."""
+    from provision.cli import looking
+
+    return looking.attach(spec_or_default(spec), targets, **options)
+
+
+@click.command("open", epilog=examples("provision open", "provision open specs/workbench-l4.yaml"))
+@SPEC
+@TARGET
+@SANDBOX
+@FORM
+def open_(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
+    """Show the address of an instance's JupyterLab, and how to get a shell."""
+    from provision.cli import looking
+
+    return looking.open_(spec_or_default(spec), targets, **options)
+
+
+@click.command(epilog=examples("provision orphans", "provision orphans specs/*.yaml"))
+@click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
+@SANDBOX
+@FORM
+def orphans(specs: tuple[Path, ...], **options: Any) -> int:
+    """List instances of ours that no state here knows. Exit 1 when there are some."""
+    from provision.cli import looking
+
+    return looking.orphans(specs or (spec_or_default(None),), **options)
+
+
+@click.command(epilog=examples("provision diff colab.json workbench.json", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--spec", type=click.Path(path_type=Path), help="The spec whose targets A and B are, where they are no files.")
+@click.option("--all", "everything", is_flag=True, help="Every difference, those of the surroundings too.")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
+    """Say what differs between two verifications, and which difference matters.
+
+    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs.
+    """
+    from provision.cli import comparing
+
+    default = Path(DEFAULT) if Path(DEFAULT).exists() else None
+    return comparing.reports(one, other, spec or default, **options)
+
+
+@click.command(epilog=examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))
+@SPEC
+@click.option("--format", "kind", type=click.Choice(["pylock", "requirements", "cyclonedx", "pyproject"]), required=True, help="What it is written as.")
+@click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
+@click.option("--force", is_flag=True, help="Replace a file that no export made.")
+@OFFLINE
+@FORM
+def export(spec: Path | None, target: str | None, **options: Any) -> int:
+    """Write the lock in a format of another tool."""
+    from provision.cli import exporting
+
+    return exporting.export(spec_or_default(spec), target, **options)
+
+
+COMMANDS = (status, verify, attach, open_, orphans, diff, export)
