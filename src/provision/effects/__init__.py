@@ -1,0 +1,178 @@
+"""All we ever ask of or do to the world: what a Reader can tell, and the closed set of effects a World performs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from provision.effects.elsewhere import (
+    AwaitReport,
+    CloudReader,
+    CreateInstance,
+    DeleteInstance,
+    DeleteObjects,
+    OnAnInstance,
+    OnColab,
+    OnGoogleCloud,
+    ResizeDisk,
+    RunOnColab,
+    StartInstance,
+    StopColab,
+    StopInstance,
+    UpdateInstance,
+    UploadObjects,
+)
+from provision.effects.here import (
+    CreateVenv,
+    InstallPackages,
+    InstallPython,
+    MakeFolder,
+    MoveFile,
+    OnThisMachine,
+    PointLink,
+    RemoveTree,
+    RemoveUnchanged,
+    RunProbe,
+    WriteFile,
+)
+from provision.effects.packages import (
+    Addresses,
+    Binding,
+    Index,
+    IndexSource,
+    Interpreter,
+    Interpreters,
+    Pin,
+    Preference,
+    Project,
+    Release,
+    Resolution,
+    SourceFile,
+    Sources,
+)
+
+Tell = Callable[[str], None]
+"""Receives one line of progress."""
+
+Effect = OnThisMachine | OnGoogleCloud | OnColab
+
+__all__ = [
+    "Addresses",
+    "AwaitReport",
+    "Binding",
+    "CloudReader",
+    "CreateInstance",
+    "CreateVenv",
+    "DeleteInstance",
+    "DeleteObjects",
+    "Effect",
+    "Index",
+    "IndexSource",
+    "InstallPackages",
+    "InstallPython",
+    "Interpreter",
+    "Interpreters",
+    "MakeFolder",
+    "MoveFile",
+    "OnAnInstance",
+    "OnColab",
+    "OnGoogleCloud",
+    "OnThisMachine",
+    "Pin",
+    "PointLink",
+    "Preference",
+    "Project",
+    "Reader",
+    "Release",
+    "RemoveTree",
+    "RemoveUnchanged",
+    "ResizeDisk",
+    "Resolution",
+    "RunOnColab",
+    "RunProbe",
+    "SourceFile",
+    "Sources",
+    "StartInstance",
+    "StopColab",
+    "StopInstance",
+    "Tell",
+    "UpdateInstance",
+    "UploadObjects",
+    "World",
+    "WriteFile",
+]
+
+
+class Reader(Protocol):
+    """What may be asked of the world without changing it."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables of the calling process."""
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return the content of a regular file.
+
+        Raises WorldError when it is missing, no regular file, not readable, or longer than `limit` bytes.
+        """
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether something is at `path`; a link whose end is gone counts as nothing."""
+
+    def entries(self, path: Path) -> tuple[str, ...]:
+        """Return the sorted names in a folder; () when there is none."""
+
+    def writable(self, path: Path) -> bool:
+        """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
+
+    def interpreters(self, minor: str) -> Interpreters:
+        """Return what Pythons this machine has, and which one fits."""
+
+    def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
+        """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
+
+    def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
+        """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
+
+    def platform(self) -> str:
+        """Return this machine's platform, such as "linux-x86_64"."""
+
+    def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return those Debian packages that are not installed; None where that cannot be told (no dpkg)."""
+
+    def cloud(self) -> CloudReader:
+        """Return what Google Cloud is asked through; raises WorldError naming what to install when the extra `workbench` is missing."""
+
+
+class World(Reader, Protocol):
+    """The outside, for commands that change it."""
+
+    def resolve(self, project: Project, tell: Tell) -> Resolution:
+        """Resolve a project to one set of versions.
+
+        Raises LockError with uv's derivation when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def newest(self, project: Project) -> Release:
+        """Return the newest release that a project's only requirement admits, wheels or not: nothing of it is fetched or run.
+
+        Raises LockError when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def stand_in(self, release: Release, index: Index | None) -> str:
+        """Return the address of an index with a wheel that holds the metadata of a release's source distribution, and no code; none of it is run.
+
+        `index` is where the release comes from, None for the default index. Raises LockError when the metadata cannot be read, NetworkError.
+        """
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        """Perform one effect; raises WorldError (NetworkError) with the reason and the way out."""
+
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
+        """Run a program with the caller's terminal and return its exit code; a World may become the program, and then never returns."""
+
+    def now(self) -> str:
+        """Return the time as 2026-11-20T12:00:00Z."""
+
+    def token(self) -> str:
+        """Return 32 fresh random hexadecimal digits."""

@@ -1,0 +1,91 @@
+"""The effects on this machine. Each names everything it needs; performing one twice is safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from provision.effects.packages import Index, Pin
+
+
+class InstallPython(NamedTuple):
+    """Let uv fetch a managed CPython of this minor version."""
+
+    minor: str
+
+
+class CreateVenv(NamedTuple):
+    """Make an empty virtual environment at `path` with an interpreter of this minor version, in place of anything there."""
+
+    path: Path
+    minor: str
+
+
+class InstallPackages(NamedTuple):
+    """Install exactly these pins, every file checked against its hash: wheels, then what is built from source with them.
+
+    How each came there is kept in the environment's installed.json.
+    """
+
+    environment: Path
+    minor: str
+    pins: tuple[Pin, ...]
+    indexes: tuple[Index, ...] = ()
+
+
+class WriteFile(NamedTuple):
+    """Write a file in one step (temporary file, fsync, rename)."""
+
+    path: Path
+    content: str | bytes
+    mode: int | None = 0o644
+    """None keeps the mode of the file that is there."""
+
+
+class MakeFolder(NamedTuple):
+    """Make a folder and its parents."""
+
+    path: Path
+    mode: int = 0o755
+
+
+class RemoveTree(NamedTuple):
+    """Remove a folder of ours and all it holds; nothing happens when it is gone already."""
+
+    path: Path
+
+
+class MoveFile(NamedTuple):
+    """Give a file in a folder of ours another place on the same disk; nothing happens when it is gone already."""
+
+    path: Path
+    to: Path
+
+
+class RemoveUnchanged(NamedTuple):
+    """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote; what someone has changed stays, and that is told."""
+
+    path: Path
+    sha256: str
+
+
+class PointLink(NamedTuple):
+    """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
+
+    path: Path
+    target: str
+
+
+class RunProbe(NamedTuple):
+    """Run the probe in an environment; its report appears at `report`. `environment` is added to the caller's."""
+
+    python: Path
+    parcel: Path
+    expectations: Path
+    report: Path
+    timeout_s: int
+    environment: tuple[tuple[str, str], ...] = ()
+    only: tuple[str, ...] = ()
+
+
+OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
