@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 from provision.assets import builtin, builtin_names
 from provision.facts.parts import symptoms
-from provision.probe.catalogue import CHECKS
+from provision.probe.checks import CHECKS
 from provision.rules import RULES
 from provision.source import FINDINGS
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of, parts
+from provision.facts.memory import Workload
 from provision.facts.places import Image, Runtime, family_and_day
-from provision.spec import ColabTarget, Gpu, LocalTarget, Spec, Target, WorkbenchTarget
+from provision.spec import ColabTarget, Gpu, LocalTarget, Spec, Target, Training, WorkbenchTarget, parameters_of
 
 
 class Device(NamedTuple):
@@ -75,6 +76,26 @@ def runtime_packages(site: Site) -> Mapping[str, str] | None:
         return None
     sets = parts.colab_packages()
     return sets.get(site.runtime.runtime if site.device.nvidia else f"{site.runtime.runtime}-cpu", sets[site.runtime.runtime])
+
+
+def workload_of(training: Training, devices: int) -> Workload | None:
+    """Return what a spec trains on a number of devices; None when the number of parameters is not given."""
+    model = training.model
+    if model is None or model.parameters is None:
+        return None
+    return Workload(
+        parameters=parameters_of(model.parameters),
+        method=training.method,
+        precision=training.precision.value,
+        optimizer=training.optimizer,
+        checkpointing=training.gradient_checkpointing,
+        strategy=training.strategy,
+        devices=max(devices, 1),
+        batch_size=training.batch_size,
+        sequence_length=training.sequence_length,
+        hidden_size=model.hidden_size,
+        layers=model.layers,
+    )
 
 
 def _site(spec: Spec, facts: Facts, name: str) -> Site:

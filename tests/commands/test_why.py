@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from provision.facts.parts import symptoms
-from provision.probe.catalogue import CHECKS
+from provision.probe.checks import CHECKS
 from provision.rules import RULES
 
 PROVISION = str(Path(sys.executable).parent / "provision")

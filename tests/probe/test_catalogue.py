@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.catalogue import CHECKS, STAGES, asked, processes
+from provision.probe.catalogue import STAGES, asked, processes
+from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import JUDGES
 from provision.probe.observing import observers_of

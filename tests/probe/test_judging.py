@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.catalogue import CHECKS, asked
+from provision.probe.catalogue import asked
+from provision.probe.checks import CHECKS
 from provision.probe.expectations import Expectations, parse_expectations
 from provision.probe.judging import Account, judge
 from provision.probe.judging.torchbuild import covers

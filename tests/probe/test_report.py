@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from provision.probe.canonical import canonical, digest, write_whole
-from provision.probe.catalogue import CHECKS
+from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
 from provision.probe.redact import Redactor
 from provision.probe.report import EXIT_CODES, Judged, identity_digest, make_report, result_of

@@ -20,7 +20,7 @@ from provision.commands.running import left_behind, noting
 from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError, WorldError
 from provision.lock.asked import differences
-from provision.probe.catalogue import CHECKS
+from provision.probe.checks import CHECKS
 from provision.state import State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place

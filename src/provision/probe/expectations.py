@@ -14,6 +14,9 @@ from .versions import normal_name
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 FRAMEWORKS = ("hf-trainer", "torch", "none")
+METHODS = ("full", "lora", "qlora", "inference")
+STRATEGIES = ("none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3")
+LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,17 @@ class Requires:
 
 
 @dataclass(frozen=True, slots=True)
+class Model:
+    """The shape of the declared model; None where the spec is silent."""
+
+    parameters: int | None
+    hidden_size: int | None
+    layers: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Training:
-    """How the declared training will run."""
+    """How the declared training will run. `batch_size` counts samples a device and step, `sequence_length` tokens a sample."""
 
     framework: str
     precision: str
@@ -38,6 +50,23 @@ class Training:
     gradient_checkpointing: bool
     optimizer: str
     arguments: dict[str, Any]
+    method: str = "full"
+    model: Model | None = None
+    batch_size: int | None = None
+    sequence_length: int | None = None
+    torch_compile: bool = False
+    strategy: str = "none"
+    launcher: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense TFLOP/s by number format."""
+
+    memory_bytes: int
+    bandwidth_gb_s: float | None
+    tflops: dict[str, float]
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +95,10 @@ class Expectations:
     env: dict[str, str]
     secrets: tuple[str, ...]
     training: Training
+    card: Card | None = None
+    """None where no card is declared or the facts have no row of it."""
+    estimate_bytes: int | None = None
+    """What the facts expect the declared training to take of the card's memory; None where the spec says too little."""
     simulated: tuple[str, ...] = ()
     """What is not real on this machine, in words, as whoever made the machine says."""
     shared: bool = False
@@ -143,6 +176,8 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         env=take.texts("env"),
         secrets=take.names("secrets"),
         training=_training(take),
+        card=_card(take),
+        estimate_bytes=take.maybe_size("estimate_bytes") if "estimate_bytes" in take.document else None,
         simulated=take.names("simulated", optional=True),
         shared="shared" in take.document and take.of("shared", bool, "true or false"),
         installed=take.text("installed") if "installed" in take.document else "",
@@ -168,7 +203,31 @@ def _training(take: _Taker) -> Training:
         gradient_checkpointing=take.of("training.gradient_checkpointing", bool, "true or false"),
         optimizer=take.text("training.optimizer"),
         arguments=take.of("training.arguments", dict, "an object"),
+        **_declared_run(take),
     )
+
+
+def _declared_run(take: _Taker) -> dict[str, Any]:
+    if "method" not in take.of("training", dict, "an object"):
+        return {}
+    model = take.of("training.model", dict, "an object") if take.document["training"].get("model") is not None else None
+    return {
+        "method": take.one_of("training.method", METHODS),
+        "model": Model(*(take.maybe_size(f"training.model.{name}") for name in ("parameters", "hidden_size", "layers"))) if model is not None else None,
+        "batch_size": take.maybe_size("training.batch_size"),
+        "sequence_length": take.maybe_size("training.sequence_length"),
+        "torch_compile": take.of("training.torch_compile", bool, "true or false"),
+        "strategy": take.one_of("training.strategy", STRATEGIES),
+        "launcher": take.one_of("training.launcher", LAUNCHERS),
+    }
+
+
+def _card(take: _Taker) -> Card | None:
+    if take.document.get("card") is None:
+        return None
+    tflops = {name: take.number(f"card.tflops.{name}") for name in take.of("card.tflops", dict, "an object of numbers")}
+    bandwidth = take.number("card.bandwidth_gb_s") if take.document["card"].get("bandwidth_gb_s") is not None else None
+    return Card(int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source"))
 
 
 class _Taker:

@@ -9,11 +9,11 @@ from provision.facts import Evidence
 from provision.facts.machines import fitting, without_cards
 from provision.facts.memory import Workload
 from provision.facts.places import Shape
-from provision.grammar import bytes_of, parameters_of
+from provision.grammar import bytes_of
 from provision.places import ColabTarget, WorkbenchTarget
 from provision.rules.required import need
 from provision.rules.rule import Case
-from provision.sites import Site
+from provision.sites import Site, workload_of
 
 GIB = 2**30
 _STANDARD_GIB = 16
@@ -48,22 +48,7 @@ def size(count: float) -> str:
 
 def workload(case: Case, site: Site) -> Workload | None:
     """Return what is trained at a place; None when the number of parameters is not given."""
-    training, model = case.spec.training, case.spec.training.model
-    if model is None or model.parameters is None:
-        return None
-    return Workload(
-        parameters=parameters_of(model.parameters),
-        method=training.method,
-        precision=training.precision.value,
-        optimizer=training.optimizer,
-        checkpointing=training.gradient_checkpointing,
-        strategy=training.strategy,
-        devices=max(site.device.gpu.count, 1),
-        batch_size=training.batch_size,
-        sequence_length=training.sequence_length,
-        hidden_size=model.hidden_size,
-        layers=model.layers,
-    )
+    return workload_of(case.spec.training, site.device.gpu.count)
 
 
 def required(case: Case, site: Site, field: str) -> Size | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from provision.probe.catalogue import CHECKS
+from provision.probe.checks import CHECKS
 from provision.probe.judging.cases import size
 from provision.probe.values import ReadingClass, Status
 from provision.verification.report import Report

@@ -7,10 +7,14 @@ from pathlib import PurePath
 from typing import Any
 
 import provision
+from provision.facts import load
 from provision.lock import Environment, Lock, digest_of
-from provision.spec import Spec, bytes_of, seconds_of
+from provision.sites import workload_of
+from provision.spec import Model, Spec, bytes_of, parameters_of, seconds_of
 
 SCHEMA = "provision.expectations/1"
+_GIB = 2**30
+"""Vendors say GB and mean GiB: what a card of 24 GB shows is a little less than 24 GiB, never more."""
 
 
 def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environment, prefix: PurePath) -> dict[str, Any]:
@@ -48,8 +52,38 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
             "gradient_checkpointing": spec.training.gradient_checkpointing,
             "optimizer": spec.training.optimizer,
             "arguments": dict(spec.training.arguments),
+            "method": spec.training.method,
+            "model": _model(spec.training.model),
+            "batch_size": spec.training.batch_size,
+            "sequence_length": spec.training.sequence_length,
+            "torch_compile": spec.training.torch_compile,
+            "strategy": spec.training.strategy,
+            "launcher": spec.training.launcher,
         },
+        **_known(spec),
     }
+
+
+def _known(spec: Spec) -> dict[str, Any]:
+    facts = load()
+    card, work = facts.card(spec.gpu.type), workload_of(spec.training, spec.gpu.count)
+    return {
+        "card": {
+            "memory_bytes": int(card.memory_gb * _GIB),
+            "bandwidth_gb_s": card.bandwidth_gb_s,
+            "tflops": dict(card.tflops),
+            "source": card.tflops_source,
+        }
+        if card
+        else None,
+        "estimate_bytes": facts.memory(work).total if card and work else None,
+    }
+
+
+def _model(model: Model | None) -> dict[str, int | None] | None:
+    if model is None:
+        return None
+    return {"parameters": parameters_of(model.parameters) if model.parameters else None, "hidden_size": model.hidden_size, "layers": model.layers}
 
 
 def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provision.probe.catalogue import CHECKS
+from provision.probe.checks import CHECKS
 from provision.probe.values import Status
 from provision.safe import redact, safe
 from provision.views.words import amount, plural, text, words

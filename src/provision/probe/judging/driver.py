@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..catalogue import CARD_USED, SLOWED
+from ..checks.driver import CARD_USED, SLOWED
 from ..values import Judgement
 from ..versions import Unreadable, allows
 from .cases import Case, bad, ok, size, skipped, unknown

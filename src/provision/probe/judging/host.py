@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..catalogue import NOFILE_FLOOR, RAM_SHARE, SHM_FLOOR
+from ..checks.host import NOFILE_FLOOR, RAM_SHARE, SHM_FLOOR
 from ..values import Judgement, Threshold
 from ..versions import allows
 from .cases import Case, bad, ok, size, skipped, unknown, warned

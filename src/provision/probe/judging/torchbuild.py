@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..catalogue import BF16_ERROR, FP32_ERROR, TF32_ERROR
+from ..checks.numerics import BF16_ERROR, FP32_ERROR, TF32_ERROR
 from ..observing.loaders import EXPECTED_SUM
 from ..values import Judgement
 from ..versions import allows, same_version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..catalogue import LEARNS
+from ..checks.training import LEARNS
 from ..proofs.recipe import LEARNING_RATES, Recipe, family
 from ..values import Judgement, Proof
 from .cases import Case, bad, listed, ok, skipped, unknown

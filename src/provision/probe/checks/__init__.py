@@ -1,0 +1,16 @@
+"""All checks of a verification, as data, a room for each thing that is looked at; the order here is the order in which they are asked."""
+
+from __future__ import annotations
+
+from ..values import Check
+from . import driver, host, loaders, numerics, packages, torchbuild, training
+
+CHECKS: tuple[Check, ...] = (
+    *host.CHECKS,
+    *driver.CHECKS,
+    *packages.CHECKS,
+    *torchbuild.CHECKS,
+    *numerics.CHECKS,
+    *loaders.CHECKS,
+    *training.CHECKS,
+)

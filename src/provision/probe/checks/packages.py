@@ -1,0 +1,16 @@
+"""Checks of what is installed."""
+
+from __future__ import annotations
+
+from ..values import Check, Tier
+
+OF_IMPORTS = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
+
+CHECKS: tuple[Check, ...] = (
+    Check("P01", "packages", "python", "packages", ("python.minor", "python.prefix_matches", "python.version"), Tier.INVENTORY),
+    Check("P02", "packages", "locked packages", "packages", ("packages.digest", "package.*"), Tier.INVENTORY),
+    Check("P03", "packages", "nothing else in the way", "packages", ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"), Tier.INVENTORY),
+    Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
+    Check("P06", "packages", "import", "imports", OF_IMPORTS, each_direct=True),
+    Check("P07", "packages", "files of packages", "packages", ("packages.altered", "packages.stray_pth", "packages.without_record"), Tier.INVENTORY),
+)
