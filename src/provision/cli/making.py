@@ -15,6 +15,7 @@ from provision.cli.locking import warn, warn_unconfirmed
 from provision.cli.looking import report_document, show_report, summary
 from provision.cli.standing_in import folder_of_sandbox
 from provision.cli.worlds import loaded_in, opened
+from provision.commands.apart import Errors
 from provision.commands.apply import Applied, Result, Waiting, Wishes
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
@@ -124,13 +125,16 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
             terminal.beside(plan_view.actions(actions, terminal.colored(sys.stderr)))
         terminal.agree("Remove it?", yes=yes, doing="destroy")
 
+    failed: Errors = {}
     with opened(path, sandbox=sandbox, faults=faults) as world:
-        done = remove(path, targets, world, agree, terminal.note, everything=everything, lock_wait_s=wait, sandbox=sandbox)
+        done = remove(path, targets, world, agree, terminal.note, everything=everything, lock_wait_s=wait, sandbox=sandbox, failed=failed)
+    terminal.show_failed(failed)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "removed": [action.title for action in done]}, indent=1))
+        told = {"version": 1, "removed": [action.title for action in done], "failed": terminal.failed_document(failed)}
+        terminal.show(json.dumps(told, indent=1))
     else:
-        terminal.show(f"removed: {len(done)}" if done else "nothing to remove: nothing of this spec was made here")
-    return 0
+        terminal.show(f"removed: {len(done)}" if done or failed else "nothing to remove: nothing of this spec was made here")
+    return max((error.exit_code for error in failed.values()), default=0)
 
 
 def _lock_line(loaded: Loaded, locked: Locked) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
+from provision.commands.apart import Errors, apart
 from provision.commands.loading import folder_of
 from provision.commands.planning import NOTEBOOK
 from provision.effects import RemoveTree, Tell, World
@@ -29,11 +31,21 @@ def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
 
 
 def destroy(
-    path: Path, names: tuple[str, ...], world: World, agree: Agree, tell: Tell, *, everything: bool = False, lock_wait_s: float = 0, sandbox: bool = False
+    path: Path,
+    names: tuple[str, ...],
+    world: World,
+    agree: Agree,
+    tell: Tell,
+    *,
+    everything: bool = False,
+    lock_wait_s: float = 0,
+    sandbox: bool = False,
+    failed: Errors | None = None,
 ) -> tuple[Action, ...]:
     """Remove what was made for a spec's targets and return what went. It works from the ledger, so the spec itself may be broken or gone.
 
-    Raises UsageError when several targets exist and none is named, or one is named that does not exist; Refused when declined; StateError and WorldError.
+    With `failed`, an error of one target among several is kept there, and the others are removed. Raises UsageError when several targets exist and none is
+    named, or one is named that does not exist; Refused when declined; StateError and WorldError.
     """
     folder = folder_of(path, sandbox=sandbox)
     store = LocalStore(folder, world)
@@ -48,22 +60,24 @@ def destroy(
         actions = _removals(path, names, ledger, folder, everything=everything)
         if [action.title for action in actions] != [action.title for action in shown]:
             agree(actions)  # another run changed something while this one was waiting
-        state = ledger.state
-        for action in actions:
-            tell(f"- {action.title}")
-            for effect in action.effects:
-                world.perform(effect, tell)
-            after = state.after(action)
-            store.save(after, expecting=state.serial)
-            state = after
-        if ledger.interrupted is not None and any(action.address == ledger.interrupted.address for action in actions):
-            store.end()
+        state, gone = ledger.state, list[Action]()
+        targets = {address: tuple(group) for address, group in groupby(actions, key=lambda action: action.address)}
+        for address, group in targets.items():
+            with apart(address.rpartition("/")[2], tuple(targets), failed, tell):
+                for action in group:
+                    tell(f"- {action.title}")
+                    for effect in action.effects:
+                        world.perform(effect, tell)
+                    store.save(after := state.after(action), expecting=state.serial)
+                    state, gone = after, [*gone, action]
+                if ledger.interrupted is not None and address == ledger.interrupted.address:
+                    store.end()
         if not state.resources and store.interrupted() is None:
             for name in _OURS:
                 world.perform(RemoveTree(folder / name), tell)
             if world.entries(folder) in ((), (".gitignore",)):
                 world.perform(RemoveTree(folder), tell)
-    return actions
+    return tuple(gone)
 
 
 def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, *, everything: bool) -> tuple[Action, ...]:
