@@ -50,6 +50,13 @@ def _parser() -> argparse.ArgumentParser:
     whole.add_argument("--only", action="append", default=[], metavar="ID", help="this check only (repeatable); never ends as verified")
     whole.add_argument("--events", action="store_true", help="progress as one JSON object a line")
     whole.set_defaults(run=_verify)
+    bare = verbs.add_parser("env", help="say what this machine and this Python are, with nothing declared; nothing is imported or written")
+    bare.add_argument("--torch", action="store_true", help="import torch in a process of its own, and tell its view too")
+    bare.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
+    bare.set_defaults(run=_env)
+    view = verbs.add_parser("torch", help="import torch and tell its view (internal)")
+    view.add_argument("--out", type=Path, required=True)
+    view.set_defaults(run=_torch)
     part = verbs.add_parser("stage", help="observe stages in this process (internal)")
     part.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
     part.add_argument("--expectations", type=Path, required=True)
@@ -79,6 +86,25 @@ def _verify(asked: argparse.Namespace) -> int:
     verdict = document["verdict"]
     say({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
     return EXIT_CODES[Result(verdict["result"])]
+
+
+def _env(asked: argparse.Namespace) -> int:
+    from . import telling
+    from .surroundings import surroundings
+
+    found = surroundings(os.environ, with_torch=asked.torch)
+    if asked.output_format == "json":
+        _print(json.dumps(found, indent=1, sort_keys=True))
+    else:
+        _print((telling.markdown(found) if asked.output_format == "markdown" else telling.text(found)).rstrip("\n"))
+    return 0
+
+
+def _torch(asked: argparse.Namespace) -> int:
+    from .surroundings import torch_view
+
+    write_whole(asked.out, canonical(torch_view()) + "\n")
+    return 0
 
 
 def _stage(asked: argparse.Namespace) -> int:
