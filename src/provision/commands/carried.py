@@ -44,6 +44,7 @@ def bring_home(content: bytes, name: str, spec: Path | None, target: str | None,
     loaded = load(spec, world)
     place = _asked(report, loaded, target, world)
     if place is None:
+        _refuse_stray(report, name, loaded, target)
         return None
     wrong = tuple(_wrong(report, place))
     if wrong:
@@ -74,6 +75,17 @@ def _asked(report: Report, loaded: Loaded, target: str | None, world: World) -> 
         if promised(place)["nonce"] == report.document["subject"]["nonce"]:
             return place
     return None
+
+
+def _refuse_stray(report: Report, name: str, loaded: Loaded, target: str | None) -> None:
+    """Refuse a report of a target that no notebook is made of: it answers what was asked earlier, or provision's own run on some machine."""
+    subject = report.document["subject"]
+    meant = loaded.spec.targets.get(target or subject["target"])
+    if meant is None or meant.kind == "colab" or subject["kind"] != meant.kind or report.document["spec"]["name"] != loaded.spec.name:
+        return
+    why = f"its nonce is {safe_line(subject['nonce'][:40])}, and no probe that was exported of spec and lock as they are carries that"
+    hint = f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}"
+    raise Refused(f"{name} is no answer to what {loaded.stem}/{target or subject['target']} asks now", why=why, hint=hint)
 
 
 def _wrong(report: Report, place: Place) -> Iterator[str]:
