@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from provision.probe.canonical import canonical, digest
 from provision.verification import Report, read_report
 from provision.verification.parity import Declared, Found, Parity, Side, Standing, parity
 from provision.views import parity as view
@@ -226,7 +227,13 @@ def simulate(bench: Bench) -> None:
     path = bench.own / "reports/spec.there/report.json"
     document = json.loads(path.read_bytes())
     document["verdict"]["result"], document["subject"]["simulated"] = "simulated", ["the GPU"]
-    path.write_text(json.dumps(document))
+    document["digests"]["report"] = digest({key: value for key, value in document.items() if key != "digests"})
+    path.write_text(canonical(document))
+
+
+def forge(bench: Bench) -> None:
+    path = bench.own / "reports/spec.there/report.json"
+    path.write_text(path.read_text().replace('"readings":[', '"readings":[{"class":"context","key":"host.more","value":1},'))
 
 
 @pytest.mark.parametrize(
@@ -238,6 +245,7 @@ def simulate(bench: Bench) -> None:
         (lambda bench: bench.spec(small_spec("alpha", extra=TWO + "requires: {ram: 1MiB}\n")), "stale: what is promised of it changed", 3),
         (lambda bench: (bench.own / "reports/spec.there/report.json").write_text("{"), "damaged: the report", 3),
         (lambda bench: (bench.own / "state.json").unlink(), "stale: it was not verified yet", 3),
+        (forge, "damaged: its digest does not fit its content", 3),
         (simulate, "simulated: not real there: the GPU", 3),
     ],
 )

@@ -17,7 +17,7 @@ from provision.targets import TARGETS, Place
 from provision.verification import Report, expectations_of, read_report
 from provision.verification.parity import Declared, Parity, Side, Standing
 from provision.verification.parity import parity as stated
-from provision.verification.report import LIMIT
+from provision.verification.report import LIMIT, edited
 
 
 def parity(loaded: Loaded, ledger: Ledger, reader: Reader) -> Parity:
@@ -51,6 +51,8 @@ def _worth(place: Place, ledger: Ledger, reader: Reader) -> Side:
         report = read_report(reader.read(path, LIMIT), str(path))
     except WorldError as error:
         return _of(place, Standing.DAMAGED, why=f"{error.what}: {error.why}")
+    if wrong := edited(report):
+        return _of(place, Standing.DAMAGED, why=wrong)
     stale = _stale(report, place) or _void(place, ledger)
     return _of(place, Standing.STALE, why=stale) if stale else _told(place, report, carried=False)
 
@@ -62,6 +64,8 @@ def _carried(loaded: Loaded, place: Place, reader: Reader) -> Side | None:
         report = read_report(reader.read(path, LIMIT), str(path), nonce=promised(place)["nonce"])
     except WorldError:
         return None
+    if wrong := edited(report):
+        return _of(place, Standing.DAMAGED, why=wrong)
     return _told(place, report, carried=True)
 
 
@@ -100,6 +104,8 @@ def _prove(loaded: Loaded, place: Place, side: Side) -> str:
             return f"{place.command('report')} says why; then {place.command('verify')}"
         case Standing.SIMULATED if place.stand_in is not None:
             return ""
+        case Standing.DAMAGED:
+            return place.command("verify")
         case _ if in_browser(place):
             words = f"provision report add report.json --spec {shlex.quote(str(loaded.path))} --target {place.target}"
             return f"{place.command('apply')}, run its notebook, then {words}"

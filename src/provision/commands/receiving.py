@@ -34,6 +34,8 @@ from provision.verification.report import LIMIT
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _AHEAD = timedelta(days=1)
 """How far the clock of a runtime may be ahead of ours. Our choice."""
+_FIRST = "2026-01-01T00:00:00Z"
+"""No report is older: the year of provision's first version. A machine whose clock was never set says 1970."""
 _SHOWN = 100
 
 
@@ -212,6 +214,9 @@ def refuse_untimely(report: Report, name: str, stored: Mapping[str, Any], world:
     now = world.now()
     if made > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _AHEAD:
         raise Refused(f"{name} lies in the future", why=f"it says that it was made at {told}, and here it is {now}", hint="set the clock right that is wrong")
+    if told < _FIRST:
+        why = f"it says that it was made at {told}, before there was a provision to make it"
+        raise Refused(f"{name} lies in the past", why=why, hint="set the clock of that machine right, and run the verification there again")
     if told < (earlier := str(stored.get("created_utc", ""))):
         raise Refused(f"{name} is older than the report that is filed", why=f"it was made at {told}, the filed one at {earlier}", hint="add the newest report")
 
