@@ -51,7 +51,7 @@ def said(done: subprocess.CompletedProcess[str], code: int) -> str:
 def python(made: Bench) -> Any:
     """The environment's interpreter, to be broken; as it was, afterwards."""
     path = (made.own / "envs/spec.here").resolve() / "bin/python"
-    target = os.readlink(path)
+    target = path.readlink()
     yield path
     path.unlink(missing_ok=True)
     path.symlink_to(target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -117,7 +116,8 @@ def test_the_stages_of_the_standard_library_run_on_every_promised_python(carry: 
 
 
 def test_a_python_that_is_too_old_is_told_so(carry: Carry) -> None:
-    old = next((path for minor in (9, 8, 7) if (path := shutil.which(f"python3.{minor}")) and not subprocess.run([path, "-c", ""], check=False).returncode), None)
+    found = (shutil.which(f"python3.{minor}") for minor in (9, 8, 7))
+    old = next((path for path in found if path and not subprocess.run([path, "-c", ""], check=False, capture_output=True).returncode), None)
     if old is None:
         pytest.skip("no Python older than 3.10 was found")
     ran = carry.verify(python=old)
@@ -214,5 +214,5 @@ def test_a_report_of_an_earlier_spec_is_no_answer(carry: Carry) -> None:
 def test_the_report_is_private_in_the_project(carry: Carry) -> None:
     assert carry.verify().returncode == 0
     assert carry.bench.run("report", "add", str(carry.folder / "report.json"), "--spec", "spec.yaml").returncode == 0
-    assert os.stat(carry.bench.own / "carried/spec.here/report.json").st_mode & 0o077 == 0
+    assert (carry.bench.own / "carried/spec.here/report.json").stat().st_mode & 0o077 == 0
     assert (carry.bench.own / ".gitignore").read_text().strip() == "*"

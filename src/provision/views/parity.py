@@ -65,11 +65,11 @@ def _lines(found: Parity, pen: Pen, width: int) -> Iterator[str]:
         yield from _field("undeclared", words, width, pen, None)
     if len(found.undeclared) > 3:
         yield f"{'':<{_LEAD}}(+{len(found.undeclared) - 3} more that no lock speaks of: --output-format json)"
-    ways = [(side.target, side.prove) for side in found.sides if side.prove]
+    ways = [side.prove for side in found.sides if side.prove]
     if ways:
         yield ""
-    for target, way in ways:
-        yield from _field(f"prove {target}"[: _LEAD - 1], way, max(width, len(way) + _LEAD), pen, None)
+    for way in ways:  # a command is never broken
+        yield from _field("to prove", way, max(width, len(way) + _LEAD), pen, None)
 
 
 def _stands(side: Side) -> str:
