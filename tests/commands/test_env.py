@@ -147,6 +147,21 @@ def test_nothing_private_is_told(venv: Path, tmp_path: Path) -> None:
         assert "~/lib" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "left_out"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "/opt/lib-of-a-key", True),
+        ("DB_PASSWD", "/opt/lib-of-a-key", True),
+        ("TOKENIZERS_PARALLELISM", "/opt/lib-of-a-key", False),
+        ("MONKEYS", "/opt/lib-of-a-key", False),
+        ("SHORT_TOKEN", "/opt", False),
+    ],
+)
+def test_only_values_of_secrets_are_left_out(tmp_path: Path, name: str, value: str, left_out: bool) -> None:
+    shown = surroundings({name: value, "LD_LIBRARY_PATH": "/opt/lib-of-a-key"}, tmp_path)["readings"]["env.LD_LIBRARY_PATH"]
+    assert shown == ("<redacted>" if left_out else "/opt/lib-of-a-key")
+
+
 def test_foreign_text_is_harmless_in_every_form() -> None:
     document = {"readings": {"place.product": "a\x1b]0;owned\x07b ```\n@someone"}, "packages": {}, "torch": {"error": "```\x1b[2J"}, "unread": []}
     assert "\x1b" not in telling.text(document) + telling.markdown(document)

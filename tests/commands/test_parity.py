@@ -110,6 +110,8 @@ def test_a_target_that_trained_nothing_leaves_the_result_unproven() -> None:
 
     outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
     assert found(outcome, "training result") is Found.UNPROVEN
+    nowhere = parity([side(name, recorded("quickstart", change)) for name in ("a", "b")])
+    assert found(nowhere, "training result") is Found.UNPROVEN
 
 
 def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:

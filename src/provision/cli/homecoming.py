@@ -33,7 +33,7 @@ def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbo
     world = Machine()
     content, name = (_given(), "standard input") if str(file) == "-" else (world.read(file, LIMIT), str(file))
     with terminal.progress() as (tell, _):
-        if carried := bring_home(content, name, spec or _here(), target, world, tell, lock_wait_s=wait):
+        if carried := bring_home(content, name, spec, target, world, tell, default=_here(), lock_wait_s=wait):
             return _show_carried(carried, verbose=verbose, form=form)
         received = receive(content, name, spec, target, world, tell, lock_wait_s=wait)
     if form == "json":

@@ -33,15 +33,19 @@ class Carried:
     html_path: Path
 
 
-def bring_home(content: bytes, name: str, spec: Path | None, target: str | None, world: World, tell: Tell, *, lock_wait_s: float = 0) -> Carried | None:
+def bring_home(
+    content: bytes, name: str, spec: Path | None, target: str | None, world: World, tell: Tell, *, default: Path | None = None, lock_wait_s: float = 0
+) -> Carried | None:
     """Keep the report that `content` holds when it answers a probe exported for a target of `spec`; None when it is no such report.
 
-    Raises Refused, with nothing written, for one that is damaged, forged or of another time.
+    Without a spec it is held against `default`, unless it says that it is of a notebook: that finds its own spec. Raises Refused, with nothing written,
+    for one that is damaged, forged or of another time.
     """
     report = read_foreign(content, name)
-    if spec is None:
+    meant = spec if spec is not None or report.document["subject"]["kind"] == "colab" else default
+    if meant is None:
         return None
-    loaded = load(spec, world)
+    loaded = load(meant, world)
     place = _asked(report, loaded, target, world)
     if place is None:
         _refuse_stray(report, name, loaded, target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ _TAIL = 1500
 _PATHS = ("CONDA_DEFAULT_ENV", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _GVISOR = "Sun Jan 10 15:06:54 PST 2016"
 """The date that gVisor's kernel claims in /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|_KEY$", re.IGNORECASE)
+_SHORTEST_SECRET = 6
 _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
 
@@ -113,8 +116,8 @@ def _nothing_declared() -> Expectations:
 
 
 def _secrets(environ: Mapping[str, str]) -> list[str]:
-    """Variables whose names say that they hold a secret: their values are left out wherever they turn up."""
-    return [name for name in environ if any(word in name.upper() for word in ("TOKEN", "SECRET", "PASSWORD", "API_KEY", "APIKEY", "CREDENTIAL"))]
+    """Variables whose names say that they hold a secret: their values are left out wherever they turn up. Short values ("true") are none."""
+    return [name for name, value in environ.items() if len(value) >= _SHORTEST_SECRET and _SECRET.search(name) and not name.startswith("TOKENIZERS_")]
 
 
 def _python() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from provision.probe.values import ReadingClass, Status
+from provision.probe.values import Proof, ReadingClass, Status
 from provision.probe.versions import Unreadable, allows
 from provision.verification.compare import Comparison, compare, sentence, spoken
 from provision.verification.report import Report
@@ -119,6 +119,11 @@ class _Seen:
     def counts(self) -> bool:
         return self.side.report is not None
 
+    @property
+    def asked_to_train(self) -> bool:
+        subject = self.side.report.document["subject"] if self.side.report is not None else {}
+        return subject.get("proof") in (Proof.HF_TRAINER.value, Proof.TORCH.value)
+
     def status(self, check: str) -> str:
         return str(self.checks.get(check, {}).get("status", ""))
 
@@ -223,7 +228,7 @@ def _checks(seen: Sequence[_Seen], pairs: Sequence[Comparison]) -> Statement:
 def _training(seen: Sequence[_Seen], pairs: Sequence[Comparison]) -> Statement | None:
     """Tell whether equal runs gave equal weights: hashes are compared where all that they depend on is equal, else what sets them apart is named."""
     trained = [one for one in seen if "train.weights_sha" in one.readings]
-    if not trained:
+    if not trained and not any(one.asked_to_train for one in seen):
         return None
     observed = {one.name: f"{str(one.readings['train.weights_sha'])[:12]}, loss {one.readings.get('train.loss_last')}" for one in trained}
     reasons, found = [], Found.EQUAL
