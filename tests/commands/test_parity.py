@@ -233,6 +233,14 @@ def simulate(bench: Bench) -> None:
     path.write_text(canonical(document))
 
 
+def judge_by_another(bench: Bench) -> None:
+    path = bench.own / "reports/spec.there/report.json"
+    document = json.loads(path.read_bytes())
+    document["tool"]["probe_sha256"] = "0" * 64
+    document["digests"]["report"] = digest({key: value for key, value in document.items() if key != "digests"})
+    path.write_text(canonical(document))
+
+
 def forge(bench: Bench) -> None:
     path = bench.own / "reports/spec.there/report.json"
     path.write_text(path.read_text().replace('"readings":[', '"readings":[{"class":"context","key":"host.more","value":1},'))
@@ -247,6 +255,7 @@ def forge(bench: Bench) -> None:
         (lambda bench: bench.spec(small_spec("alpha", extra=TWO + "requires: {ram: 1MiB}\n")), "stale: what is promised of it changed", 3),
         (lambda bench: (bench.own / "reports/spec.there/report.json").write_text("{"), "damaged: the report", 3),
         (lambda bench: (bench.own / "state.json").unlink(), "stale: it was not verified yet", 3),
+        (judge_by_another, "stale: another version of the probe judged it", 3),
         (forge, "damaged: its digest does not fit its content", 3),
         (simulate, "simulated: not real there: the GPU", 3),
     ],

@@ -113,6 +113,9 @@ def test_the_stages_of_the_standard_library_run_on_every_promised_python(carry: 
         assert [stage["name"] for stage in carry.report["stages"]] == ["host", "packages"]
         assert all(stage["exit"] == 0 for stage in carry.report["stages"])
         assert "unknown" not in {check["status"] for check in carry.report["checks"] if check["id"].startswith("H")}
+        bare = subprocess.run([python, "-I", "-S", "probe.pyz", "env"], cwd=carry.folder, capture_output=True, text=True, check=False, timeout=60)
+        assert (bare.returncode, bare.stderr) == (0, "")
+        assert bare.stdout.startswith("system ")
 
 
 def test_a_python_that_is_too_old_is_told_so(carry: Carry) -> None:

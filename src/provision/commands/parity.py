@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
+from collections.abc import Mapping
 
 from provision.commands.carried import kept_at
 from provision.commands.loading import Loaded
@@ -14,7 +16,7 @@ from provision.errors import WorldError
 from provision.lock import Lock
 from provision.state import Ledger
 from provision.targets import TARGETS, Place
-from provision.verification import Report, expectations_of, read_report
+from provision.verification import Report, expectations_of, parcel, read_report
 from provision.verification.parity import Declared, Parity, Side, Standing
 from provision.verification.parity import parity as stated
 from provision.verification.report import LIMIT, edited
@@ -83,12 +85,16 @@ def _of(place: Place, standing: Standing, *, why: str) -> Side:
 
 
 def _stale(report: Report, place: Place) -> str:
-    """Return why a report is not of the lock and the spec as they are; "" when it is."""
+    """Return why a report is not of the lock, the spec and the probe as they are; "" when it is."""
     asked = expectations_of(place.promised, place.target, place.lock, place.environment, TARGETS[place.spec.targets[place.target].kind].seat(place).prefix)
     document = report.document
     if document["lock"].get("environment_digest") != asked["lock"]["environment_digest"]:
         return "its report is of another lock"
-    return "its report is of another spec" if document["spec"].get("digest") != asked["spec"]["digest"] else ""
+    if document["spec"].get("digest") != asked["spec"]["digest"]:
+        return "its report is of another spec"
+    tool = document.get("tool")
+    judged_by = tool.get("probe_sha256") if isinstance(tool, Mapping) else None
+    return "" if judged_by == hashlib.sha256(parcel()).hexdigest() else "another version of the probe judged it"
 
 
 def _void(place: Place, ledger: Ledger) -> str:

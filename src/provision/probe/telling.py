@@ -95,7 +95,7 @@ def _torch(found: Mapping[str, Any] | None) -> Iterator[str]:
         _named("threads", found, "torch.threads"),
     )
     card = _joined(found.get("gpu.name"), _named("compute capability", found, "gpu.compute_capability"))
-    yield f"torch sees {found.get('gpu.count', 0)} GPUs" + (f": {card}" if card else "") if found.get("gpu.available") else "torch sees no GPU"
+    yield f"sees {found.get('gpu.count', 0)} GPUs" + (f": {card}" if card else "") if found.get("gpu.available") else "sees no GPU"
     yield from (f"{key.removesuffix('.error')}: {value}" for key, value in found.items() if key.endswith(".error"))
 
 

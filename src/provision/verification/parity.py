@@ -112,8 +112,8 @@ class _Seen:
     def __init__(self, side: Side) -> None:
         self.side, self.name, self.declared = side, side.target, side.declared
         document = side.report.document if side.report is not None else {"readings": [], "checks": []}
-        self.readings = {one["key"]: one.get("value") for one in document["readings"] if isinstance(one, Mapping) and "key" in one}
-        self.checks = {one["id"]: one for one in document["checks"] if isinstance(one, Mapping) and "id" in one}
+        self.readings = {one["key"]: one.get("value") for one in document["readings"] if isinstance(one, Mapping) and isinstance(one.get("key"), str)}
+        self.checks = {one["id"]: one for one in document["checks"] if isinstance(one, Mapping) and isinstance(one.get("id"), str)}
 
     @property
     def counts(self) -> bool:
@@ -227,7 +227,7 @@ def _checks(seen: Sequence[_Seen], pairs: Sequence[Comparison]) -> Statement:
 
 def _training(seen: Sequence[_Seen], pairs: Sequence[Comparison]) -> Statement | None:
     """Tell whether equal runs gave equal weights: hashes are compared where all that they depend on is equal, else what sets them apart is named."""
-    trained = [one for one in seen if "train.weights_sha" in one.readings]
+    trained = [one for one in seen if one.readings.get("train.weights_sha")]
     if not trained and not any(one.asked_to_train for one in seen):
         return None
     observed = {one.name: f"{str(one.readings['train.weights_sha'])[:12]}, loss {one.readings.get('train.loss_last')}" for one in trained}
