@@ -87,7 +87,7 @@ def _refuse_stray(report: Report, name: str, loaded: Loaded, target: str | None)
     meant = loaded.spec.targets.get(target or subject["target"])
     if meant is None or meant.kind == "colab" or subject["kind"] != meant.kind or report.document["spec"]["name"] != loaded.spec.name:
         return
-    why = f"its nonce is {safe_line(subject['nonce'][:40])}, and no probe that was exported of spec and lock as they are carries that"
+    why = f"its nonce is {safe_line(subject['nonce'][:40])}, and no probe that this version exports of spec and lock as they are carries that"
     hint = f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}"
     raise Refused(f"{name} is no answer to what {loaded.stem}/{target or subject['target']} asks now", why=why, hint=hint)
 
