@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import colab, workbench
+from benchmarks import colab, probing, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
@@ -264,6 +264,9 @@ PROMISES: dict[Promise, Measure] = {
     Promise("install", "installing from the lock, warm", "the same uv pip sync", Figure.CPU_ADDED, 0.5): _install,
     Promise("pip", "the same, transformers without torch", "venv + pip install --no-compile", Figure.WALL_RATIO, None): _pip,
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
+    Promise("verify-overhead", "the probe, quick", "what its checks took, summed", Figure.WALL_ADDED, 1): probing.overhead,
+    Promise("inventory", "the probe, inventory tier, torch installed", "", Figure.WALL, 1): probing.inventory,
+    Promise("env", "provision env, torch installed", "", Figure.WALL, 1): probing.env,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
     Promise("workbench-apply", "provision apply --sandbox, without torch", "the same calls of uv", Figure.CPU_ADDED, 1.5): workbench.apply,
     Promise("workbench-install", "a device, boot to packages", "the same, venv + pip install -r", Figure.WALL_RATIO, 0.25): workbench.install,

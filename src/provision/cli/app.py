@@ -10,6 +10,7 @@ import click
 from provision import __version__
 from provision.cli.knowing import facts
 from provision.cli.options import ADOPT, DEFAULT, EVERYTHING, FAULTS, FORM, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, YES, examples, spec_or_default
+from provision.cli.probing import probe
 from provision.cli.reports import report
 from provision.cli.sandboxing import sandbox
 from provision.cli.seeing import COMMANDS
@@ -18,7 +19,7 @@ _SECTIONS = {
     "start": ("init",),
     "check": ("lint", "explain", "suggest", "why", "facts", "schema"),
     "make": ("lock", "plan", "render", "apply", "run", "destroy"),
-    "look": ("status", "verify", "attach", "open", "report", "diff", "export"),
+    "look": ("status", "verify", "attach", "open", "report", "diff", "parity", "env", "probe", "export"),
     "repair": ("orphans",),
     "try": ("sandbox",),
     "shell": ("completion",),
@@ -64,7 +65,7 @@ def app() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for _command in (facts, report, sandbox, *COMMANDS):
+for _command in (facts, probe, report, sandbox, *COMMANDS):
     app.add_command(_command)
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli import terminal
+from provision.cli.options import DEFAULT
 from provision.errors import StateError, WorldError
 from provision.verification.report import LIMIT
 
 if TYPE_CHECKING:
+    from provision.commands.carried import Carried
     from provision.commands.dropped import Gathered
     from provision.commands.loading import Loaded
     from provision.commands.reconsidering import Reconsidered
@@ -24,12 +26,15 @@ if TYPE_CHECKING:
 def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbose: bool, form: str) -> int:
     """File a report and show it; the exit code is that of its verdict."""
     from provision.cli.looking import report_document, show_report, summary
+    from provision.commands.carried import bring_home
     from provision.commands.receiving import receive
     from provision.world import Machine
 
     world = Machine()
     content, name = (_given(), "standard input") if str(file) == "-" else (world.read(file, LIMIT), str(file))
     with terminal.progress() as (tell, _):
+        if carried := bring_home(content, name, spec, target, world, tell, default=_here(), lock_wait_s=wait):
+            return _show_carried(carried, verbose=verbose, form=form)
         received = receive(content, name, spec, target, world, tell, lock_wait_s=wait)
     if form == "json":
         told = {**summary(received.report, received.json_path), "target": received.place.target, "filed": received.fresh}
@@ -42,6 +47,24 @@ def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbo
     terminal.say(f"\npage         {os.path.relpath(received.html_path)}")
     terminal.say(f"filed under  {received.place.address}")
     return received.exit_code
+
+
+def _here() -> Path | None:
+    return Path(DEFAULT) if Path(DEFAULT).exists() else None
+
+
+def _show_carried(carried: Carried, *, verbose: bool, form: str) -> int:
+    """Show a report of a probe that was carried by hand; it is the verdict of that machine, and no target's."""
+    from provision.cli.looking import report_document, show_report, summary
+
+    if form == "json":
+        told = {**summary(carried.report, carried.json_path), "target": carried.place.target, "carried": True}
+        terminal.show(json.dumps({"version": 1, **told}, indent=1))
+        return carried.report.exit_code
+    show_report(report_document(carried.report), carried.json_path, verbose=verbose)
+    terminal.say(f"\npage         {os.path.relpath(carried.html_path)}")
+    terminal.say(f"kept as      the report of a machine like {carried.place.address}, which `provision parity` counts; its own verdict is what it was")
+    return carried.report.exit_code
 
 
 def gathered(loaded: Loaded, world: World, *, wait: float = 0) -> Gathered:

@@ -16,7 +16,7 @@ from provision.commands.loading import load
 from provision.commands.planning import choose
 from provision.errors import Refused, UsageError
 from provision.verification import Report, read_report
-from provision.verification.report import LIMIT
+from provision.verification.report import LIMIT, edited
 from provision.world import Machine
 
 if TYPE_CHECKING:
@@ -152,6 +152,9 @@ def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: 
     """Show a stored report, or the report.json at `path`."""
     world = Machine()
     found = _reports(path, targets, world)
+    for one, report_path in found:
+        if wrong := edited(one):
+            terminal.note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
     if page is not None:
         _write_page(page, found, world)
     elif form == "json":

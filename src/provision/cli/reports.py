@@ -58,7 +58,7 @@ def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @VERBOSE
 @FORM
 def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> int:
-    """File the report.json that a notebook offered (- reads it from standard input)."""
+    """File the report.json that a notebook offered, or a probe that was carried by hand wrote (- reads it from standard input)."""
     from provision.cli import homecoming
 
     return homecoming.add(file, spec, target, **options)

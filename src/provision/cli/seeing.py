@@ -108,4 +108,29 @@ def export(spec: Path | None, target: str | None, **options: Any) -> int:
     return exporting.export(spec_or_default(spec), target, **options)
 
 
-COMMANDS = (status, verify, attach, open_, orphans, diff, export)
+@click.command(epilog=examples("provision parity", "provision parity specs/hf-trainer.yaml --output-format markdown"))
+@SPEC
+@SANDBOX
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+def parity(spec: Path | None, sandbox: bool, form: str) -> int:
+    """Say what is proven equal across all targets, and how to prove the rest.
+
+    Exit 1 with a proven difference, 3 while something is not yet proven.
+    """
+    from provision.cli import equality
+
+    return equality.parity(spec_or_default(spec), sandbox=sandbox, form=form)
+
+
+@click.command(epilog=examples("provision env", "provision env --torch", "provision env --python .venv/bin/python --output-format markdown"))
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Look from this interpreter; default: the first python3 on the PATH.")
+@click.option("--torch", "with_torch", is_flag=True, help="Import torch there, in a process of its own, and tell what it sees.")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+def env(python: Path | None, with_torch: bool, form: str) -> int:
+    """Say what this machine is: no spec is needed, nothing is changed."""
+    from provision.cli import surroundings
+
+    return surroundings.env(python, with_torch=with_torch, form=form)
+
+
+COMMANDS = (status, verify, attach, open_, orphans, diff, export, parity, env)

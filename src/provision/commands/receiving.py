@@ -34,6 +34,8 @@ from provision.verification.report import LIMIT
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _AHEAD = timedelta(days=1)
 """How far the clock of a runtime may be ahead of ours. Our choice."""
+_FIRST = "2026-01-01T00:00:00Z"
+"""No report is older: the year of provision's first version. A machine whose clock was never set says 1970."""
 _SHOWN = 100
 
 
@@ -93,7 +95,7 @@ def receive_report(report: Report, name: str, loaded: Loaded, target: str, state
     place, record = _waiting(loaded, target, state, world)
     _refuse_foreign(report, name, place, record)
     _refuse_moved(loaded, place, record, name)
-    _refuse_other_probe(report, name, place)
+    refuse_other_probe(report, name, place)
     if wrong := contradictions(report.document, _promises(place)):
         why = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise Refused(f"{name} does not follow from itself", why=why, hint="run the notebook again, and add the report that it offers, as it is")
@@ -103,7 +105,7 @@ def receive_report(report: Report, name: str, loaded: Loaded, target: str, state
     path = report_path(place)
     if stored.get("sha256") == sha256 and stored.get("nonce") == record["nonce"] and _holds(path, content, world):
         return Received(loaded, place, report, path, place.folder / str(stored["html"]), state, False, reconsidered)
-    _refuse_untimely(report, name, stored if stored.get("nonce") == record["nonce"] else {}, world)
+    refuse_untimely(report, name, stored if stored.get("nonce") == record["nonce"] else {}, world)
     world.perform(MakeFolder(path.parent, 0o700), tell)
     world.perform(WriteFile(path, content, 0o600), tell)
     filed = file_report(report, path, place, state, store, world, tell, nonce=str(record["nonce"]), sha256=sha256)
@@ -191,7 +193,8 @@ def _refuse_moved(loaded: Loaded, place: Place, record: Mapping[str, Any], name:
     raise Refused(f"{name} is of an earlier state of {place.address}", why=why, hint=hint)
 
 
-def _refuse_other_probe(report: Report, name: str, place: Place) -> None:
+def refuse_other_probe(report: Report, name: str, place: Place) -> None:
+    """Raise Refused for a report that another probe wrote than this version's."""
     told, ours = report.document["tool"], hashlib.sha256(parcel()).hexdigest()
     if told["name"] == "provision" and told["probe_sha256"] == ours:
         return
@@ -202,14 +205,18 @@ def _refuse_other_probe(report: Report, name: str, place: Place) -> None:
     raise Refused(f"{name} was written by another probe", why=why, hint=hint)
 
 
-def _refuse_untimely(report: Report, name: str, stored: Mapping[str, Any], world: World) -> None:
+def refuse_untimely(report: Report, name: str, stored: Mapping[str, Any], world: World) -> None:
+    """Raise Refused for a report that lies in the future, or is older than the `stored` one."""
     told = report.document["subject"]["created_utc"]
     made = _time(told)
     if made is None:
-        raise Refused(f"the report {name} is damaged", why=f"its time is {_short(told)!r}", hint="download report.json again from the notebook")
+        raise Refused(f"the report {name} is damaged", why=f"its time is {_short(told)!r}", hint="take report.json again from where it was made")
     now = world.now()
     if made > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _AHEAD:
         raise Refused(f"{name} lies in the future", why=f"it says that it was made at {told}, and here it is {now}", hint="set the clock right that is wrong")
+    if told < _FIRST:
+        why = f"it says that it was made at {told}, before there was a provision to make it"
+        raise Refused(f"{name} lies in the past", why=why, hint="set the clock of that machine right, and run the verification there again")
     if told < (earlier := str(stored.get("created_utc", ""))):
         raise Refused(f"{name} is older than the report that is filed", why=f"it was made at {told}, the filed one at {earlier}", hint="add the newest report")
 

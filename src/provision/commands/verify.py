@@ -17,13 +17,14 @@ from provision.commands.on_colab import by_command_line, run_and_file, stop_inte
 from provision.commands.planning import in_browser, place_of
 from provision.commands.remote import await_and_file, is_remote, rerun
 from provision.commands.running import left_behind, noting
-from provision.effects import MakeFolder, RemoveTree, RunProbe, Tell, World, WriteFile
-from provision.errors import LockError, Refused, UsageError, WorldError
+from provision.effects import MakeFolder, Reader, RemoveTree, RunProbe, Tell, World, WriteFile
+from provision.errors import LockError, Refused, UsageError
 from provision.lock.asked import differences
 from provision.probe.checks import CHECKS
 from provision.state import State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
+from provision.targets.target import Seat
 from provision.verification import Report, expectations_of, parcel, read_report
 from provision.verification.report import LIMIT
 
@@ -96,7 +97,7 @@ def _verified(place: Place, loaded: Loaded, only: tuple[str, ...], store: LocalS
         return Verified(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, taken=proven.taken)
     kind = TARGETS[place.spec.targets[place.target].kind]
     if not kind.look(place, ledger, world).whole:
-        raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=place.command("apply"))
+        raise Refused(f"there is no whole environment for {place.address}", why=_lacking(kind.seat(place), world), hint=place.command("apply"))
     return verify_place(place, ledger.state, store, world, tell, only=only)
 
 
@@ -116,8 +117,6 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
     variables = tuple({**kind.variables(place, caller, partial=True), **activation(seat.prefix, caller)}.items())
     timeout_s = promised["timeout_s"]
     world.perform(RunProbe(seat.python, folder / "probe.pyz", folder / "expectations.json", report_path, timeout_s, variables, only), _telling(tell))
-    if not world.exists(report_path):
-        raise WorldError("the verification itself could not run", why="the probe ended without a report", hint="look for variables that break Python")
     report = read_report(world.read(report_path, LIMIT), str(report_path), nonce=nonce)
     if only:
         return Verified(report, report_path, write_page(report, report_path, place, world, tell), state, partial=True)
@@ -128,6 +127,13 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
 def activation(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that activate an environment: its programs first on the PATH."""
     return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}"}
+
+
+def _lacking(seat: Seat, reader: Reader) -> str:
+    """Return what is known of an environment that is not whole: that its Python went away is the usual cause where its folder is there."""
+    if reader.exists(seat.prefix) and not reader.exists(seat.python):
+        return f"{seat.python} is missing, or leads to a Python that was removed or upgraded since"
+    return f"looked in {seat.prefix}"
 
 
 def _refuse_notebook(place: Place, loaded: Loaded) -> None:

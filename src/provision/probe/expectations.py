@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,9 @@ def load_expectations(path: Path) -> Expectations:
         raise ProbeError(f"cannot read the expectations {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise ProbeError(f"the expectations {path} are not valid JSON; make them again") from None
-    return parse_expectations(document, str(path))
+    expected = parse_expectations(document, str(path))
+    # Where an environment lies is not known of a machine that the probe is carried to: it is the one whose Python runs the probe.
+    return expected if expected.python_prefix else replace(expected, python_prefix=sys.prefix)
 
 
 def parse_expectations(document: object, where: str = "expectations") -> Expectations:

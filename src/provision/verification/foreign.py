@@ -19,7 +19,7 @@ _LONGEST = 2**16
 """Characters of one text. The longest that the probe writes is the end of a stage's output, 2 KiB. Our choice."""
 _LARGEST = 2.0**64
 _STATUS_SCHEMA = "provision.cell-status/"
-_AGAIN = "download report.json again from the notebook, and leave it as it is"
+_AGAIN = "take report.json again from where it was made (a notebook offers it for download), and leave it as it is"
 
 _Form = dict[str, type | tuple[type, ...]]
 _NUMBER = (int, float)

@@ -11,7 +11,13 @@ from pathlib import Path
 import provision
 from provision.lock import digest_of
 
-_MAIN = "import sys\n\nfrom {package}.cli import main\n\nsys.exit(main())\n"
+_MAIN = "import sys\n\n{before}from {package}.cli import main\n\nsys.exit(main())\n"
+_TOO_OLD = """if sys.version_info < (3, 10):
+    sys.stderr.write("probe: this is Python %d.%d, and the probe needs 3.10 or newer: run it with the Python of the environment\\n" % sys.version_info[:2])
+    sys.exit(2)
+
+"""
+"""Stands before the first import of the probe, which is carried to machines by hand: no older Python can even read the rest."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -57,4 +63,4 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 def _files(island: str) -> dict[str, bytes]:
     folder = Path(provision.__file__).parent / island
     files = {f"provision_{island}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
-    return {**files, "__main__.py": _MAIN.format(package=f"provision_{island}").encode()}
+    return {**files, "__main__.py": _MAIN.format(package=f"provision_{island}", before=_TOO_OLD if island == "probe" else "").encode()}

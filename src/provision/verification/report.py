@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import WorldError
+from provision.probe.canonical import digest
 
 SCHEMA = "provision.report/1"
 LIMIT = 8 * 2**20
@@ -41,6 +42,12 @@ class Report:
         readings = {one.get("key"): one.get("value") for one in self.document["readings"] if isinstance(one, dict)}
         told = readings.get("packages.provenance")
         return {str(way): count for way, count in told.items() if isinstance(count, int)} if isinstance(told, dict) else {}
+
+
+def edited(report: Report) -> str:
+    """Return why a report is not as the probe wrote it, by the digest that it carries; "" when it is."""
+    told, rest = report.document["digests"].get("report"), {key: value for key, value in report.document.items() if key != "digests"}
+    return "" if told == digest(rest) else "its digest does not fit its content: something in it was changed after the probe wrote it"
 
 
 def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:

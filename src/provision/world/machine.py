@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         Project,
         Release,
         Resolution,
-        RunProbe,
         Sources,
         Tell,
     )
@@ -49,7 +48,6 @@ _PLATFORMS = {
 }
 INSTALLED = "installed.json"
 """In an environment: how each of its packages came there (a result of provision.installing)."""
-_PROBE_VERDICTS = (0, 1, 3)
 
 
 class Machine:
@@ -197,7 +195,9 @@ class Machine:
                 if not files.remove_unchanged(effect.path, effect.sha256):
                     tell(f"{effect.path} was changed since it was written: it stays")
             case effects.RunProbe():
-                self._probe(effect, tell)
+                from provision.world.probing import run_probe
+
+                run_probe(effect, self._environment, tell)
             case effects.UploadObjects() | effects.CreateInstance() | effects.UpdateInstance() | effects.StopInstance() | effects.StartInstance():
                 self._on_google(effect, tell)
             case effects.ResizeDisk() | effects.DeleteInstance() | effects.DeleteObjects() | effects.AwaitReport():
@@ -271,18 +271,6 @@ class Machine:
         files.write(effect.environment / INSTALLED, json.dumps(result, indent=1, sort_keys=True) + "\n", 0o644)
         for note in result["notes"]:
             tell(note)
-
-    def _probe(self, effect: RunProbe, tell: Tell) -> None:
-        from provision.world import process
-
-        only = [word for check in effect.only for word in ("--only", check)]
-        argv = [str(effect.python), str(effect.parcel), "verify", "--expectations", str(effect.expectations), "--out", str(effect.report), "--events", *only]
-        # Bytecode is wanted: without it every import of the stack costs seconds, at each verification and each run of the user's own program.
-        caller = {key: value for key, value in self._environment.items() if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")}
-        answer = process.stream(argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60)
-        if answer.code not in _PROBE_VERDICTS:
-            why = f"exit code {answer.code}\n{answer.stdout[-2000:]}".strip()
-            raise WorldError("the verification itself could not run", why=why, hint="run `provision verify` again; if it stays, report this")
 
     def _python(self, minor: str) -> Path:
         chosen = self._interpreter(minor)

@@ -79,4 +79,7 @@ def _raised(one: Asked, error: Mapping[str, Any]) -> Judgement:
     cause, fix = explain(text)
     if one.check.stage in _STDLIB_STAGES:
         return unknown(f"could not be observed: {text}")
+    if one.check.id == "P06" and cause is None:
+        cause = f"{one.subject} does not import in this environment; its error is none that the probe knows"
+        fix = "import it there by hand and give the whole traceback to `provision why`; where its files were changed, make the environment again"
     return Judgement(Status.FAIL, f"{one.title} raised {text} ({error['place']})", "no exception", text, cause, fix)

@@ -22,9 +22,14 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "a shared library that the wheel expects is not on this machine",
         "install the system package that holds it, or make the environment again",
     ),
+    (
+        r"version [`'][\w.]+[`']? not found",
+        "a shared library on this machine is older than the wheel needs, or an older one is found first",
+        "unset LD_LIBRARY_PATH and LD_PRELOAD, or use a newer image",
+    ),
     (r"undefined symbol", "an extension was built against another version of its library", "lock the versions that were built together; unset LD_LIBRARY_PATH"),
     (
-        r"numpy\.core\.multiarray|compiled using NumPy 1|_ARRAY_API",
+        r"numpy\.core\.multiarray|compiled using NumPy 1|_ARRAY_API|compiled against ABI version",
         "a package was built for numpy 1 and finds numpy 2",
         "lock numpy<2, or newer versions of that package",
     ),

@@ -119,10 +119,19 @@ def _person(_bench: Bench) -> dict[str, Any]:
     os.umask(umask)
     return {
         "locale.encoding": locale.getpreferredencoding(False).lower(),
-        "user.home_writable": os.path.isdir(home) and os.access(home, os.W_OK),
+        "user.home_writable": _takes_files(home),
         "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
         "user.umask": f"{umask:04o}",
     }
+
+
+def _takes_files(folder: str) -> bool:
+    """Tell whether a file can be made there: to root, permissions alone say yes of a file system that is mounted read-only, or takes none."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _declared_paths(bench: Bench) -> dict[str, Any]:

@@ -1,0 +1,124 @@
+"""Write the probe and what it is asked into a folder, to be carried by hand to a machine that provision cannot reach."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from provision.commands.loading import Loaded
+from provision.commands.lock import read_lock
+from provision.commands.planning import choose, place_of
+from provision.effects import MakeFolder, Reader, Tell, World, WriteFile
+from provision.errors import LockError, Refused, UsageError
+from provision.lock import Lock, digest_of
+from provision.lock.asked import differences
+from provision.targets import Place
+from provision.verification import expectations_of, parcel, probe_digest
+
+PARTS = ("probe.pyz", "expectations.json", "README.txt")
+_REPORT = "report.json"
+_MARK = "This folder was made by `provision probe export`"
+_LIMIT = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A folder with the probe, whose target it is, the command to run there, and the one that takes its report."""
+
+    folder: Path
+    place: Place
+    run: str
+    home: str
+
+
+def export(folder: Path, loaded: Loaded, target: str, world: World, tell: Tell) -> Exported:
+    """Write probe.pyz, expectations.json and README.txt into `folder`.
+
+    Raises LockError without a lock that holds, Refused for a folder that holds anything else, WorldError where it cannot be written.
+    """
+    refuse_foreign(folder, world)
+    place = locked_place(loaded, target, world)
+    exported = Exported(folder, place, f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}", _home(loaded, target))
+    world.perform(MakeFolder(folder), tell)
+    world.perform(WriteFile(folder / "probe.pyz", parcel(), 0o644), tell)
+    world.perform(WriteFile(folder / "expectations.json", json.dumps(promised(place), indent=1, sort_keys=True) + "\n", 0o644), tell)
+    world.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), tell)
+    return exported
+
+
+def the_one(loaded: Loaded, target: str | None) -> str:
+    """Return the target that is meant; raises UsageError when that is not clear: a probe is for one."""
+    known = tuple(loaded.spec.targets)
+    if target is None and len(known) > 1:
+        raise UsageError("the spec has several targets", why=f"a probe is for one of {', '.join(known)}", hint="name it with --target")
+    return choose(loaded, (target,) if target else (), everything=False)[0]
+
+
+def locked_place(loaded: Loaded, target: str, reader: Reader) -> Place:
+    """Return the place that a target stands for in the lock as it is; raises LockError without one that holds, Refused for what cannot be made."""
+    lock = settled(loaded, reader)
+    kind, place = place_of(loaded, lock, target, reader)
+    platform = kind.platform or reader.platform()
+    if lock.environment(target, platform) is None:
+        raise Refused(f"the lock holds nothing for {place.address} on {platform}", hint=f"add {platform} to `platforms` of the spec, and lock again")
+    return place
+
+
+def settled(loaded: Loaded, reader: Reader) -> Lock:
+    """Return the lock beside a spec; raises LockError when there is none, or when it does not hold."""
+    lock = read_lock(loaded, reader)
+    again = f"make it with `provision lock {shlex.quote(str(loaded.path))}`"
+    if lock is None:
+        raise LockError(f"there is no {loaded.lock_path}", hint=again)
+    if moved := differences(loaded.spec, lock):
+        raise LockError("the spec moved since the lock was made", why="; ".join(moved), hint=again)
+    return lock
+
+
+def promised(place: Place) -> dict[str, Any]:
+    """Return the expectations of a carried probe. Its prefix is "": the environment is the one whose Python runs it.
+
+    Its nonce follows from all that it is asked, so that a report can be told to be an answer to it with nothing recorded here.
+    """
+    target = place.spec.targets[place.target]
+    plain = expectations_of(place.promised, place.target, place.lock, place.environment, PurePosixPath())
+    asked = {**plain, "python": {**plain["python"], "prefix": ""}, "shared": getattr(target, "isolation", None) == "system"}
+    return {**asked, "nonce": digest_of({"carried": asked, "probe": probe_digest()}).removeprefix("sha256:")[:32]}
+
+
+def refuse_foreign(folder: Path, reader: Reader) -> None:
+    """Raise for a folder that may not be written into: UsageError for a file, Refused where it holds what no export wrote."""
+    if reader.exists(folder) and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", why="the probe is exported into a folder", hint="name a folder that is not there yet")
+    there = reader.entries(folder)
+    strange = [name for name in there if name not in (*PARTS, _REPORT)]
+    ours = "README.txt" in there and _MARK.encode() in reader.read(folder / "README.txt", _LIMIT)
+    if strange or (there and not ours):
+        why = f"it holds {', '.join((strange or list(there))[:5])}, which no export wrote"
+        raise Refused(f"{folder} is not empty", why=why, hint="name an empty folder, or one that is not there yet")
+
+
+def _home(loaded: Loaded, target: str) -> str:
+    return f"provision report add {_REPORT} --spec {shlex.quote(str(loaded.path))} --target {target}"
+
+
+def _readme(exported: Exported) -> str:
+    place = exported.place
+    return f"""{_MARK}.
+
+It says whether an environment is the one that the spec {place.spec.name}, target {place.target}, declares, and whether training works in it.
+Carry the folder to that machine. In the folder, with the environment's own Python in the place of PYTHON (3.10 or newer; no network is needed):
+
+    {exported.run}
+
+It ends with 0 verified, 1 failed, 2 no verdict, 3 unverified, and writes {_REPORT}. What the spec sets under `env`, `secrets` and `paths` has to be there.
+Bring {_REPORT} home as it is, and take it where the spec lies:
+
+    {exported.home}
+    provision diff OTHER.json {_REPORT}        # compare it with another report
+
+What this machine is, with nothing declared:   PYTHON probe.pyz env
+"""

@@ -1,0 +1,52 @@
+"""Running the probe in an environment: what it says is passed on, and however it ends without a verdict becomes an error with its cause."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from provision.errors import WorldError
+
+if TYPE_CHECKING:
+    from provision.effects import RunProbe, Tell
+
+_VERDICTS = (0, 1, 3)
+_ANEW = "make the environment anew: `provision destroy`, then `provision apply`"
+
+
+def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: Tell) -> None:
+    """Run the probe; raises WorldError when it cannot be started, when it is killed, and when it ends without a verdict."""
+    from provision.world import process
+
+    only = [word for check in effect.only for word in ("--only", check)]
+    argv = [str(effect.python), str(effect.parcel), "verify", "--expectations", str(effect.expectations), "--out", str(effect.report), "--events", *only]
+    # Bytecode is wanted: without it every import of the stack costs seconds, at each verification and each run of the user's own program.
+    caller = {key: value for key, value in environment.items() if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")}
+    try:
+        answer = process.stream(argv, {**caller, **dict(effect.environment)}, tell, timeout_s=effect.timeout_s + 60)
+    except OSError as error:
+        why = f"{effect.python}: {os.strerror(error.errno or 0)}"
+        raise WorldError("the environment's Python cannot be started", why=why, hint=_ANEW) from None
+    if answer.code < 0:
+        raise _killed(-answer.code)
+    if answer.code not in _VERDICTS:
+        why = f"exit code {answer.code}\n{answer.stdout[-2000:]}".strip()
+        raise WorldError("the verification itself could not run", why=why, hint="run `provision verify` again; if it stays, report this")
+    if not effect.report.exists():
+        why = f"the environment's Python ended with exit code {answer.code}, and the probe wrote no report\n{answer.stdout[-2000:]}".strip()
+        hint = f"look for variables that break Python (PYTHONPATH, LD_PRELOAD), or {_ANEW}"
+        raise WorldError("the verification itself could not run", why=why, hint=hint)
+
+
+def _killed(number: int) -> WorldError:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    if number == signal.SIGKILL:
+        why = f"{name} ended the probe from outside: the system does that when memory runs out, or a person did"
+        hint = "free memory (dmesg names what the kernel killed, where that may be read), then run `provision verify` again"
+        return WorldError("the verification was killed", why=why, hint=hint)
+    return WorldError("the verification was killed", why=f"{name} ended the probe", hint=f"run `provision verify` again; if it stays, {_ANEW}")

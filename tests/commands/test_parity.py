@@ -1,0 +1,274 @@
+"""provision parity: what lock and reports prove equal across targets, told of recorded reports and of real runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.probe.canonical import canonical, digest
+from provision.verification import Report, read_report
+from provision.verification.parity import Declared, Found, Parity, Side, Standing, parity
+from provision.views import parity as view
+from tests.rig import Bench, make_index, make_wheel, small_spec
+
+RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
+CPU = Declared("3.11", {"torch": "2.13.0+cpu", "transformers": "5.23.0"}, "cpu", None)
+CARD = Declared("3.11", {"torch": "2.13.0+cu130", "transformers": "5.23.0"}, "cu130", "580.65.06")
+
+
+def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) -> Report:
+    document = json.loads((RECORDED / f"{name}.json").read_bytes())
+    if change is not None:
+        change(document)
+    report = read_report(json.dumps(document).encode(), name)
+    assert report.verdict == document["verdict"]["result"]
+    return report
+
+
+def side(target: str, report: Report | None, declared: Declared = CPU) -> Side:
+    standing = Standing.MISSING if report is None else Standing(report.verdict)
+    return Side(target, "local", standing, declared, report, "" if report else "it was never verified", f"provision apply x --target {target}")
+
+
+def found(outcome: Parity, subject: str) -> Found:
+    return next(one.found for one in outcome.statements if one.subject == subject)
+
+
+def reading(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        rows = [one for one in document["readings"] if one["key"] != key]
+        document["readings"] = [*rows, {"key": key, "value": value, "class": "context"}] if value is not ... else rows
+        for row in document["readings"]:
+            if row["key"].startswith(("torch.", "driver.")):
+                row["class"] = "identity"
+
+    return change
+
+
+def test_two_runs_of_one_environment_are_proven_equal() -> None:
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again"))])
+    assert {one.subject: one.found for one in outcome.statements} == dict.fromkeys(
+        ("Python", "packages", "torch build", "CUDA of torch", "checks", "training result"), Found.EQUAL
+    )
+    assert (outcome.result, outcome.exit_code, outcome.undeclared) == (Found.EQUAL, 0, ())
+
+
+def test_what_was_never_seen_is_not_yet_proven() -> None:
+    outcome = parity([side("a", recorded("quickstart")), side("b", None)])
+    assert {one.found for one in outcome.statements} == {Found.UNPROVEN}
+    assert outcome.exit_code == 3
+    shown = view.text(outcome, False, 100)
+    assert "to prove     provision apply x --target b" in shown
+    assert "not seen on b" in shown
+
+
+@pytest.mark.parametrize("name", ["accelerate-too-old", "numpy-abi", "small-shm", "shadowed-package"])
+def test_a_target_that_fails_is_a_proven_difference_with_its_cause(name: str) -> None:
+    outcome = parity([side("good", recorded("quickstart")), side("bad", recorded(name))])
+    assert found(outcome, "checks") is Found.DIFFERS
+    assert outcome.exit_code == 1
+    checks = next(one for one in outcome.statements if one.subject == "checks")
+    assert "works on good, fails on bad" in checks.why
+    turned = parity([side("bad", recorded(name)), side("good", recorded("quickstart"))])
+    assert "works on good, fails on bad" in next(one for one in turned.statements if one.subject == "checks").why
+
+
+def test_a_proven_difference_counts_more_than_what_is_unknown() -> None:
+    assert parity([side("good", recorded("quickstart")), side("bad", recorded("numpy-abi")), side("none", None)]).exit_code == 1
+
+
+def test_failing_alike_everywhere_is_not_as_declared() -> None:
+    outcome = parity([side("a", recorded("numpy-abi")), side("b", recorded("numpy-abi"))])
+    assert outcome.exit_code == 1
+
+
+def test_weights_that_cannot_be_equal_are_no_difference() -> None:
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("other-instruction-set"))])
+    training = next(one for one in outcome.statements if one.subject == "training result")
+    assert training.found is Found.APART
+    assert "ATEN_CPU_CAPABILITY" in training.why
+    assert outcome.exit_code == 0
+
+
+def test_weights_that_differ_with_nothing_to_explain_it_are_a_difference() -> None:
+    def change(document: dict[str, Any]) -> None:
+        next(one for one in document["readings"] if one["key"] == "train.weights_sha")["value"] = "0" * 64
+
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert found(outcome, "training result") is Found.DIFFERS
+    assert outcome.exit_code == 1
+
+
+def test_a_target_that_trained_nothing_leaves_the_result_unproven() -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["readings"] = [one for one in document["readings"] if not one["key"].startswith("train.")]
+
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert found(outcome, "training result") is Found.UNPROVEN
+    nowhere = parity([side(name, recorded("quickstart", change)) for name in ("a", "b")])
+    assert found(nowhere, "training result") is Found.UNPROVEN
+
+
+def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:
+    def change(document: dict[str, Any]) -> None:
+        for row in document["readings"]:
+            row["value"] = {"torch.version": "2.13.0+cu130", "package.torch": "2.13.0+cu130", "torch.cuda": "13.0"}.get(row["key"], row["value"])
+        document["readings"].append({"key": "driver.version", "value": "580.82.07", "class": "identity-weak"})
+
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change), CARD)])
+    for subject in ("torch build", "CUDA of torch", "driver"):
+        assert found(outcome, subject) is Found.APART
+    assert outcome.exit_code == 0
+    packages = next(one for one in outcome.statements if one.subject == "packages")
+    assert "torch in a build for each" in packages.declared
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("580.65.06", Found.APART), ("580.65.05", Found.DIFFERS), (..., Found.UNPROVEN), ("not-a-version", Found.UNPROVEN)]
+)
+def test_a_driver_has_to_reach_the_floor_of_the_build(version: Any, expected: Found) -> None:
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("driver.version", version)), CARD)])
+    assert found(outcome, "driver") is expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [("13.0", Found.APART), ("12.8", Found.DIFFERS), (..., Found.UNPROVEN)])
+def test_the_cuda_of_torch_has_to_be_the_declared_one(value: Any, expected: Found) -> None:
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("torch.cuda", value)), CARD)])
+    assert found(outcome, "CUDA of torch") is expected
+
+
+@pytest.mark.parametrize(("check", "subject"), [("P01", "Python"), ("P02", "packages"), ("T01", "torch build")])
+@pytest.mark.parametrize(("status", "expected"), [("fail", Found.DIFFERS), ("unknown", Found.UNPROVEN), ("skip", Found.UNPROVEN)])
+def test_each_statement_hangs_on_its_check(check: str, subject: str, status: str, expected: Found) -> None:
+    def change(document: dict[str, Any]) -> None:
+        next(one for one in document["checks"] if one["id"] == check)["status"] = status
+
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert found(outcome, subject) is expected
+
+
+def test_a_report_that_could_not_be_judged_leaves_the_checks_unproven() -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["verdict"]["result"] = "unverified"
+
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert (found(outcome, "checks"), outcome.exit_code) == (Found.UNPROVEN, 3)
+
+
+def test_differences_that_no_lock_speaks_of_are_told_and_change_nothing() -> None:
+    def change(document: dict[str, Any]) -> None:
+        next(one for one in document["readings"] if one["key"] == "os.version")["value"] = "13"
+
+    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert outcome.undeclared == ("a and b: os.version 12 -> 13",)
+    assert outcome.exit_code == 0
+
+
+def test_every_form_is_harmless_and_fits_a_screen() -> None:
+    bad = recorded("small-shm", lambda one: one["verdict"].update(sentence="\x1b]0;x\x07 <script>alert(1)</script> | @someone"))
+    outcome = parity([side("a", bad), side("b", bad), side("c", None)])
+    shown = view.text(outcome, False, 100)
+    assert len(shown.splitlines()) <= 25
+    assert max(map(len, shown.splitlines())) <= 100, shown
+    for words in (shown, view.markdown(outcome)):
+        assert "\x1b" not in words
+    assert "<script" not in view.markdown(outcome)
+    assert json.loads(json.dumps(view.document(outcome)))["result"] == "differs"
+
+
+def test_simulated_reports_are_said_to_be_simulated() -> None:
+    simulated = replace(side("b", recorded("quickstart")), standing=Standing.SIMULATED)
+    assert "(simulated: b)" in view.headline(parity([side("a", recorded("quickstart")), simulated]))
+
+
+TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    folder = tmp_path_factory.mktemp("parity")
+    wheels = tuple(make_wheel(folder / "wheels", "alpha", version) for version in ("1.0", "2.0"))
+    (folder / "project/home").mkdir(parents=True)
+    bench = Bench(folder / "project", make_index(folder / "index", wheels))
+    bench.spec(small_spec("alpha", extra=TWO))
+    assert bench.run("parity", "spec.yaml").returncode == 1  # no lock yet
+    done = bench.run("apply", "spec.yaml", "--yes", "--target", "here")
+    assert done.returncode == 0, done.stderr
+    return bench
+
+
+@pytest.fixture(scope="module")
+def proven(made: Bench) -> Bench:
+    half = made.run("parity", "spec.yaml")
+    assert half.returncode == 3, half.stdout
+    assert "here         local, verified on 20" in half.stdout
+    assert "there        local, no report: it was never verified" in half.stdout
+    assert "to prove     provision apply spec.yaml --target there" in half.stdout
+    assert "--target here" not in half.stdout
+
+    assert made.run("apply", "spec.yaml", "--yes", "--target", "there").returncode == 0
+    whole = made.run("parity", "spec.yaml", "--output-format", "json")
+    assert whole.returncode == 0, whole.stdout
+    told = json.loads(whole.stdout)
+    assert (told["result"], {one["found"] for one in told["statements"]}) == ("equal", {"equal"})
+
+    page = made.run("parity", "spec.yaml", "--output-format", "markdown")
+    assert page.stdout.startswith("### here\\, there\\: all that is declared is proven")
+    return made
+
+
+Change = Callable[[Bench], object]
+
+
+def simulate(bench: Bench) -> None:
+    path = bench.own / "reports/spec.there/report.json"
+    document = json.loads(path.read_bytes())
+    document["verdict"]["result"], document["subject"]["simulated"] = "simulated", ["the GPU"]
+    document["digests"]["report"] = digest({key: value for key, value in document.items() if key != "digests"})
+    path.write_text(canonical(document))
+
+
+def judge_by_another(bench: Bench) -> None:
+    path = bench.own / "reports/spec.there/report.json"
+    document = json.loads(path.read_bytes())
+    document["tool"]["probe_sha256"] = "0" * 64
+    document["digests"]["report"] = digest({key: value for key, value in document.items() if key != "digests"})
+    path.write_text(canonical(document))
+
+
+def forge(bench: Bench) -> None:
+    path = bench.own / "reports/spec.there/report.json"
+    path.write_text(path.read_text().replace('"readings":[', '"readings":[{"class":"context","key":"host.more","value":1},'))
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "code"),
+    [
+        (lambda _: None, "all that is declared is proven", 0),
+        (lambda bench: bench.spec(small_spec("alpha<2", extra=TWO)), "the spec moved since the lock was made", 1),
+        (lambda bench: (bench.spec(small_spec("alpha<2", extra=TWO)), bench.run("lock", "spec.yaml")), "stale: its report is of another lock", 3),
+        (lambda bench: bench.spec(small_spec("alpha", extra=TWO + "requires: {ram: 1MiB}\n")), "stale: what is promised of it changed", 3),
+        (lambda bench: (bench.own / "reports/spec.there/report.json").write_text("{"), "damaged: the report", 3),
+        (lambda bench: (bench.own / "state.json").unlink(), "stale: it was not verified yet", 3),
+        (judge_by_another, "stale: another version of the probe judged it", 3),
+        (forge, "damaged: its digest does not fit its content", 3),
+        (simulate, "simulated: not real there: the GPU", 3),
+    ],
+)
+def test_a_report_counts_for_what_is_declared_now_only(proven: Bench, change: Change, said: str, code: int) -> None:
+    files = [proven.folder / "spec.yaml", proven.folder / "spec.lock", proven.own / "state.json", proven.own / "reports/spec.there/report.json"]
+    before = {file: file.read_bytes() for file in files}
+    change(proven)
+    try:
+        done = proven.run("parity", "spec.yaml")
+    finally:
+        for file, content in before.items():
+            file.write_bytes(content)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert said in " ".join((done.stdout + done.stderr).split())
+    assert "Traceback" not in done.stderr
