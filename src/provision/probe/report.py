@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from .brief import brief
 from .canonical import digest
 from .expectations import Expectations
 from .judging.packages import differences
@@ -30,7 +31,7 @@ class Judged:
 
 
 def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, runs: Sequence[StageRun], redactor: Redactor, partial: bool) -> dict[str, Any]:
-    """Assemble the document. `partial` says that only some checks were asked for, which is never `verified`."""
+    """Assemble the document, whole; `brief` is how it is written. `partial` says that only some checks were asked for, which is never `verified`."""
     found = readings(seen)
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -52,7 +53,7 @@ def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, ru
         "packages": _packages(expected, seen),
         "verdict": verdict_of(expected, judged, partial, redactor),
     }
-    document["digests"] = {"identity": identity_digest(found), "report": digest(document)}
+    document["digests"] = {"identity": identity_digest(found), "report": digest(brief(document))}
     return document
 
 
@@ -118,12 +119,12 @@ def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:
         "required": one.asked.required,
         "expected": redactor.tree(judgement.expected),
         "observed": redactor.tree(judgement.observed),
-        "threshold": judgement.threshold.document() if judgement.threshold else None,
+        "threshold": judgement.threshold.document() if judgement.threshold and judgement.status is not Status.SKIP else None,
         "message": redactor.text(judgement.message),
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
         "causes": told_causes(check, judgement.status),
-        "seconds": round(one.seconds, 3),
+        "seconds": round(one.seconds, 2),
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import WorldError
+from provision.probe.brief import whole
 
 SCHEMA = "provision.report/1"
 LIMIT = 8 * 2**20
@@ -50,7 +51,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
     """
     again = "run `provision verify` again"
     try:
-        document = json.loads(content.decode("utf-8"))
+        document = whole(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         raise WorldError(f"the report {name} is damaged", why=f"it is not JSON: {error}", hint=again) from None
     schema = document.get("schema") if isinstance(document, dict) else None
