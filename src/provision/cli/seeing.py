@@ -89,7 +89,8 @@ def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     """
     from provision.cli import comparing
 
-    default = Path(DEFAULT) if Path(DEFAULT).exists() else None
+    # Two files need no spec: the one that happens to be here may have nothing to do with them.
+    default = Path(DEFAULT) if Path(DEFAULT).exists() and not (one.endswith(".json") and other.endswith(".json")) else None
     return comparing.reports(one, other, spec or default, **options)
 
 

@@ -143,7 +143,8 @@ def _packages(expected: Expectations, seen: Seen) -> dict[str, Any]:
     found = seen.get("_packages.installed")
     if found is None:
         return {"locked": len(expected.packages), "matching": None, "differences": []}
-    wrong = differences(expected, found)
+    above = seen.get("_packages.required_by", {})
+    wrong = [{**one, **({"required_by": above[one["name"]]} if one["name"] in above else {})} for one in differences(expected, found)]
     return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": wrong[:_MOST_DIFFERENCES]}
 
 
