@@ -334,3 +334,14 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
 def test_the_band_is_where_the_value_has_to_lie(status: str, measured: float, band: list[tuple[str, str]]) -> None:
     page = Page(report(sample("failed", [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))]), "t"))
     assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "band"] == band
+
+
+def test_stages_stand_one_after_another() -> None:
+    page = Page(report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t"))
+    assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "value"] == [("0.0", "25.0"), ("25.0", "75.0")]
+
+
+def test_the_packages_that_the_spec_names_are_listed() -> None:
+    readings = [{"key": "package.torch", "value": "2.13.0+cpu", "class": "identity"}, {"key": "package.gone", "value": None, "class": "identity"}]
+    text = Page(report({**sample("verified", []), "readings": readings}, "t")).text()
+    assert "What the spec names 2 Package Version torch 2.13.0+cpu gone absent" in text

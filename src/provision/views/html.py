@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from provision.assets import asset
 from provision.probe.values import Status
 from provision.safe import safe
-from provision.views.outline import Line, Measure, Outline, outline
+from provision.views.outline import Line, Measure, Outline, StageLine, outline
 from provision.views.words import amount, figure, seconds, short
 
 _BAR = 60.0
@@ -35,7 +35,7 @@ class Bar:
 def report(report: Mapping[str, Any], title: str) -> str:
     """Return the page for a `provision.report/1` document. Every string in it is safe and escaped; `title` is the page's name."""
     told = outline(report)
-    return drawn("report.html.j2", title=safe(title), told=told, bars=_bars(told), compared=_compared(told), slowest=_slowest(told))
+    return drawn("report.html.j2", title=safe(title), told=told, bars=_bars(told), compared=_compared(told), timeline=_timeline(told))
 
 
 def drawn(template: str, **values: Any) -> str:
@@ -79,8 +79,14 @@ def _compared(told: Outline) -> list[Line]:
     return [line for line in told.lines if line.expected]
 
 
-def _slowest(told: Outline) -> float:
-    return max((stage.wall_s for stage in told.stages), default=0.0) or 1.0
+def _timeline(told: Outline) -> list[tuple[StageLine, float, float]]:
+    """Each stage with its start and length in percent of all: stages run one after another."""
+    whole, began = told.seconds or 1.0, 0.0
+    found = []
+    for stage in told.stages:
+        found.append((stage, round(100 * began / whole, 2), round(100 * stage.wall_s / whole, 2)))
+        began += stage.wall_s
+    return found
 
 
 def _word(status: Status) -> str:
