@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.probe.checks import CHECKS
@@ -126,6 +126,7 @@ ROWS = st.lists(st.tuples(st.sampled_from(sorted({check.id for check in CHECKS})
 MOVED = st.dictionaries(st.sampled_from(["os.id", "host.nofile", "env.X", "package.torch", "gpu.name", "driver.version", "host.shm_bytes"]), WORDS)
 
 
+@settings(deadline=None)
 @given(ROWS, MOVED, st.integers(20, 200))
 def test_whatever_differs_is_told_on_one_screen(rows: list[tuple[str, str, str]], moved: dict[str, str], width: int) -> None:
     unique = {id_: (status, words) for id_, status, words in rows}

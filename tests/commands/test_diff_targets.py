@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from provision.verification import Report
+from provision.verification import Report, read_report
 from provision.verification.compare import Comparison, compare
 from provision.verification.kinship import NOTHING, Known
+from provision.views import comparison, side_by_side
 from tests.rig import Bench, small_spec
+from tests.views.builders import failed
 
 BOTH = "targets:\n  colab: {kind: local}\n  workbench: {kind: local}\n"
 
@@ -105,6 +109,39 @@ def test_what_was_found_otherwise_than_locked_counts_and_a_requirer_that_is_the_
     result = found(KNOWN, differences=[*wrong, {"name": "sympy", "expected": "1.14", "observed": None}])
     (only,) = result.differences
     assert {"package.sympy", "package.mpmath"} <= set(only.followers)
+
+
+JUNK = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.lists(st.integers(), max_size=2) | st.just({"a": [1]})
+ROUTES = [
+    ("readings", 0),
+    *(("readings", 0, field) for field in ("key", "value", "class")),
+    ("checks", 0),
+    *(("checks", 0, field) for field in ("id", "title", "status", "required", "message", "fix", "causes", "group")),
+    ("lock", "environment_digest"),
+    ("packages",),
+    ("packages", "differences"),
+    *(("packages", "differences", 0, field) for field in ("name", "expected", "observed", "required_by")),
+    ("verdict", "sentence"),
+    ("subject", "target"),
+]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(ROUTES), JUNK)
+def test_a_report_that_was_forged_or_damaged_is_compared_all_the_same(route: tuple[Any, ...], junk: Any) -> None:
+    document = failed()
+    document["packages"]["differences"][0]["required_by"] = ["accelerate"]
+    at = document
+    for part in route[:-1]:
+        at = at[part]
+    at[route[-1]] = junk
+    spoilt = read_report(json.dumps(document).encode(), "x")
+    for one, other in ((failed(), spoilt), (spoilt, failed())):
+        sides = [side if isinstance(side, Report) else read_report(json.dumps(side).encode(), "x") for side in (one, other)]
+        told = compare(*sides, ("a", "b"), KNOWN)
+        assert comparison.text(told, color=False, width=80, everything=True)
+        assert comparison.markdown(told)
+        assert side_by_side.page(told)
 
 
 def test_packages_that_require_each_other_do_not_hang_it() -> None:

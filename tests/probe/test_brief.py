@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.probe.brief import brief, whole
@@ -52,6 +52,7 @@ ROWS = st.fixed_dictionaries(
 READINGS = st.dictionaries(st.text(max_size=4), st.tuples(VALUES, st.sampled_from(["identity", "context", "noise"])), max_size=5)
 
 
+@settings(deadline=None)
 @given(st.lists(ROWS, max_size=4), READINGS, st.lists(st.fixed_dictionaries({"name": st.text(max_size=3), "exit": st.none() | st.just(0), "tail": st.text()})))
 def test_what_is_left_out_comes_back(checks: list[Any], told: dict[str, Any], stages: list[Any]) -> None:
     readings = [{"key": key, "value": value, "class": kind} for key, (value, kind) in sorted(told.items())]

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.views.junit import junit
@@ -113,6 +113,7 @@ def test_several_reports_are_several_suites() -> None:
     assert [(suite.attrib["id"], suite.attrib["name"]) for suite in suites] == [("0", "sample-trainer.here"), ("1", "sample-trainer.here")]
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(alphabet=st.characters(exclude_categories=())))
 def test_any_text_makes_xml(one: str, other: str) -> None:
     rows = [check(one, other, one, "fail", message=other, expected=one, fix=other), check("X", "g", "t", "warn", message=one + other)]

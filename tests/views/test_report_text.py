@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.views.ink import cells
@@ -178,6 +178,7 @@ FAILURES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(FAILURES, st.integers(20, 200), st.sampled_from(["failed", "unverified", "error", "simulated"]), st.lists(st.text(max_size=99), max_size=5), WORDS)
 def test_a_report_of_many_failures_is_told_on_one_screen(checks: list[Any], width: int, result: str, simulated: list[str], sentence: str) -> None:
     document = sample(result, checks)

@@ -158,9 +158,8 @@ def _readings(report: Report, other: Report, known: Known) -> dict[str, tuple[Re
     With `known`, all that the locks hold; without it, of one lock, those that either side found otherwise than locked.
     """
     kinds = {kind.value: kind for kind in ReadingClass}
-    rows = [row for row in report.document["readings"] if isinstance(row, Mapping) and isinstance(row.get("key"), str) and row.get("class") in kinds]
-    found = {row["key"]: (kinds[row["class"]], row.get("value")) for row in rows}
-    ours, theirs = (one.document["lock"].get("environment_digest") for one in (report, other))
+    found = {row["key"]: (kinds[str(row.get("class"))], row.get("value")) for row in report.readings if str(row.get("class")) in kinds}
+    ours, theirs = (str(one.document["lock"].get("environment_digest")) for one in (report, other))
     if "packages.digest" not in found:
         return found
     if ours in known.held and theirs in known.held:
@@ -173,19 +172,16 @@ def _readings(report: Report, other: Report, known: Known) -> dict[str, tuple[Re
 
 
 def _kinship(a: Report, b: Report, known: Known) -> Kinship:
-    keys = [row["key"] for report in (a, b) for row in report.document["readings"] if isinstance(row, Mapping) and isinstance(row.get("key"), str)]
+    keys = [row["key"] for report in (a, b) for row in report.readings]
     requirers: dict[str, set[str]] = {name: set(names) for name, names in known.requirers.items()}
     for report in (a, b):
-        packages = report.document.get("packages")
-        for name, names in told_requirers(packages.get("differences") if isinstance(packages, Mapping) else ()).items():
+        for name, names in told_requirers(report.differences).items():
             requirers.setdefault(name, set()).update(names)
     return Kinship(requirers, frozenset(key.removeprefix("package.") for key in keys if key.startswith("package.")))
 
 
 def _otherwise(report: Report, part: str) -> dict[str, Any]:
-    packages = report.document.get("packages")
-    rows = packages.get("differences") if isinstance(packages, Mapping) else ()
-    return {str(row["name"]): row.get(part) for row in rows or () if isinstance(row, Mapping) and "name" in row}
+    return {str(row["name"]): row.get(part) for row in report.differences if "name" in row}
 
 
 def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[Difference]:
@@ -274,8 +270,8 @@ def _turn(id_: str, pair: tuple[Mapping[str, Any], Mapping[str, Any]], tops: Map
     severity = [Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL]
     ranks = [next((rank for rank, status in enumerate(severity) if status == check.get("status")), len(severity)) for check in pair]
     worse = other if ranks[1] >= ranks[0] else one
-    known = {check.id: check.causes for check in CHECKS}
-    patterns = dict.fromkeys([*known.get(_base(id_), ()), *(str(cause) for cause in worse.get("causes") or ())])
+    known, told = {check.id: check.causes for check in CHECKS}, worse.get("causes")
+    patterns = dict.fromkeys([*known.get(_base(id_), ()), *map(str, told if isinstance(told, list) else ())])
     causes = tuple(grouped[top] for top in dict.fromkeys(tops[key] for pattern in patterns for key in tops if fnmatchcase(key, pattern)))
     return Turn(
         id=id_,

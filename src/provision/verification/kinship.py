@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -97,7 +97,6 @@ def known_of(lock: Lock) -> Known:
     return Known(held, {name: frozenset(names) for name, names in above.items()})
 
 
-def told_requirers(rows: Any) -> dict[str, list[str]]:
+def told_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return who requires each package that a report found otherwise than locked, where its probe told."""
-    kept = [row for row in rows if isinstance(row, Mapping) and isinstance(row.get("required_by"), list)] if isinstance(rows, list) else []
-    return {str(row.get("name")): [str(one) for one in row["required_by"]] for row in kept}
+    return {str(row.get("name")): [str(one) for one in row["required_by"]] for row in rows if isinstance(row.get("required_by"), list)}

@@ -37,9 +37,21 @@ class Report:
         return 0 if self.verdict == "simulated" else self.exit_code
 
     @property
+    def readings(self) -> list[Mapping[str, Any]]:
+        """The readings that are rows with a key; a report is foreign text, and may hold anything else beside them."""
+        return [row for row in self.document["readings"] if isinstance(row, Mapping) and isinstance(row.get("key"), str)]
+
+    @property
+    def differences(self) -> list[Mapping[str, Any]]:
+        """The locked packages that were found in another version, as far as they are rows."""
+        packages = self.document.get("packages")
+        rows = packages.get("differences") if isinstance(packages, Mapping) else None
+        return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+    @property
     def provenance(self) -> dict[str, int]:
         """How many packages were there in which way ("hash-checked", "preinstalled", "reinstalled") when the device was asked; {} when it did not tell."""
-        readings = {one.get("key"): one.get("value") for one in self.document["readings"] if isinstance(one, dict)}
+        readings = {one["key"]: one.get("value") for one in self.readings}
         told = readings.get("packages.provenance")
         return {str(way): count for way, count in told.items() if isinstance(count, int)} if isinstance(told, dict) else {}
 
