@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import shutil
@@ -19,6 +18,8 @@ from provision.commands.lock import read_lock
 from provision.commands.planning import place_of
 from provision.commands.receiving import Received, receive
 from provision.errors import LockError, ProvisionError, Refused
+from provision.probe.brief import brief
+from provision.probe.brief import whole as whole_report
 from provision.probe.canonical import canonical, digest
 from provision.probe.catalogue import asked
 from provision.probe.expectations import parse_expectations
@@ -134,11 +135,11 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
 
 def changed(content: bytes, change: Change, *, sealed: bool = True) -> bytes:
     """A report as somebody changed it; `sealed`: with digests that fit again, as one who knows how would write them."""
-    document = copy.deepcopy(json.loads(content))
+    document = whole_report(json.loads(content))
     change(document)
     if sealed:
         identity = {one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"}
-        document["digests"] = {"identity": digest(identity), "report": digest({key: value for key, value in document.items() if key != "digests"})}
+        document["digests"] = {"identity": digest(identity), "report": digest(brief({key: value for key, value in document.items() if key != "digests"}))}
     return canonical(document).encode()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.cell import pack
+from provision.probe.brief import whole
 from provision.verification import cell, installer, parcel
 from tests.installing.bench import UV, sha256
 from tests.probe.conftest import document as expectations
@@ -88,7 +89,7 @@ class Runtime:
 
     @property
     def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.base / "report.json").read_text())
+        found: dict[str, Any] = whole(json.loads((self.base / "report.json").read_text()))
         return found
 
     def environ(self, **changes: str) -> dict[str, str]:

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
 from provision.verification.compare import compare, sentence
 from provision.views import comparison
+from provision.views.ink import cells
 
 PROVISION = str(Path(sys.executable).parent / "provision")
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
@@ -115,6 +119,28 @@ def test_the_terminal_shows_one_screen() -> None:
         shown = comparison.text(compare(recorded("quickstart"), recorded(name), ("quickstart", name)), color=False, width=100, everything=False)
         assert len(shown.splitlines()) <= 25, name
         assert max(map(len, shown.splitlines())) <= 100
+
+
+WORDS = st.text(max_size=300) | st.integers(0, 20).map(lambda count: "a reason that goes on " * count)
+ROWS = st.lists(st.tuples(st.sampled_from(sorted({check.id for check in CHECKS})), st.sampled_from(["fail", "warn", "unknown", "skip"]), WORDS), max_size=40)
+MOVED = st.dictionaries(st.sampled_from(["os.id", "host.nofile", "env.X", "package.torch", "gpu.name", "driver.version", "host.shm_bytes"]), WORDS)
+
+
+@settings(deadline=None)
+@given(ROWS, MOVED, st.integers(20, 200))
+def test_whatever_differs_is_told_on_one_screen(rows: list[tuple[str, str, str]], moved: dict[str, str], width: int) -> None:
+    unique = {id_: (status, words) for id_, status, words in rows}
+    sides = []
+    for calm in (True, False):
+        checks = [{"id": id_, "title": words[:40], "status": "pass" if calm else s, "message": words, "fix": words} for id_, (s, words) in unique.items()]
+        readings = [{"key": key, "value": words + str(calm), "class": "identity"} for key, words in moved.items()]
+        sides.append(Report("failed", "", "", {"checks": checks, "readings": readings, "lock": {}}))
+    found = compare(*sides, ("colab", "workbench"))
+    shown = comparison.text(found, color=False, width=width, everything=False).splitlines()
+    assert len(shown) <= 25
+    assert max(map(cells, shown)) <= max(40, width)
+    whole = comparison.text(found, color=False, width=200, everything=True)
+    assert all(f"{turn.id} " in whole for turn in found.turns)
 
 
 def test_foreign_text_in_a_report_is_made_harmless() -> None:

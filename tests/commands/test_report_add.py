@@ -103,7 +103,7 @@ def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(bench: Benc
     others.mkdir()
     (others / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     content = probed(home, tmp_path / "probe")
-    assert next(one["value"] for one in json.loads(content)["readings"] if one["key"] == "packages.unlocked") == ["other 1.0"]
+    assert json.loads(content)["readings"]["context"]["packages.unlocked"] == ["other 1.0"]
     assert home.receive(content).exit_code == 0
     assert "P03 says pass" in refused(home, changed(content, of_reading("packages.elsewhere", ["alpha"]))).why
 

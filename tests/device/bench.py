@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from provision.assets import asset
+from provision.probe.brief import whole
 from provision.verification import device, installer, parcel
 from tests.rig import MINOR, make_index, make_wheel, served
 
@@ -112,7 +113,7 @@ class Cloud:
         return self.objects[address].decode()
 
     def report(self, nonce: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.objects[f"{BUCKET}/{nonce}/report.json"])
+        found: dict[str, Any] = whole(json.loads(self.objects[f"{BUCKET}/{nonce}/report.json"]))
         return found
 
     def document(self, nonce: str, *names: str, **changes: Any) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from provision.probe.brief import whole
+
 
 @dataclass
 class Environment:
@@ -37,7 +39,7 @@ class Environment:
         process = self.start(*arguments, environ=environ, **changes)
         said, _ = process.communicate(timeout=120)
         report = self.root / "report.json"
-        return process.returncode, json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}, said
+        return process.returncode, whole(json.loads(report.read_text(encoding="utf-8"))) if report.exists() else {}, said
 
     def start(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> subprocess.Popen[str]:
         expectations = self.root / "expectations.json"

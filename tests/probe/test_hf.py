@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from provision.probe.brief import whole
+
 pytestmark = [pytest.mark.hf, pytest.mark.slow]
 
 LIST = """
@@ -54,7 +56,7 @@ def verify(hf_python: str, inventory: dict[str, Any], probe: Path, document: Cal
         command += [part for one in only for part in ("--only", one)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(environ or {})})
         assert (folder / "report.json").exists(), done.stderr
-        return done.returncode, json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        return done.returncode, whole(json.loads((folder / "report.json").read_text(encoding="utf-8")))
 
     return ask
 

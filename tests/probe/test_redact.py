@@ -74,3 +74,40 @@ def test_home_user_and_host_go() -> None:
 def test_a_tree_is_redacted_in_keys_and_values() -> None:
     tree = {"secret-value": ["secret-value", {"x": ("a", "secret-value", 1, None, True)}]}
     assert "secret-value" not in json.dumps(Redactor(["secret-value"]).tree(tree))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "glpat-" + "a1B2" * 6,
+        "npm_" + "a1B2" * 9,
+        "pypi-" + "a1B2" * 12,
+        "xoxb-" + "a1B2" * 5,
+        "AKIA" + "A1B2" * 4,
+        "eyJ" + "a1B2" * 5 + "." + "a1B2" * 6 + "." + "a1B2" * 6,
+        "Authorization: Bearer " + "a1B2" * 6,
+        "https://" + "a1B2" * 6 + "@pypi.example/simple",
+        "https://x.example/f?X-Goog-Signature=" + "a1B2" * 6 + "&b=1",
+        "https://x.example/f?a=1&access_token=" + "a1B2" * 6,
+    ],
+)
+def test_more_shapes_of_tokens_go(text: str) -> None:
+    redacted = Redactor().text(f"before {text} after")
+    assert "a1B2" not in redacted
+    assert "A1B2" not in redacted
+    assert redacted.endswith(" after")
+
+
+@pytest.mark.parametrize("text", ["bearer of news", "pypi-index", "https://x.example/?page=2&sort=name", "https://short@host/x", "xoxo-hugs"])
+def test_what_only_resembles_a_token_stays(text: str) -> None:
+    assert Redactor().text(text) == text
+
+
+def test_a_host_goes_with_and_without_its_domain() -> None:
+    redactor = Redactor((), "", "", "castle-42.c.my-project.internal")
+    assert redactor.text("on castle-42.c.my-project.internal, castle-42:8888 and castle-421") == "on <host>, <host>:8888 and castle-421"
+
+
+@pytest.mark.parametrize("user", ["jupyter", "colab", "admin"])
+def test_an_account_that_every_machine_has_is_nobodys_name(user: str) -> None:
+    assert Redactor((), "/home/jupyter", user).text(f"the {user} kernel in /home/jupyter/x") == f"the {user} kernel in ~/x"

@@ -98,7 +98,7 @@ def sample(result: str, checks: list[dict[str, Any]], **more: Any) -> dict[str, 
     stages = [("host", 0.1), ("packages", 0.4), ("imports", 9.2), ("torch", 4.1), ("loaders", 6.3), ("training", 11.8), ("resume", 5.2)]
     return {
         "schema": "provision.report/1",
-        "tool": {"name": "provision", "version": "0.1.0", "probe_sha256": _digest("probe")},
+        "tool": {"name": "provision", "version": "0.1.0", "probe_sha256": _digest("probe").removeprefix("sha256:")},
         "subject": {"target": "here", "kind": "local", "created_utc": "2026-01-02T03:04:05Z", "nonce": "5a3f", "proof": "hf-trainer", "simulated": []},
         "spec": {"name": "sample-trainer", "digest": _digest("spec")},
         "lock": {"digest": _digest("lock"), "environment_digest": _digest("environment")},

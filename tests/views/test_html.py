@@ -199,7 +199,7 @@ def test_contrast_of_bars(shape: str, ground: str, scheme: int) -> None:
 
 
 def _schemes() -> list[dict[str, str]]:
-    blocks = re.findall(r":root\{([^}]*)\}", asset("templates/report.html.j2").read_text(encoding="utf-8"))
+    blocks = re.findall(r":root\{([^}]*)\}", asset("templates/page.css").read_text(encoding="utf-8"))
     found = [dict(re.findall(r"--([a-z-]+):(#[0-9a-f]+)", block)) for block in blocks]
     return [found[0], {**found[0], **found[1]}, {**found[0], **found[2]}]
 
@@ -318,3 +318,30 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
         found = re.search(r'<output id="o">(\d+) of (\d+)</output>', dom)
         assert found, f"{name}: the frame did not load"
         assert int(found[1]) <= int(found[2]) <= width
+
+
+@pytest.mark.parametrize(
+    ("status", "measured", "band"),
+    [
+        ("pass", 0.5, [("0.0", "60.0")]),
+        ("pass", 2, [("60.0", "40.0")]),
+        ("fail", 2, [("0.0", "60.0")]),
+        ("warn", 0.5, [("60.0", "40.0")]),
+        ("pass", 1.0, []),
+        ("unknown", 0.5, []),
+    ],
+)
+def test_the_band_is_where_the_value_has_to_lie(status: str, measured: float, band: list[tuple[str, str]]) -> None:
+    page = Page(report(sample("failed", [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))]), "t"))
+    assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "band"] == band
+
+
+def test_stages_stand_one_after_another() -> None:
+    page = Page(report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t"))
+    assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "value"] == [("0.0", "25.0"), ("25.0", "75.0")]
+
+
+def test_the_packages_that_the_spec_names_are_listed() -> None:
+    readings = [{"key": "package.torch", "value": "2.13.0+cpu", "class": "identity"}, {"key": "package.gone", "value": None, "class": "identity"}]
+    text = Page(report({**sample("verified", []), "readings": readings}, "t")).text()
+    assert "What the spec names 2 Package Version torch 2.13.0+cpu gone absent" in text

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.views.ink import cells
@@ -160,3 +160,36 @@ def test_bytes_are_told_in_powers_of_1024() -> None:
 def _many(letter: str, status: str, count: int) -> list[dict[str, Any]]:
     texts = {"expected": "this", "observed": "that", "message": "it is that", "cause": "because", "fix": "mend it"}
     return [check(f"{letter}{n}", f"group{n % 5}", "title", status, **texts) for n in range(count)]
+
+
+WORDS = st.text(max_size=400) | st.integers(0, 30).map(lambda count: "a reason that goes on " * count) | st.just("")
+FAILURES = st.lists(
+    st.builds(
+        lambda n, group, status, required, texts: check(
+            f"X{n}", f"group {group}", texts[0], status, required=required, **dict(zip(("expected", "observed", "message", "cause", "fix"), texts, strict=True))
+        ),
+        st.integers(0, 99),
+        st.integers(0, 20),
+        st.sampled_from(["fail", "fail", "unknown", "warn", "pass", "skip"]),
+        st.booleans(),
+        st.lists(WORDS, min_size=5, max_size=5),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(FAILURES, st.integers(20, 200), st.sampled_from(["failed", "unverified", "error", "simulated"]), st.lists(st.text(max_size=99), max_size=5), WORDS)
+def test_a_report_of_many_failures_is_told_on_one_screen(checks: list[Any], width: int, result: str, simulated: list[str], sentence: str) -> None:
+    document = sample(result, checks)
+    document["verdict"]["sentence"] = sentence
+    document["subject"]["simulated"] = simulated
+    rows = report(document, False, width, False, PATH).splitlines()
+    wide = max(40, width)
+    assert sum(max(1, -(-cells(row) // wide)) for row in rows) <= 25
+    wrong = sum(one["status"] in ("fail", "unknown", "warn") for one in checks)
+    shown = sum(row.startswith(("FAIL X", "UNKNOWN X", "warn X")) for row in rows)
+    more = re.search(r"\(\+(\d+) more, -v shows all\)", "\n".join(rows))
+    assert shown + (int(more[1]) if more else 0) == wrong
+    verbose = report(document, False, width, True, PATH)
+    assert all(f"{one['id']}" in verbose for one in checks)

@@ -145,12 +145,16 @@ def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str
     return checking.why(trace, spec, report, fix=fix, form=form)
 
 
-@app.command(epilog=examples("provision schema > spec.schema.json"))
-def schema() -> int:
-    """Print the JSON Schema (draft 7) of the spec language, for editors."""
+@app.command(epilog=examples("provision schema > spec.schema.json", "provision schema report > report.schema.json"))
+@click.argument("of", type=click.Choice(["spec", "report"]), default="spec")
+def schema(of: str) -> int:
+    """Print the JSON Schema of the spec language, or of a report.
+
+    That of the language (draft 7) is for editors, that of a report (draft 2020-12) for programs that read one.
+    """
     from provision.cli import checking
 
-    return checking.schema()
+    return checking.schema(of)
 
 
 @app.command(

@@ -55,11 +55,11 @@ def suggest(subject: Path | dict[str, str], *, most: int, with_uv: bool, offline
     return 0 if offer.holds else 1
 
 
-def schema() -> int:
-    """Print the JSON Schema."""
-    from provision.commands.schema import schema_text
+def schema(of: str) -> int:
+    """Print the JSON Schema of specs or of reports."""
+    from provision.commands.schema import report_schema_text, schema_text
 
-    terminal.show(schema_text())
+    terminal.show(report_schema_text() if of == "report" else schema_text())
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.cli import terminal
 from provision.commands.loading import load
@@ -13,20 +14,36 @@ from provision.errors import WorldError
 from provision.lock.asked import differences
 from provision.world import Machine
 
+if TYPE_CHECKING:
+    from provision.verification.compare import Comparison
 
-def reports(one: str, other: str, spec: Path | None, *, everything: bool, form: str) -> int:
-    """Show what differs between two reports; exit 1 when an identity reading or a check's status does."""
+
+def reports(one: str, other: str, spec: Path | None, *, everything: bool, page: Path | None, form: str) -> int:
+    """Show what differs between two reports, or write it as a page; exit 1 when an identity reading or a check's status does."""
     from provision.commands.diff import diff as compared
     from provision.views import comparison
 
     found = compared(one, other, spec, Machine())
-    if form == "json":
+    if page is not None or form == "html":
+        _as_page(found, page)
+    elif form == "json":
         terminal.show(json.dumps(comparison.document(found), indent=1))
     elif form == "markdown":
         terminal.show(comparison.markdown(found))
     else:
         terminal.show(comparison.text(found, terminal.colored(), terminal.width(), everything))
     return 0 if found.same else 1
+
+
+def _as_page(found: Comparison, page: Path | None) -> None:
+    from provision.effects import WriteFile
+    from provision.views import side_by_side
+
+    if page is None:
+        terminal.show(side_by_side.page(found))
+    else:
+        Machine().perform(WriteFile(page, side_by_side.page(found), 0o600), terminal.note)
+        terminal.note(f"wrote {page}")
 
 
 def locks(path: Path, old: Path, form: str) -> int:

@@ -157,6 +157,10 @@ def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: 
             terminal.note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
     if page is not None:
         _write_page(page, found, world)
+    elif form == "junit":
+        from provision.views.junit import junit
+
+        terminal.show(junit(report_document(one) for one, _ in found))
     elif form == "json":
         documents = [report_document(one) for one, _ in found]
         whole = documents[0] if len(documents) == 1 else {"version": 1, "reports": documents}

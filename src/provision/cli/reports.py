@@ -27,7 +27,11 @@ class Shown(click.Group):
 @click.group(
     cls=Shown,
     epilog=examples(
-        "provision report", "provision report -v", "provision report path/to/report.json --html report.html", "provision report add ~/Downloads/report.json"
+        "provision report",
+        "provision report -v",
+        "provision report path/to/report.json --html report.html",
+        "provision report --output-format junit > junit.xml",
+        "provision report add ~/Downloads/report.json",
     ),
 )
 def report() -> None:
@@ -42,7 +46,7 @@ def report() -> None:
 @TARGET
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
 @VERBOSE
-@FORM
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "junit"]), default="text", help="How the result is written; junit is XML for CI.")
 def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Show the last verification's report, or a report.json."""
     from provision.cli import looking

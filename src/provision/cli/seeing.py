@@ -76,12 +76,13 @@ def orphans(specs: tuple[Path, ...], **options: Any) -> int:
     return looking.orphans(specs or (spec_or_default(None),), **options)
 
 
-@click.command(epilog=examples("provision diff colab.json workbench.json", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
+@click.command(epilog=examples("provision diff colab.json workbench.json --html diff.html", "provision diff colab workbench --spec specs/hf-trainer.yaml"))
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @click.option("--spec", type=click.Path(path_type=Path), help="The spec whose targets A and B are, where they are no files.")
 @click.option("--all", "everything", is_flag=True, help="Every difference, those of the surroundings too.")
-@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written.")
+@click.option("--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="Write the comparison as one HTML page.")
+@click.option("--output-format", "form", type=click.Choice(["text", "json", "markdown", "html"]), default="text", help="How the result is written.")
 def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     """Say what differs between two verifications, and which difference matters.
 
@@ -89,7 +90,8 @@ def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     """
     from provision.cli import comparing
 
-    default = Path(DEFAULT) if Path(DEFAULT).exists() else None
+    # Two files need no spec: the one that happens to be here may have nothing to do with them.
+    default = Path(DEFAULT) if Path(DEFAULT).exists() and not (one.endswith(".json") and other.endswith(".json")) else None
     return comparing.reports(one, other, spec or default, **options)
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.commands.loading import load
+from provision.commands.holding import lock_at
+from provision.commands.loading import Loaded, load
 from provision.effects import Reader
 from provision.errors import Refused, UsageError
 from provision.verification import Report, read_report
 from provision.verification.compare import Comparison, compare
+from provision.verification.kinship import NOTHING, Known, known_of
 from provision.verification.report import LIMIT
 
 
 def diff(one: str, other: str, spec: Path | None, reader: Reader) -> Comparison:
-    """Return the comparison; each side is a file that ends in .json, or a target of `spec`. Raises UsageError, Refused where there is no report, WorldError."""
-    a, b = _report(one, spec, reader), _report(other, spec, reader)
+    """Return the comparison; each side is a file that ends in .json, or a target of `spec`, whose lock tells what requires what.
+
+    Raises UsageError, Refused where there is no report, WorldError, and what reading a spec and its lock raises.
+    """
+    loaded = load(spec, reader) if spec is not None else None
+    a, b = _report(one, loaded, reader), _report(other, loaded, reader)
     names = _name(one, a), _name(other, b)
-    return compare(a, b, names if names[0] != names[1] else (one, other))
+    return compare(a, b, names if names[0] != names[1] else (one, other), _known(loaded, reader))
 
 
 def _name(word: str, report: Report) -> str:
@@ -24,17 +30,21 @@ def _name(word: str, report: Report) -> str:
     return word if not word.endswith(".json") else str(target) if target and Path(word).name == "report.json" else Path(word).stem
 
 
-def _report(word: str, spec: Path | None, reader: Reader) -> Report:
+def _report(word: str, loaded: Loaded | None, reader: Reader) -> Report:
     if word.endswith(".json"):
         return read_report(reader.read(Path(word), LIMIT), word)
-    if spec is None:
+    if loaded is None:
         raise UsageError(
             f"{word} is no report", why="a report is a file that ends in .json", hint=f"name a target's spec: provision diff {word} ... --spec SPEC"
         )
-    loaded = load(spec, reader)
     if word not in loaded.spec.targets:
         raise UsageError(f"the spec has no target {word}", hint=f"its targets: {', '.join(loaded.spec.targets)}; or name a report.json")
     path = loaded.folder / "reports" / f"{loaded.stem}.{word}" / "report.json"
     if not reader.exists(path):
-        raise Refused(f"there is no report of target {word}", why=f"looked for {path}", hint=f"make one with `provision apply {spec} --target {word}`")
+        raise Refused(f"there is no report of target {word}", why=f"looked for {path}", hint=f"make one with `provision apply {loaded.path} --target {word}`")
     return read_report(reader.read(path, LIMIT), str(path))
+
+
+def _known(loaded: Loaded | None, reader: Reader) -> Known:
+    lock = lock_at(loaded.lock_path, reader) if loaded is not None else None
+    return known_of(lock) if lock is not None else NOTHING

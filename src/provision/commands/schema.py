@@ -1,9 +1,10 @@
-"""The JSON Schema of the language, with known values from the facts as completions."""
+"""The JSON Schemas that are shipped: of the language, with known values from the facts as completions, and of a report."""
 
 from __future__ import annotations
 
 import json
 
+from provision.assets import asset
 from provision.facts import load
 from provision.schema import json_schema
 
@@ -11,3 +12,8 @@ from provision.schema import json_schema
 def schema_text() -> str:
     """Return the schema (draft 7) as text."""
     return json.dumps(json_schema(load().completions()), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def report_schema_text() -> str:
+    """Return the schema (draft 2020-12) of `provision.report/1` as text."""
+    return asset("templates/report.schema.json").read_text(encoding="utf-8")

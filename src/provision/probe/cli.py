@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify(asked: argparse.Namespace) -> int:
+    from .brief import brief
     from .report import EXIT_CODES
     from .verify import verify
 
@@ -81,7 +82,7 @@ def _verify(asked: argparse.Namespace) -> int:
     say = _say_event if asked.events else _say_line
     document = verify(expected, asked.expectations, only, say, os.environ)
     try:
-        write_whole(asked.out, canonical(document) + "\n")
+        write_whole(asked.out, canonical(brief(document)) + "\n")
     except OSError as error:
         raise ProbeError(f"cannot write the report {asked.out}: {error.strerror}") from None
     verdict = document["verdict"]

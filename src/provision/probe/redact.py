@@ -14,17 +14,24 @@ HIDDEN = "<redacted>"
 _SHORTEST_SECRET = 4
 _SHORTEST_LINE = 12
 _SHORTEST_NAME = 3
-_COMMON_NAMES = frozenset({"localhost", "root", "user", "none", "linux", "debian", "ubuntu", "python", "torch"})
+_COMMON_NAMES = frozenset(
+    {"localhost", "root", "user", "none", "linux", "debian", "ubuntu", "python", "torch", "jupyter", "colab", "content", "admin", "nobody", "runner"}
+)
 _TOKEN_SHAPES = (
     re.compile(r"\bhf_[A-Za-z0-9]{16,}"),
     re.compile(r"\bAIza[A-Za-z0-9_-]{20,}"),
     re.compile(r"\bya29\.[A-Za-z0-9_-]{16,}"),
     re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}"),
     re.compile(r"\bsk-[A-Za-z0-9_-]{20,}"),
+    re.compile(r"\bgl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{40,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAKIA[A-Z0-9]{16}\b"),
+    re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"),
+    re.compile(r"(?i)(?<=\bbearer )[A-Za-z0-9._~+/-]{16,}"),
+    re.compile(r"(?i)(?<=://)[A-Za-z0-9_-]{20,}(?=@)"),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
     re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s]+(?=@)"),
 )
 _KEYED = re.compile(r"(?i)\b([\w-]*(?:api[_-]?key|token|secret|password|wandb|key)[\w-]*[\"']?\s*[=:]?\s*[\"']?)([A-Fa-f0-9]{40})\b")
+_QUERY = re.compile(r"(?i)([?&][\w.-]*(?:token|key|secret|sig|signature|password|credential)[\w.-]*=)[^&#\s\"'<>]+")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 
 
@@ -35,7 +42,8 @@ class Redactor:
         self._secrets = _spellings(secrets)
         self._home = home.rstrip("/\\") if len(home.rstrip("/\\")) > 1 else ""
         self._user = _name_pattern(user)
-        self._host = _name_pattern(host)
+        # The whole name first: what is left of it without its domain is a name too.
+        self._hosts = tuple(pattern for pattern in (_name_pattern(host), _name_pattern(host.partition(".")[0])) if pattern)
 
     @classmethod
     def of(cls, environ: Mapping[str, str], secret_names: Iterable[str]) -> Redactor:
@@ -50,12 +58,14 @@ class Redactor:
         for shape in _TOKEN_SHAPES:
             text = shape.sub(HIDDEN, text)
         text = _KEYED.sub(lambda match: match[1] + HIDDEN, text)
+        text = _QUERY.sub(lambda match: match[1] + HIDDEN, text)
         text = _EMAIL.sub("<email>", text)
         if self._home:
             text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
-        for pattern, stand_in in ((self._user, "<user>"), (self._host, "<host>")):
-            if pattern:
-                text = pattern.sub(stand_in, text)
+        if self._user:
+            text = self._user.sub("<user>", text)
+        for pattern in self._hosts:
+            text = pattern.sub("<host>", text)
         return text
 
     def tree(self, value: Any) -> Any:

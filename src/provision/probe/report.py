@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from .brief import brief
 from .canonical import digest
 from .expectations import Expectations
 from .judging.packages import differences
@@ -30,8 +31,8 @@ class Judged:
 
 
 def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, runs: Sequence[StageRun], redactor: Redactor, partial: bool) -> dict[str, Any]:
-    """Assemble the document. `partial` says that only some checks were asked for, which is never `verified`."""
-    found = readings(seen)
+    """Assemble the document, whole; `brief` is how it is written. `partial` says that only some checks were asked for, which is never `verified`."""
+    found = [_published(one, redactor) for one in readings(seen)]
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "tool": {**_named(expected.tool, "name", "version"), "probe_sha256": own_digest()},
@@ -46,13 +47,13 @@ def make_report(expected: Expectations, judged: Sequence[Judged], seen: Seen, ru
         "spec": _named(expected.spec, "name", "digest"),
         "lock": _named(expected.lock, "digest", "environment_digest"),
         "tier": expected.tier.value,
-        "readings": [_reading(one, redactor) for one in found],
+        "readings": [one.document() for one in found],
         "checks": [_check(one, redactor) for one in judged],
         "stages": [run.document() for run in runs],
-        "packages": _packages(expected, seen),
+        "packages": _packages(expected, seen, redactor),
         "verdict": verdict_of(expected, judged, partial, redactor),
     }
-    document["digests"] = {"identity": identity_digest(found), "report": digest(document)}
+    document["digests"] = {"identity": identity_digest(found), "report": digest(brief(document))}
     return document
 
 
@@ -118,12 +119,12 @@ def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:
         "required": one.asked.required,
         "expected": redactor.tree(judgement.expected),
         "observed": redactor.tree(judgement.observed),
-        "threshold": judgement.threshold.document() if judgement.threshold else None,
+        "threshold": judgement.threshold.document() if judgement.threshold and judgement.status is not Status.SKIP else None,
         "message": redactor.text(judgement.message),
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
         "causes": told_causes(check, judgement.status),
-        "seconds": round(one.seconds, 3),
+        "seconds": round(one.seconds, 2),
     }
 
 
@@ -132,17 +133,20 @@ def told_causes(check: Check, status: Status) -> list[str]:
     return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
 
 
-def _reading(one: Reading, redactor: Redactor) -> dict[str, Any]:
-    # Identity readings are versions and names of products: a host called "debian" must not change os.id.
-    value = one.value if one.kind is ReadingClass.IDENTITY else redactor.tree(one.value)
-    return Reading(one.key, value, one.kind).document()
+def _published(one: Reading, redactor: Redactor) -> Reading:
+    # Identity readings are versions and names of products: a host called "debian" must not change os.id. What looks like a token is none of them.
+    return Reading(one.key, (Redactor() if one.kind is ReadingClass.IDENTITY else redactor).tree(one.value), one.kind)
 
 
-def _packages(expected: Expectations, seen: Seen) -> dict[str, Any]:
+def _packages(expected: Expectations, seen: Seen, redactor: Redactor) -> dict[str, Any]:
     found = seen.get("_packages.installed")
     if found is None:
         return {"locked": len(expected.packages), "matching": None, "differences": []}
-    wrong = differences(expected, found)
+    above = seen.get("_packages.required_by", {})
+    wrong = [
+        {**one, "observed": redactor.tree(one["observed"]), **({"required_by": above[one["name"]]} if one["name"] in above else {})}
+        for one in differences(expected, found)
+    ]
     return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": wrong[:_MOST_DIFFERENCES]}
 
 

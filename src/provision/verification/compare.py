@@ -9,42 +9,9 @@ from typing import Any, NamedTuple
 from provision.probe.checks import CHECKS
 from provision.probe.judging.cases import size
 from provision.probe.values import ReadingClass, Status
+from provision.verification.kinship import NOTHING, Kinship, Known, told_requirers
 from provision.verification.report import Report
 
-_FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("package.nvidia-*", ("package.torch",)),
-    ("package.cuda-*", ("package.torch",)),
-    ("package.*triton", ("package.torch",)),
-    ("torch.version", ("package.torch",)),
-    ("torch.cuda", ("package.torch",)),
-    ("torch.git", ("package.torch",)),
-    ("torch.arch_list", ("package.torch",)),
-    ("packages.shadowed", ("env.PYTHONPATH",)),
-    ("packages.*", ("package.*", "python.version")),
-    ("python.minor", ("python.version",)),
-    ("driver.major", ("driver.version",)),
-    ("host.glibc", ("os.version", "os.id")),
-    ("host.cpu_flags", ("host.cpu_model",)),
-    ("torch.cpu_capability", ("env.ATEN_CPU_CAPABILITY", "host.cpu_model", "host.cpu_flags")),
-    ("gpu.vram_bytes", ("gpu.name",)),
-    ("gpu.compute_capability", ("gpu.name",)),
-    ("gpu.available", ("gpu.count", "package.torch", "driver.version")),
-    ("numerics.device", ("gpu.count", "package.torch")),
-)
-"""What follows from what, as patterns: a difference is told under the first of its parents that differs too."""
-_COMPARABLE = (
-    "package.torch",
-    "package.transformers",
-    "package.accelerate",
-    "torch.cpu_capability",
-    "gpu.name",
-    "gpu.count",
-    "numerics.device",
-    "train.dtype",
-    "train.options",
-)
-"""Hashes of weights are compared where these are equal; else another hash follows from them. (Weights were seen equal over several releases of torch and
-transformers on one instruction set, and to differ between AVX2 and AVX512.)"""
 _BANDS: tuple[tuple[str, float], ...] = (("train.loss_*", 0.02), ("*_error", 0.5))
 """Share of the larger value by which measurements may differ. Losses: our choice, runs of one environment repeat exactly. Errors of products: the kinds of
 arithmetic lie further apart (tf32 2.9e-4, bf16 1.66e-3 and, split along K, 4.0e-3 relative Frobenius error)."""
@@ -82,6 +49,27 @@ class Turn(NamedTuple):
         return Status.FAIL in (self.a, self.b) and (self.a in _FINE or self.b in _FINE)
 
 
+class Aligned(NamedTuple):
+    """A reading of both sides, or of one; `differs` is None where only one side has it."""
+
+    key: str
+    kind: ReadingClass
+    a: Any
+    b: Any
+    differs: bool | None
+
+
+class Pair(NamedTuple):
+    """A check as both sides ended it: status and message, "" on a side that did not ask it."""
+
+    id: str
+    group: str
+    title: str
+    a: str
+    b: str
+    told: tuple[str, str]
+
+
 class Side(NamedTuple):
     """One of the two: how it is called, its verdict, its identity digest."""
 
@@ -102,6 +90,8 @@ class Comparison(NamedTuple):
     differences: tuple[Difference, ...]
     onesided: tuple[str, ...]
     alike: int
+    readings: tuple[Aligned, ...]
+    checks: tuple[Pair, ...]
 
     @property
     def same(self) -> bool:
@@ -109,18 +99,19 @@ class Comparison(NamedTuple):
         return not self.turns and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)
 
 
-def compare(a: Report, b: Report, names: tuple[str, str]) -> Comparison:
-    """Compare two reports; `names` is how they are called. A report compared with itself has no differences."""
-    had, has = _readings(a, b), _readings(b, a)
+def compare(a: Report, b: Report, names: tuple[str, str], known: Known = NOTHING) -> Comparison:
+    """Compare two reports; `names` is how they are called, `known` what their lock says. A report compared with itself has no differences."""
+    had, has = _readings(a, b, known), _readings(b, a, known)
     found = {one.key: one for one in _differing(had, has)}
     onesided = tuple(sorted(key for key in had.keys() ^ has.keys() if key not in found and _kind(had, has, key) is not ReadingClass.NOISE))
     alike = sum(key not in found for key in had.keys() & has.keys())
-    grouped = _grouped(found)
-    turns = tuple(_turns(a, b, found, grouped))
+    tops = _tops(found, _kinship(a, b, known))
+    grouped = _grouped(found, tops)
+    turns = tuple(_turns(a, b, tops, grouped))
     explaining = [one.key for turn in turns if turn.breaks for one in turn.causes]
     ranked = sorted(grouped.values(), key=lambda one: (one.key not in explaining, _ORDER.index(one.kind), one.key))
     one, other = (Side(name, report.verdict, report.identity) for name, report in zip(names, (a, b), strict=True))
-    return Comparison(one, other, turns, tuple(ranked), onesided, alike)
+    return Comparison(one, other, turns, tuple(ranked), onesided, alike, tuple(_aligned(had, has, found)), tuple(_pairs(a, b)))
 
 
 def sentence(found: Comparison) -> str:
@@ -161,21 +152,36 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'s' if number != 1 else ''}"
 
 
-def _readings(report: Report, other: Report) -> dict[str, tuple[ReadingClass, Any]]:
-    """Return the readings by key. Of one lock, packages that either side found otherwise than locked are readings too."""
+def _readings(report: Report, other: Report, known: Known) -> dict[str, tuple[ReadingClass, Any]]:
+    """Return the readings by key. Packages are readings too, as far as lock and reports tell them.
+
+    With `known`, all that the locks hold; without it, of one lock, those that either side found otherwise than locked.
+    """
     kinds = {kind.value: kind for kind in ReadingClass}
-    rows = [row for row in report.document["readings"] if isinstance(row, Mapping) and isinstance(row.get("key"), str) and row.get("class") in kinds]
-    found = {row["key"]: (kinds[row["class"]], row.get("value")) for row in rows}
-    if "packages.digest" not in found or report.document["lock"].get("environment_digest") != other.document["lock"].get("environment_digest"):
+    found = {row["key"]: (kinds[str(row.get("class"))], row.get("value")) for row in report.readings if str(row.get("class")) in kinds}
+    ours, theirs = (str(one.document["lock"].get("environment_digest")) for one in (report, other))
+    if "packages.digest" not in found:
         return found
-    locked = {**_otherwise(other, "expected"), **_otherwise(report, "observed")}
+    if ours in known.held and theirs in known.held:
+        locked: dict[str, Any] = {**dict.fromkeys(known.held[theirs]), **known.held[ours], **_otherwise(report, "observed")}
+    elif ours == theirs:
+        locked = {**_otherwise(other, "expected"), **_otherwise(report, "observed")}
+    else:
+        return found
     return {**{f"package.{name}": (ReadingClass.IDENTITY, version) for name, version in locked.items()}, **found}
 
 
+def _kinship(a: Report, b: Report, known: Known) -> Kinship:
+    keys = [row["key"] for report in (a, b) for row in report.readings]
+    requirers: dict[str, set[str]] = {name: set(names) for name, names in known.requirers.items()}
+    for report in (a, b):
+        for name, names in told_requirers(report.differences).items():
+            requirers.setdefault(name, set()).update(names)
+    return Kinship(requirers, frozenset(key.removeprefix("package.") for key in keys if key.startswith("package.")))
+
+
 def _otherwise(report: Report, part: str) -> dict[str, Any]:
-    packages = report.document.get("packages")
-    rows = packages.get("differences") if isinstance(packages, Mapping) else ()
-    return {str(row["name"]): row.get(part) for row in rows or () if isinstance(row, Mapping) and "name" in row}
+    return {str(row["name"]): row.get(part) for row in report.differences if "name" in row}
 
 
 def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[Difference]:
@@ -202,11 +208,35 @@ def _alike(key: str, kind: ReadingClass, one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _grouped(found: Mapping[str, Difference]) -> dict[str, Difference]:
+def _aligned(had: Mapping[str, Any], has: Mapping[str, Any], found: Mapping[str, Difference]) -> Iterator[Aligned]:
+    for key in sorted(had.keys() | has.keys()):
+        if (kind := _kind(had, has, key)) is not ReadingClass.NOISE:
+            one, other = (side[key][1] if key in side else None for side in (had, has))
+            yield Aligned(key, kind, one, other, True if key in found else None if (key in had) != (key in has) else False)
+
+
+def _pairs(a: Report, b: Report) -> Iterator[Pair]:
+    one, other = _checks(a), _checks(b)
+    for id_ in dict.fromkeys([*one, *other]):
+        rows = (one.get(id_, {}), other.get(id_, {}))
+        known = rows[0] or rows[1]
+        (a_status, a_told), (b_status, b_told) = ((str(row.get("status") or ""), str(row.get("message") or "")) for row in rows)
+        yield Pair(id_, str(known.get("group") or ""), str(known.get("title") or ""), a_status, b_status, (a_told, b_told))
+
+
+def _checks(report: Report) -> dict[str, Mapping[str, Any]]:
+    return {str(check["id"]): check for check in report.document["checks"] if isinstance(check, Mapping) and "id" in check}
+
+
+def _tops(found: Mapping[str, Difference], kin: Kinship) -> dict[str, str]:
+    hashed = frozenset(key for key, one in found.items() if one.kind is ReadingClass.EXACT)
+    return {key: kin.top(key, hashed, found) for key in found}
+
+
+def _grouped(found: Mapping[str, Difference], tops: Mapping[str, str]) -> dict[str, Difference]:
     """Return the differences that follow from no other, by key, each with its followers; a group means as much as its weightiest member."""
-    top = {key: _top(key, found) for key in found}
     groups: dict[str, list[str]] = {}
-    for key, parent in top.items():
+    for key, parent in tops.items():
         groups.setdefault(parent, [])
         if key != parent:
             groups[parent].append(key)
@@ -214,26 +244,14 @@ def _grouped(found: Mapping[str, Difference]) -> dict[str, Difference]:
     return {parent: found[parent]._replace(followers=tuple(members), kind=kinds[parent]) for parent, members in groups.items()}
 
 
-def _top(key: str, found: Mapping[str, Difference]) -> str:
-    parent = next(_parents(key, found), None)
-    return _top(parent, found) if parent is not None else key
-
-
-def _parents(key: str, found: Mapping[str, Difference]) -> Iterator[str]:
-    patterns = [parent for child, parents in _FOLLOWS if fnmatchcase(key, child) for parent in parents]
-    if found[key].kind is ReadingClass.EXACT:
-        patterns += _COMPARABLE
-    yield from (other for pattern in patterns for other in found if other != key and fnmatchcase(other, pattern))
-
-
-def _turns(a: Report, b: Report, found: Mapping[str, Difference], grouped: Mapping[str, Difference]) -> Iterator[Turn]:
+def _turns(a: Report, b: Report, tops: Mapping[str, str], grouped: Mapping[str, Difference]) -> Iterator[Turn]:
     """Yield the checks whose status differs, those that break first; what was left out because of one of them is told under it."""
-    checks = [{check["id"]: check for check in report.document["checks"] if isinstance(check, Mapping) and "id" in check} for report in (a, b)]
+    checks = [_checks(report) for report in (a, b)]
     moved = {id_: (one, checks[1][id_]) for id_, one in checks[0].items() if id_ in checks[1] and one.get("status") != checks[1][id_].get("status")}
     after = {check.id: check.after for check in CHECKS}
     under = {id_: next((other for other in after.get(_base(id_), ()) if other in moved), None) for id_ in moved}
     turns = [
-        _turn(id_, pair, found, grouped)._replace(followers=tuple(_below(id_, under)))
+        _turn(id_, pair, tops, grouped)._replace(followers=tuple(_below(id_, under)))
         for id_, pair in moved.items()
         if under[id_] is None or any(one.get("status") == Status.FAIL for one in pair)
     ]
@@ -247,14 +265,14 @@ def _below(id_: str, under: Mapping[str, str | None]) -> Iterator[str]:
             yield from _below(other, under)
 
 
-def _turn(id_: str, pair: tuple[Mapping[str, Any], Mapping[str, Any]], found: Mapping[str, Difference], grouped: Mapping[str, Difference]) -> Turn:
+def _turn(id_: str, pair: tuple[Mapping[str, Any], Mapping[str, Any]], tops: Mapping[str, str], grouped: Mapping[str, Difference]) -> Turn:
     one, other = pair
     severity = [Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL]
     ranks = [next((rank for rank, status in enumerate(severity) if status == check.get("status")), len(severity)) for check in pair]
     worse = other if ranks[1] >= ranks[0] else one
-    known = {check.id: check.causes for check in CHECKS}
-    patterns = dict.fromkeys([*known.get(_base(id_), ()), *(str(cause) for cause in worse.get("causes") or ())])
-    causes = tuple(grouped[top] for top in dict.fromkeys(_top(key, found) for pattern in patterns for key in found if fnmatchcase(key, pattern)))
+    known, told = {check.id: check.causes for check in CHECKS}, worse.get("causes")
+    patterns = dict.fromkeys([*known.get(_base(id_), ()), *map(str, told if isinstance(told, list) else ())])
+    causes = tuple(grouped[top] for top in dict.fromkeys(tops[key] for pattern in patterns for key in tops if fnmatchcase(key, pattern)))
     return Turn(
         id=id_,
         title=str(one.get("title", "")),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from provision.errors import Refused
+from provision.probe.brief import brief, whole
 from provision.probe.canonical import canonical, digest
 from provision.probe.values import Status
 from provision.safe import safe_line
@@ -46,13 +47,15 @@ def read_foreign(content: bytes, name: str) -> Report:
 
     That it follows from its own checks, and answers a question of ours, is not said by that: see `following` and its callers.
     """
-    document = _decoded(content, name)
-    _refuse_monstrous(document, name)
-    _refuse_other_schema(document, name)
+    raw = _decoded(content, name)
+    _refuse_monstrous(raw, name)
+    _refuse_other_schema(raw, name)
+    document = whole(raw)
     if wrong := next(_misshapen(document), ""):
         raise _damaged(name, wrong)
-    told, found = document["digests"]["report"], digest({key: value for key, value in document.items() if key != "digests"})
-    if told != found:
+    told, found = document["digests"]["report"], digest(brief({key: value for key, value in document.items() if key != "digests"}))
+    # Earlier probes took the digest over every field.
+    if told not in (found, digest({key: value for key, value in raw.items() if key != "digests"})):
         why = f"its own digest is {safe_line(told[:80])}, and its content has {found}: something in it was changed after the probe wrote it"
         raise Refused(f"{name} was edited or damaged", why=why, hint=_AGAIN)
     verdict = document["verdict"]
@@ -61,7 +64,7 @@ def read_foreign(content: bytes, name: str) -> Report:
 
 def written(report: Report) -> bytes:
     """Return the bytes in which the probe writes a report: the same for each copy, however it came here."""
-    return (canonical(report.document) + "\n").encode("utf-8", "backslashreplace")
+    return (canonical(brief(report.document)) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _decoded(content: bytes, name: str) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import WorldError
+from provision.probe.brief import brief, whole
 from provision.probe.canonical import digest
 
 SCHEMA = "provision.report/1"
@@ -37,9 +38,21 @@ class Report:
         return 0 if self.verdict == "simulated" else self.exit_code
 
     @property
+    def readings(self) -> list[Mapping[str, Any]]:
+        """The readings that are rows with a key; a report is foreign text, and may hold anything else beside them."""
+        return [row for row in self.document["readings"] if isinstance(row, Mapping) and isinstance(row.get("key"), str)]
+
+    @property
+    def differences(self) -> list[Mapping[str, Any]]:
+        """The locked packages that were found in another version, as far as they are rows."""
+        packages = self.document.get("packages")
+        rows = packages.get("differences") if isinstance(packages, Mapping) else None
+        return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+    @property
     def provenance(self) -> dict[str, int]:
         """How many packages were there in which way ("hash-checked", "preinstalled", "reinstalled") when the device was asked; {} when it did not tell."""
-        readings = {one.get("key"): one.get("value") for one in self.document["readings"] if isinstance(one, dict)}
+        readings = {one["key"]: one.get("value") for one in self.readings}
         told = readings.get("packages.provenance")
         return {str(way): count for way, count in told.items() if isinstance(count, int)} if isinstance(told, dict) else {}
 
@@ -47,7 +60,8 @@ class Report:
 def edited(report: Report) -> str:
     """Return why a report is not as the probe wrote it, by the digest that it carries; "" when it is."""
     told, rest = report.document["digests"].get("report"), {key: value for key, value in report.document.items() if key != "digests"}
-    return "" if told == digest(rest) else "its digest does not fit its content: something in it was changed after the probe wrote it"
+    # Before reports were written brief, the digest was that of the whole.
+    return "" if told in (digest(brief(rest)), digest(rest)) else "its digest does not fit its content: something in it was changed after the probe wrote it"
 
 
 def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:
@@ -57,7 +71,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
     """
     again = "run `provision verify` again"
     try:
-        document = json.loads(content.decode("utf-8"))
+        document = whole(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         raise WorldError(f"the report {name} is damaged", why=f"it is not JSON: {error}", hint=again) from None
     schema = document.get("schema") if isinstance(document, dict) else None

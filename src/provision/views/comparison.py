@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from provision.probe.values import ReadingClass
 from provision.safe import safe_line
 from provision.verification.compare import Comparison, Difference, Turn, sentence, spoken, told
-from provision.views.ink import Ink, Pen, fit, wrap
+from provision.views.ink import ELLIPSIS, Ink, Pen, fit, wrap
 from provision.views.markdown import literal
 
 VERSION = 1
-_FEW, _FULL = 6, 2
-"""Checks and differences that are told, and checks that are told in full, without `everything`: together they fit a screen of 25 rows."""
+SCREEN = 25
+"""Rows without `everything`: one screen of the smallest terminal in use (80 x 25)."""
+
+
+class _Share(NamedTuple):
+    """How many checks are told in full, how many checks and differences at all, and in how many rows each text (None: all of it)."""
+
+    full: int | None = None
+    few: int | None = None
+    rows: int | None = None
+
+
+_ALL = _Share()
+_SHARES = (_Share(2, 6, 3), _Share(1, 6, 3), _Share(1, 4, 3), _Share(1, 3, 2), _Share(1, 1, 1))
+"""The first of these that fits a screen is taken; the last one always does."""
 _LEAD = 12
 _HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
 
 
 def text(found: Comparison, color: bool, width: int, everything: bool) -> str:
     """Return the comparison for a terminal, `width` cells wide; with `everything` each difference."""
-    return "\n".join(_lines(found, Pen(color), max(40, width), everything)) + "\n"
+    pen, width = Pen(color), max(40, width)
+    told = [list(_lines(found, pen, width, share)) for share in ((_ALL,) if everything else _SHARES)]
+    return "\n".join(next((rows for rows in told if len(rows) <= SCREEN), told[-1])) + "\n"
 
 
 def markdown(found: Comparison) -> str:
@@ -43,32 +58,35 @@ def document(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _lines(found: Comparison, pen: Pen, width: int, everything: bool) -> Iterator[str]:
+def _lines(found: Comparison, pen: Pen, width: int, share: _Share) -> Iterator[str]:
+    full, few, most = share
+    everything = share == _ALL
     ink = Ink.ERROR if any(turn.breaks for turn in found.turns) else Ink.GOOD if found.same else Ink.WARNING
-    yield from (pen(row, ink) for row in wrap(safe_line(sentence(found)), width))
-    for place, turn in enumerate(found.turns[: None if everything else _FEW]):
-        full = everything or (place < _FULL and (turn.breaks or not place))
-        if place == _FULL and not full:
+    yield from (pen(row, ink) for row in _clipped(sentence(found), width, most))
+    for place, turn in enumerate(found.turns[:few]):
+        whole = full is None or (place < full and (turn.breaks or not place))
+        if place == full and not whole:
             yield ""
-        yield from _whole(found, turn, width) if full else [fit(_head(found, turn) + f": {safe_line(turn.message)}", width)]
-    rest = len(found.turns) - _FEW
-    if rest > 0 and not everything:
-        yield f"(+{rest} more checks that ended otherwise: --all)"
+        yield from _whole(found, turn, width, most) if whole else [fit(_head(found, turn) + f": {safe_line(turn.message)}", width)]
+    if few is not None and len(found.turns) > few:
+        yield fit(f"(+{len(found.turns) - few} more checks ended otherwise: --all)", width)
     shown = [one for one in found.differences if everything or one.kind not in _HIDDEN]
     if shown:
         yield ""
-    for one in shown[: None if everything else _FEW]:
+    for one in shown[:few]:
         yield fit(f"  {one.kind.value:<14} {safe_line(spoken(one))}", width)
+    if few is not None and len(shown) > few:
+        yield f"  (+{len(shown) - few} more: --all)"
     yield ""
     yield from wrap(_rest(found, everything), width)
 
 
-def _whole(found: Comparison, turn: Turn, width: int) -> Iterator[str]:
+def _whole(found: Comparison, turn: Turn, width: int, most: int | None) -> Iterator[str]:
     yield from ("", fit(_head(found, turn), width))
-    yield from _field("why", turn.message, width)
+    yield from _field("why", turn.message, width, most)
     for one in turn.causes[:3]:
-        yield from _field("differs", spoken(one), width)
-    yield from _field("fix", turn.fix, width)
+        yield from _field("differs", spoken(one), width, most)
+    yield from _field("fix", turn.fix, width, most)
 
 
 def _head(found: Comparison, turn: Turn) -> str:
@@ -83,9 +101,14 @@ def _rest(found: Comparison, everything: bool) -> str:
     return ", ".join(parts)
 
 
-def _field(word: str, words: str, width: int) -> Iterator[str]:
+def _clipped(words: str, width: int, most: int | None) -> list[str]:
+    rows = wrap(safe_line(words), width)
+    return rows if most is None or len(rows) <= most else [*rows[: most - 1], fit(rows[most - 1] + " " * width, width).rstrip(" .") + ELLIPSIS]
+
+
+def _field(word: str, words: str, width: int, most: int | None) -> Iterator[str]:
     if words:
-        first, *rest = wrap(safe_line(words), width - _LEAD)
+        first, *rest = _clipped(words, width - _LEAD, most)
         yield f"  {word:<{_LEAD - 2}}{first}"
         yield from (" " * _LEAD + row for row in rest)
 

@@ -9,10 +9,9 @@ from typing import Any, assert_never
 from provision.assets import asset
 from provision.probe.values import Status
 from provision.safe import safe
-from provision.views.outline import Line, Measure, Outline, outline
+from provision.views.outline import Line, Measure, Outline, StageLine, outline
 from provision.views.words import amount, figure, seconds, short
 
-TEMPLATE = "templates/report.html.j2"
 _BAR = 60.0
 """Percent of a bar's width at which its bound stands; the rest is room for what lies beyond."""
 
@@ -28,19 +27,25 @@ class Bar:
     source: str
     filled: float
     beyond: bool
+    band: tuple[float, float]
+    """Where the value has to lie, as the band's start and width in percent; (0, 0) where the check does not tell."""
     mark: float = _BAR
 
 
 def report(report: Mapping[str, Any], title: str) -> str:
     """Return the page for a `provision.report/1` document. Every string in it is safe and escaped; `title` is the page's name."""
-    from jinja2 import Environment, StrictUndefined
-
     told = outline(report)
-    path = asset(TEMPLATE)
-    room = Environment(undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    return drawn("report.html.j2", title=safe(title), told=told, bars=_bars(told), compared=_compared(told), timeline=_timeline(told))
+
+
+def drawn(template: str, **values: Any) -> str:
+    """Return a page of templates/, filled with values whose strings are safe; they are escaped here."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    loader = FunctionLoader(lambda name: asset(f"templates/{name}").read_text(encoding="utf-8"))
+    room = Environment(loader=loader, undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     room.filters.update(amount=amount, figure=figure, seconds=seconds, short=short, word=_word)
-    page = room.from_string(path.read_text(encoding="utf-8"))
-    return page.render(title=safe(title), told=told, bars=_bars(told), compared=_compared(told), slowest=_slowest(told))
+    return room.get_template(template).render(**values)
 
 
 def _bars(told: Outline) -> list[Bar]:
@@ -51,15 +56,37 @@ def _bar(line: Line, measure: Measure) -> Bar:
     share = _BAR * measure.measured / measure.bound if measure.bound else (101.0 if measure.measured else 0.0)
     plain = measure.unit if measure.unit.startswith("bytes") else ""
     filled = round(max(0.5, min(100.0, share)), 1)
-    return Bar(line, measure.name, amount(measure.measured, plain), amount(measure.bound, measure.unit), measure.source, filled, share > 100.0)
+    return Bar(
+        line,
+        measure.name,
+        amount(measure.measured, plain),
+        amount(measure.bound, measure.unit),
+        measure.source,
+        filled,
+        share > 100.0,
+        _band(line.status, measure),
+    )
+
+
+def _band(status: Status, measure: Measure) -> tuple[float, float]:
+    """What holds lies on the right side of its bound, and what does not on the wrong one; on the bound itself it cannot be told which is which."""
+    if status not in (Status.PASS, Status.FAIL, Status.WARN) or measure.measured == measure.bound:
+        return 0.0, 0.0
+    return (0.0, _BAR) if (measure.measured < measure.bound) is (status is Status.PASS) else (_BAR, 100.0 - _BAR)
 
 
 def _compared(told: Outline) -> list[Line]:
     return [line for line in told.lines if line.expected]
 
 
-def _slowest(told: Outline) -> float:
-    return max((stage.wall_s for stage in told.stages), default=0.0) or 1.0
+def _timeline(told: Outline) -> list[tuple[StageLine, float, float]]:
+    """Each stage with its start and length in percent of all: stages run one after another."""
+    whole, began = told.seconds or 1.0, 0.0
+    found = []
+    for stage in told.stages:
+        found.append((stage, round(100 * began / whole, 2), round(100 * stage.wall_s / whole, 2)))
+        began += stage.wall_s
+    return found
 
 
 def _word(status: Status) -> str:

@@ -116,6 +116,7 @@ class Outline:
     locked: int
     matching: int
     differences: tuple[tuple[str, str, str], ...]
+    direct: tuple[tuple[str, str], ...]
     lines: tuple[Line, ...]
     stages: tuple[StageLine, ...]
     raw: str
@@ -174,7 +175,7 @@ def outline(report: Mapping[str, Any]) -> Outline:
     digests, tool, packages = (_mapping(report.get(key)) for key in ("digests", "tool", "packages"))
     result = words(verdict.get("result"))
     result = result if result in HEADLINES else "error"
-    keys = [words(reading.get("key")) for reading in _mappings(report.get("readings"))]
+    readings = {words(reading.get("key")): reading.get("value") for reading in _mappings(report.get("readings"))}
     return Outline(
         result=result,
         headline=HEADLINES[result],
@@ -196,7 +197,8 @@ def outline(report: Mapping[str, Any]) -> Outline:
         locked=int(_number(packages.get("locked"))),
         matching=int(_number(packages.get("matching"))),
         differences=tuple((words(d.get("name")), words(d.get("expected")), words(d.get("observed"))) for d in _mappings(packages.get("differences"))),
-        lines=tuple(_line(check, keys) for check in _mappings(report.get("checks"))),
+        direct=tuple((key.removeprefix("package."), words(value)) for key, value in readings.items() if key.startswith("package.")),
+        lines=tuple(_line(check, list(readings)) for check in _mappings(report.get("checks"))),
         stages=tuple(_stage(stage) for stage in _mappings(report.get("stages"))),
         raw=safe(redact(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False, default=str))),
     )

@@ -120,14 +120,23 @@ def _requirements_met(bench: Bench) -> dict[str, Any]:
     unmet: set[str] = set()
     unread: set[str] = set()
     of_others: set[str] = set()
+    above: dict[str, set[str]] = {}
     for dist, requirement, problem in _active_requirements(winners, marker_environment()):
         wrong, text = (False, f"{dist.name}: {problem}") if requirement is None else _judged(dist, requirement, winners.get(requirement.name))
+        if requirement is not None and _is_otherwise(requirement.name, winners, bench):
+            above.setdefault(requirement.name, set()).add(dist.name)
         if bench.expected.shared and dist.name not in bench.expected.packages:
             of_others.update([text] if wrong else [])
         elif text:
             (unmet if wrong else unread).add(text)
     others = {"packages.unmet_unlocked": sorted(of_others)[:_MOST_NAMED]} if bench.expected.shared else {}
-    return {"packages.unmet": sorted(unmet)[:_MOST_NAMED], "packages.unread": sorted(unread)[:_MOST_NAMED], **others}
+    required_by = {name: sorted(names)[:_MOST_NAMED] for name, names in above.items()}
+    return {"packages.unmet": sorted(unmet)[:_MOST_NAMED], "packages.unread": sorted(unread)[:_MOST_NAMED], "_packages.required_by": required_by, **others}
+
+
+def _is_otherwise(name: str, winners: Mapping[str, Installed], bench: Bench) -> bool:
+    """Whether a package is locked, and is there in another version or not at all."""
+    return name in bench.expected.packages and (name not in winners or winners[name].version != bench.expected.packages[name])
 
 
 def _judged(dist: Installed, requirement: Requirement, found: Installed | None) -> tuple[bool, str]:

@@ -1,0 +1,102 @@
+"""Which difference follows from which: by what packages require of each other, and by what is known of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from provision.lock import Lock
+
+FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("package.nvidia-*", ("package.torch",)),
+    ("package.cuda-*", ("package.torch",)),
+    ("package.*triton", ("package.torch",)),
+    ("torch.version", ("package.torch",)),
+    ("torch.cuda", ("package.torch",)),
+    ("torch.git", ("package.torch",)),
+    ("torch.arch_list", ("package.torch",)),
+    ("packages.shadowed", ("env.PYTHONPATH",)),
+    ("packages.*", ("package.*", "python.version")),
+    ("python.minor", ("python.version",)),
+    ("driver.major", ("driver.version",)),
+    ("host.glibc", ("os.version", "os.id")),
+    ("host.cpu_flags", ("host.cpu_model",)),
+    ("torch.cpu_capability", ("env.ATEN_CPU_CAPABILITY", "host.cpu_model", "host.cpu_flags")),
+    ("gpu.vram_bytes", ("gpu.name",)),
+    ("gpu.compute_capability", ("gpu.name",)),
+    ("gpu.available", ("gpu.count", "package.torch", "driver.version")),
+    ("numerics.device", ("gpu.count", "package.torch")),
+)
+"""What follows from what, as patterns: a difference is told under the first of its parents that differs too."""
+COMPARABLE = (
+    "package.torch",
+    "package.transformers",
+    "package.accelerate",
+    "torch.cpu_capability",
+    "gpu.name",
+    "gpu.count",
+    "numerics.device",
+    "train.dtype",
+    "train.options",
+)
+"""Hashes of weights are compared where these are equal; else another hash follows from them. (Weights were seen equal over several releases of torch and
+transformers on one instruction set, and to differ between AVX2 and AVX512.)"""
+_PACKAGE = "package."
+
+
+class Known(NamedTuple):
+    """What a lock adds to reports: the packages that each environment (by its digest) holds, and by name which packages require one."""
+
+    held: Mapping[str, Mapping[str, str]]
+    requirers: Mapping[str, frozenset[str]]
+
+
+NOTHING = Known({}, {})
+
+
+class Kinship(NamedTuple):
+    """Which packages require one, by name; and those that the spec names itself, which follow from no other's requirements."""
+
+    requirers: Mapping[str, Collection[str]]
+    declared: frozenset[str]
+
+    def top(self, key: str, hashed: Collection[str], found: Collection[str]) -> str:
+        """Return the difference under which `key` is told: itself, or the first that it follows from, and so on. `hashed` are keys of class exact.
+
+        Of packages that require each other it is the first by name, for each of them.
+        """
+        passed = [key]
+        while (parent := next(self._parents(passed[-1], hashed, found), None)) is not None:
+            if parent in passed:
+                return min(passed[passed.index(parent) :])
+            passed.append(parent)
+        return passed[-1]
+
+    def _parents(self, key: str, hashed: Collection[str], found: Collection[str]) -> Iterator[str]:
+        name = key.removeprefix(_PACKAGE)
+        if name != key and name not in self.declared:
+            yield from (_PACKAGE + one for one in self._above(name) if _PACKAGE + one in found)
+        patterns = [parent for child, parents in FOLLOWS if fnmatchcase(key, child) for parent in parents]
+        if key in hashed:
+            patterns += COMPARABLE
+        yield from (other for pattern in patterns for other in found if other != key and fnmatchcase(other, pattern))
+
+    def _above(self, name: str) -> list[str]:
+        """Return what requires a package, torch and what the spec names first."""
+        return sorted(self.requirers.get(name, ()), key=lambda one: (one != "torch", one not in self.declared, one))
+
+
+def known_of(lock: Lock) -> Known:
+    """Return what a lock knows of its environments."""
+    above: dict[str, set[str]] = {}
+    for package in lock.packages:
+        for required in package.requires:
+            above.setdefault(required, set()).add(package.name)
+    held = {environment.digest: lock.versions(environment) for environment in lock.environments}
+    return Known(held, {name: frozenset(names) for name, names in above.items()})
+
+
+def told_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return who requires each package that a report found otherwise than locked, where its probe told."""
+    return {str(row.get("name")): [str(one) for one in row["required_by"]] for row in rows if isinstance(row.get("required_by"), list)}
