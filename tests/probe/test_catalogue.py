@@ -65,11 +65,13 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
     with_gpu = parse_expectations(document(gpu={"type": "L4", "count": 1}))
     assert [[stage.name for stage in group] for group in processes(without)] == [
         ["host", "driver", "packages"],
+        ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
         ["resume"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
+        ["diagnosis"],
         ["torch"],
         ["loaders"],
         ["training"],

@@ -12,6 +12,7 @@ from provision.probe.catalogue import asked
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import Expectations, parse_expectations
 from provision.probe.judging import Account, judge
+from provision.probe.judging.cards import is_called
 from provision.probe.judging.torchbuild import covers
 from provision.probe.observing.loaders import EXPECTED_SUM
 from provision.probe.values import Judgement, Status
@@ -59,9 +60,12 @@ class Row:
 CARD = {
     "driver.error": None, "driver.version": "580.82.07", "driver.cuda": "13.0", "nvml.count": 1, "nvml.names": ["NVIDIA L4"],
     "nvml.ecc": [True], "nvml.uncorrected": [0], "nvml.remap_pending": [False], "nvml.remap_failed": [False], "nvml.reasons": [1],
-    "nvml.used_bytes": [GIB // 4], "nvml.total_bytes": [24 * GIB],
+    "nvml.used_bytes": [GIB // 4], "nvml.total_bytes": [24 * GIB], "nvml.recovery": [0], "nvml.fabric": [None], "nvml.xids": [],
     "nvml.mig": [False], "nvml.compute_mode": [0], "nvml.power_limit_mw": [72000], "nvml.power_default_mw": [72000],
+    "nvml.pci": ["10de:27b8"], "gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9",
+    "dcgm.level": 1, "dcgm.failed": [], "dcgm.passed": 9, "dcgm.error": None,
 }  # fmt: skip
+FACTS = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {}, "source": "data sheet"}
 ROWS = [
     Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),
     Row("H01", "fail", {**SYSTEM, "host.platform": "linux-aarch64"}, says="the lock is for linux-x86_64"),
@@ -153,20 +157,43 @@ ROWS = [
     Row("D08", "warn", {**CARD, "nvml.used_bytes": [4 * GIB]}, GPU, "4 GiB of 24 GiB"),
     Row("D09", "pass", CARD, GPU),
     Row("D09", "warn", {**CARD, "nvml.mig": [True]}, GPU, "partitions"),
-    Row("D09", "skip", {**CARD, "nvml.mig": []}, GPU),
+    Row("D09", "skip", {**CARD, "nvml.mig": [], "nvml.compute_mode": [None], "nvml.power_limit_mw": [None]}, GPU),
+    Row("D06", "fail", {**CARD, "nvml.slowed_during.training": ["hardware slowdown"]}, GPU, "while it works (training): hardware slowdown"),
+    Row("D06", "pass", {**CARD, "nvml.slowed_during.training": []}, GPU, "idle or at work"),
+    Row("D06", "skip", {**CARD, "nvml.reasons": [None]}, GPU),
+    Row("D07", "pass", CARD, GPU),
+    Row("D07", "fail", {**CARD, "nvml.recovery": [0, 2]}, GPU, "asks for a restart of the machine"),
+    Row("D07", "warn", {**CARD, "nvml.fabric": ["completed", "in progress"]}, GPU, "in progress"),
+    Row("D07", "skip", {**CARD, "nvml.recovery": [None]}, GPU),
+    Row("D10", "pass", CARD, GPU, "9 tests pass"),
+    Row("D10", "warn", {**CARD, "dcgm.failed": ["Inforom: Fail (corrupt)"]}, GPU, "Inforom: Fail (corrupt)"),
+    Row("D10", "unknown", {**CARD, "dcgm.error": "no host engine"}, GPU, "no host engine"),
+    Row("D10", "skip", {**CARD, "dcgm.level": None}, GPU),
+    Row("D11", "pass", {**CARD, "nvml.xids": [13, 31]}, GPU, "other Xids: 13; 31"),
+    Row("D11", "warn", {**CARD, "nvml.xids": [31, 79]}, GPU, "Xid 79 (the card fell off the bus)"),
+    Row("D11", "unknown", {**CARD, "nvml.xids": None}, GPU, "cannot be read"),
     Row("D02", "pass", {"driver.version": "580.159.03"}, {**GPU, "requires__driver": ">=580"}),
     Row("D02", "fail", {"driver.version": "535.261"}, {**GPU, "requires__driver": ">=580"}, "535.261"),
     Row("D02", "unknown", {"driver.version": None}, {**GPU, "requires__driver": ">=580"}),
     Row("D02", "skip", {"driver.version": "535.261"}, GPU),
-    Row("D03", "pass", {"gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9"}, GPU),
-    Row("D03", "pass", {"gpu.name": "NVIDIA A100-SXM4-80GB", "gpu.compute_capability": "8.0"}, A100),
-    Row("D03", "fail", {"gpu.name": "NVIDIA A100-SXM4-40GB", "gpu.compute_capability": "8.0"}, A100, "A100-80GB declared"),
-    Row("D03", "fail", {"gpu.name": "NVIDIA L40S", "gpu.compute_capability": "8.9"}, GPU, "the GPU is NVIDIA L40S"),
-    Row("D03", "fail", {"gpu.name": "Tesla T4", "gpu.compute_capability": "7.5"}, OLD_GPU, "7.5 does not fit"),
-    Row("D03", "unknown", {"gpu.name": None, "gpu.compute_capability": None}, GPU),
+    Row("D03", "pass", {"gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9", "nvml.pci": []}, GPU),
+    Row("D03", "pass", {"gpu.name": "NVIDIA A100-SXM4-80GB", "gpu.compute_capability": "8.0", "nvml.pci": []}, A100),
+    Row("D03", "pass", {**CARD, "gpu.name": "a card without a name"}, GPU),
+    Row("D03", "fail", {"gpu.name": "NVIDIA A100-SXM4-40GB", "gpu.compute_capability": "8.0", "nvml.pci": ["10de:20b0"]}, A100, "A100-80GB declared"),
+    Row("D03", "fail", {"gpu.name": "NVIDIA L40S", "gpu.compute_capability": "8.9", "nvml.pci": ["10de:26b9"]}, GPU, "the GPU is NVIDIA L40S"),
+    Row("D03", "fail", {"gpu.name": "NVIDIA L4 + Tesla T4", "gpu.compute_capability": "7.5", "nvml.pci": ["10de:1eb8", "10de:27b8"]}, GPU, "L4 + Tesla T4"),
+    Row("D03", "fail", {"gpu.name": "Tesla T4", "gpu.compute_capability": "7.5", "nvml.pci": []}, OLD_GPU, "7.5 does not fit"),
+    Row("D03", "unknown", {"gpu.name": None, "gpu.compute_capability": None, "nvml.pci": []}, GPU),
+    Row("D03", "unknown", {"gpu.name": "Tesla T4", "gpu.compute_capability": None, "nvml.pci": []}, OLD_GPU, "no compute capability"),
+    Row("D03", "skip", CARD, {"gpu__type": "mps", "gpu__count": 1}),
     Row("D04", "pass", {"gpu.vram_bytes": int(22.5 * GIB)}, {**GPU, "requires__vram_bytes": 24 * GIB}),
+    Row("D04", "pass", {"gpu.vram_bytes": 23034 * 2**20}, {**GPU, "card": FACTS}, "as the facts say of L4"),
+    Row("D04", "fail", {"gpu.vram_bytes": 12 * GIB}, {**GPU, "card": FACTS}, "has 12 GiB of memory"),
+    Row("D04", "fail", {"gpu.vram_bytes": 48 * GIB}, {**GPU, "card": FACTS}, "has 48 GiB of memory"),
     Row("D04", "fail", {"gpu.vram_bytes": 15 * GIB}, {**GPU, "requires__vram_bytes": 24 * GIB}, "the GPU has 15 GiB"),
     Row("D04", "unknown", {"gpu.vram_bytes": None}, {**GPU, "requires__vram_bytes": 24 * GIB}),
+    Row("D04", "skip", {"gpu.vram_bytes": None}, {**GPU, "card": FACTS}),
+    Row("D04", "skip", {"gpu.vram_bytes": GIB}, GPU),
     Row("N01", "pass", GOOD_PRODUCTS, {"packages": TORCH}),
     Row("N01", "fail", {**GOOD_PRODUCTS, "numerics.fp32_error": 2.9e-4}, {"packages": TORCH}, "fp32 products are wrong"),
     Row("N01", "fail", {**GOOD_PRODUCTS, "numerics.bf16_error": 5e-3}, {"packages": TORCH}, "bf16 products are wrong"),
@@ -288,6 +315,29 @@ def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(docume
 )
 def test_architectures_cover_capabilities(built: str, capability: str, covered: bool) -> None:
     assert covers(built, capability) is covered
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "same"),
+    [
+        ("NVIDIA H200", "H200-141GB", True),
+        ("NVIDIA H100 80GB HBM3", "H100-80GB", True),
+        ("NVIDIA H100 80GB HBM3", "H100-MEGA-80GB", True),
+        ("NVIDIA H100 NVL", "H100-NVL", True),
+        ("NVIDIA H100 NVL", "H100-80GB", False),
+        ("NVIDIA A100-SXM4-40GB", "A100-80GB", False),
+        ("Tesla V100-SXM2-32GB", "V100-32GB", True),
+        ("Tesla V100-SXM2-16GB", "V100", True),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000", True),
+        ("NVIDIA GeForce RTX 4060 Ti", "RTX-4060-Ti-16GB", True),
+        ("NVIDIA GeForce RTX 4060 Ti", "RTX-4060", False),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "RTX-4090", False),
+        ("NVIDIA L40S", "L40", False),
+        ("NVIDIA GB200", "B200", False),
+    ],
+)
+def test_what_drivers_call_a_card_is_the_card_of_the_facts_or_not(name: str, wanted: str, same: bool) -> None:
+    assert is_called(name, wanted) is same
 
 
 def judge_one(id_: str, expected: Expectations, seen: dict[str, Any], account: Account | None = None) -> Judgement:

@@ -68,6 +68,8 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("nvml.*", _C.CONTEXT),
     ("nvml.used_bytes", _C.NOISE),
     ("nvml.reasons", _C.NOISE),
+    ("nvml.holders", _C.NOISE),
+    ("dcgm.*", _C.CONTEXT),
     ("numerics.device", _C.CONTEXT),
     ("numerics.fp32_error", _C.MEASUREMENT),
     ("numerics.bf16_error", _C.MEASUREMENT),

@@ -9,6 +9,7 @@ from typing import Any
 from ..catalogue import applies
 from ..expectations import Expectations
 from ..values import Asked, Judgement, Need, Seen, Status
+from .cards import JUDGES as _CARDS
 from .cases import Case, unknown
 from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
@@ -18,9 +19,9 @@ from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_CARDS, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
 
-_STDLIB_STAGES = frozenset({"host", "driver", "packages"})
+_STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 
 @dataclass(frozen=True, slots=True)
