@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from provision.probe.judging import Account, judge
 from provision.probe.judging.cards import is_called
 from provision.probe.judging.torchbuild import covers
 from provision.probe.observing.loaders import EXPECTED_SUM
-from provision.probe.values import Judgement, Status
+from provision.probe.values import Judgement, Status, Tier
 
 GIB = 1024**3
 TORCH = [{"name": "torch", "version": "2.13.0+cpu"}]
@@ -65,6 +65,10 @@ CARD = {
     "nvml.pci": ["10de:27b8"], "gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9",
     "dcgm.level": 1, "dcgm.failed": [], "dcgm.passed": 9, "dcgm.error": None,
 }  # fmt: skip
+CLOCK: dict[str, Any] = {"clock.behind": False, "_clock.ahead_s": -5.0, "_clock.file": "/env/pyvenv.cfg"}
+NOWHERE = dict.fromkeys(("host.place", "host.container", "host.machine"))
+HUB: dict[str, Any] = {"net.hub": "hub.example", "net.reached": "answer", "net.status": 200, "net.problem": None, "net.proxy": False}
+LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3}
 FACTS = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {}, "source": "data sheet"}
 ROWS = [
     Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),
@@ -97,6 +101,43 @@ ROWS = [
     Row("H10", "pass", {"locale.encoding": "utf-8", "user.home_writable": True}),
     Row("H10", "warn", {"locale.encoding": "ansi_x3.4-1968", "user.home_writable": True}, says="ansi"),
     Row("H10", "warn", {"locale.encoding": "UTF_8".lower(), "user.home_writable": False}, says="home folder"),
+    Row("H03", "pass", {"host.kernel": "6.1.0-49-cloud-amd64", "host.kernel_kind": "linux"}),
+    Row("H03", "pass", {"host.kernel": "5.10.0", "host.kernel_kind": "linux"}),
+    Row("H03", "warn", {"host.kernel": "5.4.0-1093-gcp", "host.kernel_kind": "linux"}, says="5.4.0-1093-gcp is older than 5.5"),
+    Row("H03", "warn", {"host.kernel": "4.4.0", "host.kernel_kind": "gvisor"}, says="the kernel is gVisor"),
+    Row("H03", "skip", {"host.kernel": "24.1.0", "host.kernel_kind": "darwin"}),
+    Row("H09", "pass", CLOCK),
+    Row("H09", "pass", {**CLOCK, "net.skew_s": -12}, says="fits the hub's"),
+    Row("H09", "fail", {**CLOCK, "clock.behind": True, "_clock.ahead_s": 86400.0}, says="before the time of /env/pyvenv.cfg, by 86400 s"),
+    Row("H09", "fail", {**CLOCK, "net.skew_s": -4000}, says="4000 s behind the hub's"),
+    Row("H09", "unknown", {**CLOCK, "_clock.ahead_s": None}),
+    Row("H11", "pass", NOWHERE, says="nothing tells of a virtual machine"),
+    Row("H11", "pass", {**NOWHERE, "host.place": "colab", "host.container": "docker"}, {"target__kind": "colab"}, "colab, in a container (docker)"),
+    Row("H11", "pass", {**NOWHERE, "host.machine": "Google Compute Engine"}, {"target__kind": "workbench"}),
+    Row("H11", "pass", NOWHERE, {"target__kind": "workbench", "simulated": ["the instance"]}),
+    Row("H11", "warn", {**NOWHERE, "host.machine": "KVM"}, {"target__kind": "workbench"}, "of kind workbench, and nothing here says so: KVM"),
+    Row("H11", "warn", {**NOWHERE, "host.place": "kaggle"}, {"target__kind": "colab"}, "kaggle"),
+    Row("W02", "pass", {"login.differs": [], "_login.values": {}}),
+    Row("W02", "warn", {"login.differs": ["A"], "_login.values": {"A": "2"}}, {"env": {"A": "1"}}, "A='2', declared '1'"),
+    Row("W02", "warn", {"login.differs": ["PYTHONPATH"], "_login.values": {}}, says="PYTHONPATH: modules outside"),
+    Row("W02", "unknown", {"login.differs": None}),
+    Row("E03", "pass", {"hub.offline_by": []}, {"packages": HF}),
+    Row("E03", "pass", {"hub.offline_by": ["HF_HUB_OFFLINE"]}, {"packages": HF, "env": {"HF_HUB_OFFLINE": "1"}}, "as declared"),
+    Row("E03", "warn", {"hub.offline_by": ["HF_HUB_OFFLINE"]}, {"packages": HF}, "HF_HUB_OFFLINE keeps"),
+    Row("E03", "skip", {"hub.offline_by": ["HF_HUB_OFFLINE"]}),
+    Row("X01", "pass", HUB, says="name, connection and certificate hold"),
+    Row("X01", "warn", {**HUB, "net.reached": "name", "net.problem": "its name is not found: x"}, says="its name is not found"),
+    Row("X01", "warn", {**HUB, "net.reached": "tls", "net.problem": "y", "net.proxy": True}, says="not reached through the proxy: y"),
+    Row("X01", "unknown", {**HUB, "net.reached": "", "net.problem": "not installed"}),
+    Row("X01", "skip", {**HUB, "net.reached": ""}),
+    Row("X02", "pass", HUB, says="status 200"),
+    Row("X02", "warn", {**HUB, "net.status": 503}, says="status 503"),
+    Row("X02", "warn", {**HUB, "net.status": None, "net.problem": "nothing came within 3 s"}, says="nothing (nothing came"),
+    Row("X02", "skip", {**HUB, "net.reached": "tls"}),
+    Row("P08", "pass", LIBRARIES, {"packages": TORCH}, "3 libraries"),
+    Row("P08", "fail", {**LIBRARIES, "libraries.outside": ["/usr/lib/libcudnn.so.9"]}, {"packages": TORCH}, "outside the environment: /usr/lib/libcudnn.so.9"),
+    Row("P08", "warn", {**LIBRARIES, "libraries.openmp": ["libgomp.so.1", "libiomp5.so"]}, {"packages": TORCH}, "more than one OpenMP runtime"),
+    Row("P08", "skip", {**LIBRARIES, "libraries.outside": None}, {"packages": TORCH}),
     Row("W01", "pass", {"path.data.state": "writable"}, {"paths": {"data": "/d"}}),
     Row("W01", "fail", {"path.data.state": "absent"}, {"paths": {"data": "/d"}}, "data (/d) is absent"),
     Row("W01", "fail", {"path.data.state": "not writable: Read-only file system"}, {"paths": {"data": "/d"}}, "Read-only"),
@@ -341,5 +382,5 @@ def test_what_drivers_call_a_card_is_the_card_of_the_facts_or_not(name: str, wan
 
 
 def judge_one(id_: str, expected: Expectations, seen: dict[str, Any], account: Account | None = None) -> Judgement:
-    one = next(one for one in asked(expected) if one.check.id == id_)
+    one = next(one for one in asked(replace(expected, tier=Tier.BURN)) if one.check.id == id_)
     return judge(one, expected, seen, account or Account(frozenset({one.id})))

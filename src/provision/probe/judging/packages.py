@@ -158,6 +158,21 @@ def _import(case: Case) -> Judgement:
     return ok(f"import {', '.join(modules)}", "no exception", "no exception")
 
 
+def _libraries(case: Case) -> Judgement:
+    outside, openmp = case.seen["libraries.outside"], case.seen["libraries.openmp"]
+    if outside is None:
+        return skipped("this system does not tell which libraries a process has loaded")
+    if outside:
+        variables = [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if f"env.{name}" in case.seen or name in case.expected.env]
+        cause = f"{' and '.join(variables)} put them before those that the wheels bring" if variables else "the loader finds them before those of the wheels"
+        fix = f"unset {' '.join(variables)}" if variables else "remove them from the loader's path (ldconfig), or make the environment again from the lock"
+        return bad(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)
+    if len(openmp) > 1:
+        cause = "two packages bring an OpenMP runtime each: their threads compete, and some pairs stop the program"
+        return warned(f"more than one OpenMP runtime is loaded: {listed(openmp)}", 1, openmp, cause, "set OMP_NUM_THREADS, or leave one of the packages out")
+    return ok(f"{case.seen['_libraries.count']} libraries for cards and threads, all from the environment", [], [])
+
+
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "P01": _interpreter,
     "P02": _locked_set,
@@ -165,4 +180,5 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "P04": _requirements,
     "P06": _import,
     "P07": _files,
+    "P08": _libraries,
 }

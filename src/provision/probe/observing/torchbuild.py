@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import Bench, Observer
+from . import Bench, Observer, mapped
 
 _ROWS, _DEPTH, _COLUMNS = 512, 1024, 512
 _SEED = 20
@@ -121,4 +121,5 @@ OBSERVERS: dict[str, Observer] = {
     "N01": _products,
     "N02": _signature,
     "N06": _twice,
+    **mapped.OBSERVERS,
 }
