@@ -106,6 +106,8 @@ def report(machine: Machine, environment: Environment, library: Path, program: P
         environ |= {"FAKE_NVML_NAME": machine.name, "FAKE_NVML_DRIVER": machine.driver}
     else:
         environ, simulated = {"PATH": f"{program}:/usr/bin:/bin", "FAKE_SMI": told(machine.program)}, PROGRAM
+    # A home above all that is made here, so that reports show "~" for it.
+    environ["HOME"] = str(environment.root.parent)
     # The loader's path is part of the trick and no finding.
     declared = {"env": {"LD_LIBRARY_PATH": str(library)} if machine.program is None else {}, "requires__driver": _REQUIRED_DRIVER, "tier": "inventory"}
     _, found, said = environment.verify(environ=environ, **{**declared, **machine.declared, "simulated": [simulated]})

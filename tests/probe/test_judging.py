@@ -68,7 +68,7 @@ CARD = {
 CLOCK: dict[str, Any] = {"clock.behind": False, "_clock.ahead_s": -5.0, "_clock.file": "/env/pyvenv.cfg"}
 NOWHERE = dict.fromkeys(("host.place", "host.container", "host.machine"))
 HUB: dict[str, Any] = {"net.hub": "hub.example", "net.reached": "answer", "net.status": 200, "net.problem": None, "net.proxy": False}
-LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3}
+LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3, "_libraries.variables": ["LD_PRELOAD"]}
 FACTS = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {}, "source": "data sheet"}
 ROWS = [
     Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),

@@ -42,7 +42,9 @@ def _opens(case: Case) -> Judgement:
     version, cuda = case.seen["driver.version"], case.seen["driver.cuda"]
     if found != max(case.expected.gpu_count, 1):
         cause = "the machine has another number of GPUs than the spec declares"
-        return bad(f"the driver sees {found} GPUs, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count")
+        return bad(
+            f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count"
+        )
     told = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
     return ok(f"driver {version}, {told}: {names}", wanted, names)
 

@@ -163,7 +163,7 @@ def _libraries(case: Case) -> Judgement:
     if outside is None:
         return skipped("this system does not tell which libraries a process has loaded")
     if outside:
-        variables = [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if f"env.{name}" in case.seen or name in case.expected.env]
+        variables = case.seen["_libraries.variables"]
         cause = f"{' and '.join(variables)} put them before those that the wheels bring" if variables else "the loader finds them before those of the wheels"
         fix = f"unset {' '.join(variables)}" if variables else "remove them from the loader's path (ldconfig), or make the environment again from the lock"
         return bad(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)

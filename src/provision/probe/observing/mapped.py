@@ -26,11 +26,16 @@ def _libraries(bench: Bench) -> dict[str, Any]:
     try:
         lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return {"libraries.outside": None, "libraries.openmp": None, "_libraries.count": 0}
+        return {"libraries.outside": None, "libraries.openmp": None}
     paths = sorted({path for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]) and WATCHED.fullmatch(os.path.basename(path))})
     outside = [path for path in paths if not _is_inside(path, _folders())]
     openmp = sorted({path for path in paths if _OPENMP.match(os.path.basename(path))})
-    return {"libraries.outside": outside, "libraries.openmp": sorted(os.path.basename(path) for path in openmp), "_libraries.count": len(paths)}
+    return {
+        "libraries.outside": outside,
+        "libraries.openmp": sorted(os.path.basename(path) for path in openmp),
+        "_libraries.count": len(paths),
+        "_libraries.variables": [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if bench.environ.get(name)],
+    }
 
 
 def _folders() -> list[str]:
