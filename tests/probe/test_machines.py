@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ WRONG = {
     "l4-one-of-two": ("D01", "fail", "sees 1 GPU, 2 x L4 declared"),
     "l4-old-driver": ("D02", "fail", "535.261.03 does not fit >=580"),
 }
+ROOT = Path(__file__).parents[2]
 _OF_CARDS = ("gpu.", "driver.", "nvml.")
 
 
@@ -68,3 +72,13 @@ def test_a_report_that_is_remade_says_the_same(environment: Environment, tmp_pat
     made = report(MACHINES[name], environment, make_library(tmp_path / "library"), make_program(tmp_path / "program"))
 
     assert of_cards(made) == of_cards(stored(name)), "python -m tests.probe.machines remakes them"
+
+
+def test_without_a_card_the_device_tests_say_so_and_fail() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "device", "tests/probe/test_device.py"]
+    # The suite's own interpreter has no torch, on any machine.
+    environ = {**os.environ, "REQUIRE": "device", "PROVISION_TEST_DEVICE_PYTHON": sys.executable, "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=120)
+
+    assert done.returncode == 1
+    assert "has no torch that sees an NVIDIA card (ModuleNotFoundError: No module named 'torch')" in done.stdout
