@@ -157,7 +157,17 @@ def test_an_old_program_that_knows_few_fields_still_tells_the_card(environment: 
     assert {found[name]["status"] for name in ("D05", "D06", "D07", "D09")} == {"skip"}
 
 
-@pytest.mark.parametrize(("code", "says"), [("9", "is not loaded"), ("15", "a GPU is lost"), ("18", "different versions"), ("6", "error 6")])
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("9", "is not loaded"),
+        ("15", "a GPU is lost"),
+        ("18", "different versions"),
+        ("6", "finds no GPU"),
+        ("12", "there is no NVIDIA driver"),
+        ("3", "error 3"),
+    ],
+)
 def test_a_program_that_fails_tells_why_by_its_exit_code(environment: Environment, tmp_path: Path, code: str, says: str) -> None:
     found = checks(environment, make_program(tmp_path), PATH=f"{tmp_path}:/usr/bin:/bin", FAKE_SMI_EXIT=code)["D01"]
 

@@ -153,6 +153,7 @@ def test_nobody_who_listens_and_a_name_that_nobody_knows(document: Document, tmp
     refused = reached(document, tmp_path, f"http://localhost:{port}")
     nameless = reached(document, tmp_path, "https://nobody.invalid")
     garbled = reached(document, tmp_path, "hub.example")
+    assert reached(document, tmp_path, "https://hub.example:port")["net.problem"] == garbled["net.problem"]
 
     assert (refused["net.reached"], "no connection" in refused["net.problem"]) == ("connection", True)
     assert (nameless["net.reached"], "its name is not found" in nameless["net.problem"]) == ("name", True)

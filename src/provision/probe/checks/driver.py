@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..values import Check, Need, Threshold, Tier
 
 SLOWED = Threshold(
     0, "reasons to slow down", "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application clocks and the power cap are no fault"
 )
+_SLOWING = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
 CARD_USED = Threshold(0.03, "of the card's memory", "own choice: what the driver itself keeps stays below it")
 MEMORY_BAND = Threshold(0.02, "of the card's memory", "own choice; vendors write GB for GiB or for 10^9 bytes, and GDDR cards give 1/16 to ECC")
 VRAM_SHARE = 0.9
@@ -30,3 +33,8 @@ CHECKS: tuple[Check, ...] = (
     Check("D11", "device", "driver's log", "driver", ("nvml.xids",), _FACTS, needs=_CARD, after=("D01",), required_by="", threshold=NO_XID),
     Check("D10", "device", "DCGM diagnosis", "diagnosis", ("dcgm.failed",), needs=_CARD, required_by=""),
 )
+
+
+def slowed(masks: Iterable[int | None]) -> list[str]:
+    """Return the faults that slow any of the cards. Several hold at once: bits are tested, never the whole number."""
+    return sorted({name for mask in masks for bit, name in _SLOWING.items() if (mask or 0) & bit})

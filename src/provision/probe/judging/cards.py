@@ -22,8 +22,9 @@ _PCI_IDS = {
     "10de:2901": "B200",
 }
 """Cards by PCI id, for a driver that calls a card by another name than the spec. Source: NVIDIA/DCGM, nvvs/diag-skus.yaml.in."""
-_ALIASES = {"h100-mega-80gb": "h100-80gb", "h200-141gb": "h200"}
-"""Names of an offer whose card says another name of itself (Compute Engine, GPU machine types)."""
+_ALIASES = {"h100-mega-80gb": "h100-80gb", "h100-mega": "h100-80gb", "rtx6000": "rtx-pro-6000", "g4": "rtx-pro-6000"}
+"""Names of an offer whose card says another name of itself (Compute Engine, GPU machine types; the facts' aliases)."""
+_MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
 _OTHER_CARD = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
 """Words that make a name another card's: an RTX 4060 Ti is no RTX 4060."""
 _GB_TO_GIB = 1e9 / 2**30
@@ -66,7 +67,8 @@ def is_called(name: str, wanted: str) -> bool:
 
     A size in the declared name counts only against a size in the card's: "NVIDIA H200" names none, and D04 looks at the memory itself.
     """
-    declared = _ALIASES.get(wanted.lower(), wanted.lower())
+    declared = _MAKER.sub("", wanted.lower())
+    declared = _ALIASES.get(declared.replace("_", "-"), declared)
     words, asked = _words(name), _words(declared)
     sizes = {word for word in words if re.fullmatch(r"\d+gb", word)}
     asked_size = {word for word in asked if re.fullmatch(r"\d+gb", word)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.driver import CARD_USED, SLOWED
-from ..observing.nvml import slowed
+from ..checks.driver import CARD_USED, SLOWED, slowed
 from ..values import Judgement
 from ..versions import Unreadable, allows
 from .cases import Case, bad, listed, ok, size, skipped, unknown
@@ -18,6 +17,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
         "choose a machine or runtime with a GPU",
     ),
     4: ("the driver may not be used by this user", "the device files belong to others", "run as a user who may open /dev/nvidia*"),
+    6: ("the driver finds no GPU", "no GPU is attached", "choose a machine or runtime with a GPU"),
     9: (
         "the NVIDIA driver is not loaded",
         "no GPU is attached, a CPU runtime was chosen, or the kernel was upgraded",
@@ -26,6 +26,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
     15: ("a GPU is lost: the driver no longer reaches it", "the card failed, or its link did", "restart the machine; if it is lost again, take another one"),
     18: ("the driver's library and its kernel module are of different versions", "the driver was upgraded while it was in use", "restart the machine"),
 }
+_ERRORS[12] = _ERRORS[-1]
 """By NVML's return code (nvml.h, nvmlReturn_t): message, cause, fix."""
 _EXCLUSIVE, _PROHIBITED = 3, 2
 

@@ -166,7 +166,9 @@ def _libraries(case: Case) -> Judgement:
         variables = case.seen["_libraries.variables"]
         cause = f"{' and '.join(variables)} put them before those that the wheels bring" if variables else "the loader finds them before those of the wheels"
         fix = f"unset {' '.join(variables)}" if variables else "remove them from the loader's path (ldconfig), or make the environment again from the lock"
-        return bad(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)
+        # The lock promises nothing of what an image puts beside its own Python.
+        say = warned if case.expected.shared else bad
+        return say(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)
     if len(openmp) > 1:
         cause = "two packages bring an OpenMP runtime each: their threads compete, and some pairs stop the program"
         return warned(f"more than one OpenMP runtime is loaded: {listed(openmp)}", 1, openmp, cause, "set OMP_NUM_THREADS, or leave one of the packages out")

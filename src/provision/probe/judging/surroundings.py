@@ -16,6 +16,8 @@ def _kernel(case: Case) -> Judgement:
     if kind not in ("linux", "gvisor"):
         return skipped(f"the bound is of Linux; this is {kind} {release}", release)
     numbers = re.match(r"(\d+)\.(\d+)", release)
+    if kind == "linux" and numbers is None:
+        return unknown(f"the kernel's release is {release!r}, which tells no number")
     if kind == "linux" and numbers and (int(numbers[1]), int(numbers[2])) >= (5, 5):
         return ok(f"Linux {release}", f">={KERNEL_FLOOR.value:g}", release)
     if kind == "gvisor":

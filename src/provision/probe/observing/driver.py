@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..checks.driver import slowed
 from . import Bench, Observer
 from . import nvidia_smi as program
 from .kernel_log import xids
-from .nvml import NO_LIBRARY, Nvml, NvmlError, slowed
+from .nvml import NO_LIBRARY, Nvml, NvmlError
 
 _SURVEY = "nvml"
 

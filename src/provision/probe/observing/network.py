@@ -32,10 +32,19 @@ def reach(bench: Bench) -> dict[str, Any]:
     endpoint = bench.environ.get("HF_ENDPOINT") or _default_endpoint()
     if endpoint is None:
         return {**quiet, "net.problem": "huggingface_hub is not installed, so its address is not known"}
-    address = urlsplit(endpoint)
-    if address.scheme not in ("http", "https") or not address.hostname:
-        return {**quiet, "net.problem": f"HF_ENDPOINT is {endpoint[:80]!r}, which is no http(s) address", "net.reached": "name"}
+    address = _address(endpoint)
+    if address is None:
+        return {**quiet, "net.problem": "HF_ENDPOINT is no http(s) address", "net.reached": "name"}
     return {**quiet, **_asked(address, _proxy(address, bench))}
+
+
+def _address(text: str) -> SplitResult | None:
+    try:
+        address = urlsplit(text)
+        fits = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return None
+    return address if fits else None
 
 
 def _default_endpoint() -> str | None:
@@ -56,7 +65,7 @@ def _proxy(address: SplitResult, bench: Bench) -> SplitResult | None:
     told = proxies.get(address.scheme) or proxies.get("all")
     if not told or proxy_bypass(address.hostname or "", proxies):
         return None
-    return urlsplit(told if "://" in told else f"http://{told}")
+    return _address(told if "://" in told else f"http://{told}")
 
 
 def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from typing import Any
 LIBRARY = "libnvidia-ml.so.1"
 NO_LIBRARY = -1
 """Stands for an error code of NVML where there is no library to give one, or where it lacks a function that is needed."""
-SLOWING = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
-"""Bits of nvmlClocksEventReasons that mean a fault; idle, application clocks and the power cap are none."""
 _SUCCESS = 0
 _UNCORRECTED, _VOLATILE = 1, 0
 _LONG = 96
@@ -200,8 +198,3 @@ class Nvml:
     def _call(self, function: str, *arguments: Any) -> int:
         called: Callable[..., int] | None = getattr(self._library, function, None)
         return int(called(*arguments)) if called is not None else NO_LIBRARY
-
-
-def slowed(masks: list[int | None]) -> list[str]:
-    """Return the faults that slow any of the cards. Several hold at once: bits are tested, never the whole number."""
-    return sorted({name for mask in masks for bit, name in SLOWING.items() if (mask or 0) & bit})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
-from .nvml import Nvml, NvmlError, slowed
+from ..checks.driver import slowed
+from .nvml import Nvml, NvmlError
 
 UNWATCHED = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
 """Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a lock that the child waits for."""
