@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 # Processes that share the tests, a file each. Most of a test is waiting for programs it has started.
 JOBS ?= 2
 
-.PHONY: apply test check bench bench-lock facts remake docs clean
+.PHONY: apply test test-device check bench bench-lock facts remake docs clean
 
 apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
@@ -23,6 +23,10 @@ test: $(VENV)/.developed
 	@# Not below .cache: what git ignores, and folders with a dot, are looked at by the tools under test.
 	$(LOCAL) sh -c 't=$$(mktemp -d /tmp/provision-test-XXXXXX) && trap "rm -rf $$t" EXIT && $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --basetemp=$$t/pytest $(PYTEST_ARGS)'
 	$(LOCAL) $(MAKE) --no-print-directory check
+
+# On a machine with an NVIDIA card: docs/checks-device.md. Without one it says so and fails.
+test-device: $(VENV)/.developed
+	REQUIRE=device $(BIN)/python -m pytest -q -x -m device tests/probe/test_device.py $(PYTEST_ARGS)
 
 check: $(VENV)/.developed
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-NAMES = ("browser", "root", "npm", "index", "cc")
+NAMES = ("browser", "root", "npm", "index", "cc", "device")
 
 
 def require(name: str, present: bool, reason: str) -> None:

@@ -20,10 +20,15 @@ from provision.views.ink import cells
 
 PROVISION = str(Path(sys.executable).parent / "provision")
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
+SIMULATED = RECORDED.with_name("simulated")
 
 
 def recorded(name: str) -> Report:
     return read_report((RECORDED / f"{name}.json").read_bytes(), name)
+
+
+def simulated(name: str) -> Report:
+    return read_report((SIMULATED / f"{name}.json").read_bytes(), name)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,32 @@ def test_the_difference_that_matters_is_named_first(one: str, other: str, check:
     assert f"the difference that matters: {difference}" in sentence(found)
     turned = compare(recorded(other), recorded(one), (other, one))
     assert sentence(turned).startswith(f"works on {one}, fails on {other}: {check} ")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "check", "difference"),
+    [
+        ("l4", "l4-old-driver", "D02", "driver.version 580.82.07 -> 535.261.03"),
+        ("l4", "l4-declared-t4-there", "D03", "gpu.name NVIDIA L4 -> Tesla T4"),
+        ("l4", "l4-throttled", "D06", "nvml.slowed none -> hardware slowdown, hardware thermal slowdown"),
+        ("l4", "l4-lost", "D01", "driver.error absent -> 15"),
+        ("l4", "l4-ecc-errors", "D05", "nvml.uncorrected 0 -> 3"),
+        ("l4-two", "l4-one-of-two", "D01", "nvml.count 2 -> 1"),
+    ],
+)
+def test_of_simulated_cards_too_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
+    found = compare(simulated(one), simulated(other), (one, other))
+
+    assert found.turns[0].id == check
+    assert f"the difference that matters: {difference}" in sentence(found)
+    assert simulated(other).document["subject"]["simulated"]  # none of these pairs is of real cards, and each says so
+
+
+def test_what_nvidia_smi_tells_is_the_same_card() -> None:
+    found = compare(simulated("l4"), simulated("l4-by-nvidia-smi"), ("a", "b"))
+
+    assert [turn for turn in found.turns if turn.breaks] == []
+    assert not {one.key for one in found.differences} & {"gpu.name", "gpu.compute_capability", "gpu.vram_bytes", "driver.version", "nvml.pci"}
 
 
 def test_every_check_that_breaks_has_the_cause_that_was_put_there() -> None:

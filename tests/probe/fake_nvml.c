@@ -31,12 +31,48 @@ int nvmlInit_v2(void) { return (int)told("init", 0); }
 int nvmlShutdown(void) { return 0; }
 int nvmlSystemGetDriverVersion(char *out, unsigned size) { return text("FAKE_NVML_DRIVER", "580.82.07", out, size); }
 int nvmlSystemGetCudaDriverVersion_v2(int *out) { return number("cuda", 13000, (unsigned *)out); }
+#ifndef NO_COUNT
 int nvmlDeviceGetCount_v2(unsigned *out) { return number("count", 1, out); }
+#endif
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out) {
 	*out = (void *)(long)(index + 1);
 	return (int)told("handle", 0);
 }
 int nvmlDeviceGetName(void *card, char *out, unsigned size) { return text("FAKE_NVML_NAME", "NVIDIA L4", out, size); }
+int nvmlDeviceGetCudaComputeCapability(void *card, int *major, int *minor) {
+	long long value = told("capability", 89);
+	if (value < 0) return (int)-value;
+	*major = (int)(value / 10);
+	*minor = (int)(value % 10);
+	return 0;
+}
+struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; };
+int nvmlDeviceGetPciInfo_v3(void *card, struct pci *out) {
+	memset(out, 0, sizeof *out);
+	return number("pci", 0x27b810de, &out->id); /* the device stands in the upper half, the vendor in the lower */
+}
+struct process { unsigned pid; unsigned long long used; unsigned instance, compute_instance; };
+int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct process *out) {
+	long long pid = told("holder", 0);
+	if (*count) out[0].pid = (unsigned)pid;
+	*count = pid ? 1 : 0;
+	return 0;
+}
+struct field { unsigned id, scope; long long stamp, latency; int kind, code; unsigned long long value; };
+int nvmlDeviceGetFieldValues(void *card, int count, struct field *out) {
+	long long value = told("recovery", -3);
+	if (count != 1 || out->id != 230) return 2;
+	out->code = value < 0 ? (int)-value : 0;
+	out->value = 0xabcdef0000000000ULL | (unsigned)(value < 0 ? 0 : value); /* only the lower half of the union is written */
+	return 0;
+}
+struct fabric { unsigned char cluster[16]; int status; unsigned clique; unsigned char state; };
+int nvmlDeviceGetGpuFabricInfo(void *card, struct fabric *out) {
+	memset(out, 0, sizeof *out);
+	out->status = (int)told("fabric_status", 0);
+	out->state = (unsigned char)told("fabric", 0);
+	return 0;
+}
 int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *out) {
 	out[0] = (unsigned long long)told("total_mib", 23034) << 20;
 	out[2] = (unsigned long long)told("used_mib", 400) << 20;

@@ -213,3 +213,18 @@ def test_the_run_learns_with_each_optimizer_it_knows(verify: Verify, module: str
     code, report = verify("R02", training__optimizer=optimizer, training__framework="hf-trainer" if module == "trainer" else "torch")
     assert code == 3
     assert checks(report)["R02"]["status"] == "pass", checks(report)["R02"]["message"]
+
+
+def test_the_libraries_in_memory_are_the_environments(verify: Verify, hf_python: str, tmp_path: Path) -> None:
+    _, report = verify("P08")
+    assert checks(report)["P08"]["status"] == "pass", checks(report)["P08"]
+    assert "libgomp" in value(report, "libraries.openmp")[0]
+
+    own = next(Path(hf_python).parents[1].glob("lib/python*/site-packages/torch/lib/libgomp*.so*"))
+    front = tmp_path / "libgomp.so.1"
+    front.write_bytes(own.read_bytes())
+    code, report = verify("P08", environ={"LD_PRELOAD": str(front)})
+
+    found = checks(report)["P08"]
+    assert (code, found["status"], found["observed"]) == (1, "fail", [str(front)])
+    assert found["cause"].startswith("LD_PRELOAD put them before")

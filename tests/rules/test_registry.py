@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from provision import rules, source
+from provision.probe.checks.driver import VRAM_SHARE
 from provision.probe.checks.host import RAM_SHARE
-from provision.probe.judging.torchbuild import VRAM_SHARE
 from provision.rules import RULES, Rule, explain, judge, mem_requires_ram, mem_requires_vram
 from tests.rules.conftest import Ask
 

@@ -28,6 +28,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("host", "host and environment", 30, "plain"),
     Stage("driver", "driver and cards", 60, "plain"),
     Stage("packages", "installed packages", 120, "plain"),
+    Stage("diagnosis", "NVIDIA's diagnosis", 300, "diagnosis"),
     Stage("torch", "torch build and numerics", 240, "warm"),
     Stage("loaders", "data loaders", 240, "warm"),
     Stage("training", "training run", 420, "warm"),

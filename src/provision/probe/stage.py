@@ -19,6 +19,7 @@ from .canonical import canonical, write_whole
 from .catalogue import applies, asked
 from .expectations import Expectations
 from .observing import Bench, observers_of
+from .observing.sampling import UNWATCHED, Watch
 from .redact import Redactor
 from .values import Asked
 
@@ -61,11 +62,13 @@ def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: P
     fragment = Fragment()
     fragment.save(fragment_path)
     bench = Bench(expected=expected, scratch=scratch)
-    for one in asked(expected):
-        if one.check.stage == name and (not only or one.id in only) and applies(one.check, expected):
-            if any(before in fragment.raised for before in one.check.after):
-                continue
-            _observe(one, bench, fragment, fragment_path, redactor)
+    with Watch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED) as watch:
+        for one in asked(expected):
+            if one.check.stage == name and (not only or one.id in only) and applies(one.check, expected):
+                if any(before in fragment.raised for before in one.check.after):
+                    continue
+                _observe(one, bench, fragment, fragment_path, redactor)
+    fragment.seen.update(watch.seen(name))
     ended, fragment.maxrss_mb = _usage()
     fragment.cpu_s, fragment.ended = ended - began, True
     fragment.save(fragment_path)

@@ -11,6 +11,7 @@ CHECKS: tuple[Check, ...] = (
     *packages.CHECKS,
     *torchbuild.CHECKS,
     *numerics.CHECKS,
+    *packages.OF_TORCH,
     *loaders.CHECKS,
     *training.CHECKS,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..values import Check, Tier
+from ..values import Check, Need, Tier
 
 OF_IMPORTS = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
+OF_LIBRARIES = ("libraries.outside", "libraries.openmp", "env.LD_LIBRARY_PATH", "env.LD_PRELOAD")
 
 CHECKS: tuple[Check, ...] = (
     Check("P01", "packages", "python", "packages", ("python.minor", "python.prefix_matches", "python.version"), Tier.INVENTORY),
@@ -14,3 +15,6 @@ CHECKS: tuple[Check, ...] = (
     Check("P06", "packages", "import", "imports", OF_IMPORTS, each_direct=True),
     Check("P07", "packages", "files of packages", "packages", ("packages.altered", "packages.stray_pth", "packages.without_record"), Tier.INVENTORY),
 )
+
+# Asked after the products, because some libraries are loaded by the first of them.
+OF_TORCH: tuple[Check, ...] = (Check("P08", "packages", "libraries that torch uses", "torch", OF_LIBRARIES, needs=(Need.TORCH,), after=("T01",)),)

@@ -19,6 +19,4 @@ CHECKS: tuple[Check, ...] = (
         after=("T01",),
     ),
     Check("T03", "torch", "GPU architecture", "torch", ("gpu.compute_capability", "torch.arch_list", "torch.version"), needs=_GPU, after=("T01", "T02")),
-    Check("D03", "device", "GPU model", "torch", ("gpu.name", "gpu.compute_capability"), needs=_GPU, after=("T01", "T02")),
-    Check("D04", "device", "GPU memory", "torch", ("gpu.vram_bytes", "gpu.name"), needs=_GPU, after=("T01", "T02"), required_by="requires.vram_bytes"),
 )

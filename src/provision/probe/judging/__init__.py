@@ -9,18 +9,20 @@ from typing import Any
 from ..catalogue import applies
 from ..expectations import Expectations
 from ..values import Asked, Judgement, Need, Seen, Status
+from .cards import JUDGES as _CARDS
 from .cases import Case, unknown
 from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .packages import JUDGES as _PACKAGES
+from .surroundings import JUDGES as _SURROUNDINGS
 from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_SURROUNDINGS, **_DRIVER, **_CARDS, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
 
-_STDLIB_STAGES = frozenset({"host", "driver", "packages"})
+_STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Account:
 def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
     judgement = _judge(one, expected, seen, account)
-    if judgement.threshold is None and one.check.threshold is not None:
+    # A bound that was not applied would only make the report longer.
+    if judgement.threshold is None and one.check.threshold is not None and judgement.status is not Status.SKIP:
         judgement = replace(judgement, threshold=one.check.threshold)
     if judgement.status is Status.FAIL and not one.required:
         judgement = replace(judgement, status=Status.WARN)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.driver import CARD_USED, SLOWED
+from ..checks.driver import CARD_USED, SLOWED, slowed
 from ..values import Judgement
 from ..versions import Unreadable, allows
-from .cases import Case, bad, ok, size, skipped, unknown
+from .cases import Case, bad, listed, ok, size, skipped, unknown
 
 _ERRORS: dict[int, tuple[str, str, str]] = {
     -1: (
@@ -17,6 +17,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
         "choose a machine or runtime with a GPU",
     ),
     4: ("the driver may not be used by this user", "the device files belong to others", "run as a user who may open /dev/nvidia*"),
+    6: ("the driver finds no GPU", "no GPU is attached", "choose a machine or runtime with a GPU"),
     9: (
         "the NVIDIA driver is not loaded",
         "no GPU is attached, a CPU runtime was chosen, or the kernel was upgraded",
@@ -25,8 +26,8 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
     15: ("a GPU is lost: the driver no longer reaches it", "the card failed, or its link did", "restart the machine; if it is lost again, take another one"),
     18: ("the driver's library and its kernel module are of different versions", "the driver was upgraded while it was in use", "restart the machine"),
 }
+_ERRORS[12] = _ERRORS[-1]
 """By NVML's return code (nvml.h, nvmlReturn_t): message, cause, fix."""
-_REASONS = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
 _EXCLUSIVE, _PROHIBITED = 3, 2
 
 
@@ -39,13 +40,14 @@ def _opens(case: Case) -> Judgement:
         message, cause, fix = _ERRORS.get(code, (f"the NVIDIA driver answers with error {code}", "see nvmlReturn_t in nvml.h", "restart the machine"))
         return bad(message, wanted, None, cause, fix)
     found, names = case.seen["nvml.count"], ", ".join(case.seen["nvml.names"])
-    version = case.seen["driver.version"]
-    if found is None:
-        return ok(f"driver {version}, told by nvidia-smi", wanted, None)
+    version, cuda = case.seen["driver.version"], case.seen["driver.cuda"]
     if found != max(case.expected.gpu_count, 1):
         cause = "the machine has another number of GPUs than the spec declares"
-        return bad(f"the driver sees {found} GPUs, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count")
-    return ok(f"driver {version}, for CUDA up to {case.seen['driver.cuda']}: {names}", wanted, names)
+        return bad(
+            f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count"
+        )
+    told = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
+    return ok(f"driver {version}, {told}: {names}", wanted, names)
 
 
 def _version(case: Case) -> Judgement:
@@ -90,15 +92,17 @@ def _memory_errors(case: Case) -> Judgement:
 
 
 def _clocks(case: Case) -> Judgement:
+    busy = {key.rpartition(".")[2]: names for key, names in case.seen.items() if key.startswith("nvml.slowed_during.")}
     masks = case.seen["nvml.reasons"]
-    if all(mask is None for mask in masks):
+    if all(mask is None for mask in masks) and not busy:
         return skipped("these cards do not tell why their clocks are low")
-    # Several reasons hold at once: bits are tested, never the whole number.
-    slowed = sorted({name for mask in masks for bit, name in _REASONS.items() if (mask or 0) & bit})
-    if slowed:
+    idle = slowed(masks)
+    found = sorted({*idle, *(name for names in busy.values() for name in names)})
+    if found:
+        when = "" if idle else f" while it works ({', '.join(sorted(stage for stage, names in busy.items() if names))})"
         cause = "the card is too hot, or its power supply gives too little"
-        return bad(f"the card slows itself down: {', '.join(slowed)}", "none", slowed, cause, "take another machine when it stays so", SLOWED)
-    return ok("the card does not slow itself down", "none", "none")
+        return bad(f"the card slows itself down{when}: {', '.join(found)}", "none", found, cause, "take another machine when it stays so", SLOWED)
+    return ok(f"the card does not slow itself down{', idle or at work' if busy else ''}", "none", "none")
 
 
 def _others(case: Case) -> Judgement:
@@ -107,7 +111,8 @@ def _others(case: Case) -> Judgement:
         return skipped("these cards do not tell how much of their memory is used")
     used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
     if used > CARD_USED.value * total:
-        cause = "another program or notebook holds it"
+        pids = sorted({pid for one in case.seen.get("nvml.holders", []) for pid in one})
+        cause = f"another program or notebook holds it{': process ' + listed([str(pid) for pid in pids]) if pids else ''}"
         return bad(
             f"{size(used)} of {size(total)} of the card's memory are used", 0, used, cause, "end the other kernel or program: nvidia-smi names it", CARD_USED
         )
@@ -115,8 +120,8 @@ def _others(case: Case) -> Judgement:
 
 
 def _settings(case: Case) -> Judgement:
-    if not case.seen["nvml.mig"]:
-        return skipped("without NVML these cards do not tell how they are set up")
+    if all(value is None for key in ("mig", "compute_mode", "power_limit_mw") for value in case.seen[f"nvml.{key}"]):
+        return skipped("these cards do not tell how they are set up")
     wrong = [word for word, found in _unusual(case) if found]
     if wrong:
         return bad("; ".join(wrong), "as delivered", wrong, "someone has set the card up for another purpose", "ask who runs the machine, or take another one")

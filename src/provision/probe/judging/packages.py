@@ -158,6 +158,23 @@ def _import(case: Case) -> Judgement:
     return ok(f"import {', '.join(modules)}", "no exception", "no exception")
 
 
+def _libraries(case: Case) -> Judgement:
+    outside, openmp = case.seen["libraries.outside"], case.seen["libraries.openmp"]
+    if outside is None:
+        return skipped("this system does not tell which libraries a process has loaded")
+    if outside:
+        variables = case.seen["_libraries.variables"]
+        cause = f"{' and '.join(variables)} put them before those that the wheels bring" if variables else "the loader finds them before those of the wheels"
+        fix = f"unset {' '.join(variables)}" if variables else "remove them from the loader's path (ldconfig), or make the environment again from the lock"
+        # The lock promises nothing of what an image puts beside its own Python.
+        say = warned if case.expected.shared else bad
+        return say(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)
+    if len(openmp) > 1:
+        cause = "two packages bring an OpenMP runtime each: their threads compete, and some pairs stop the program"
+        return warned(f"more than one OpenMP runtime is loaded: {listed(openmp)}", 1, openmp, cause, "set OMP_NUM_THREADS, or leave one of the packages out")
+    return ok(f"{case.seen['_libraries.count']} libraries for cards and threads, all from the environment", [], [])
+
+
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "P01": _interpreter,
     "P02": _locked_set,
@@ -165,4 +182,5 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "P04": _requirements,
     "P06": _import,
     "P07": _files,
+    "P08": _libraries,
 }

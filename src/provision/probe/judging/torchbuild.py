@@ -8,11 +8,8 @@ from collections.abc import Callable
 from ..checks.numerics import BF16_ERROR, FP32_ERROR, TF32_ERROR
 from ..observing.loaders import EXPECTED_SUM
 from ..values import Judgement
-from ..versions import allows, same_version
-from .cases import Case, bad, ok, size, skipped, unknown
-
-VRAM_SHARE = 0.9
-"""Own choice: a card's driver and ECC keep a part of the memory that its name promises (an 80 GB card shows 79.1 GiB)."""
+from ..versions import same_version
+from .cases import Case, bad, ok, skipped, unknown
 
 
 def _build(case: Case) -> Judgement:
@@ -91,44 +88,6 @@ def covers(built: str, capability: str) -> bool:
     return False
 
 
-def _model(case: Case) -> Judgement:
-    found, wanted, needed = case.seen["gpu.name"], case.expected.gpu_type or "", case.expected.requires.compute_capability
-    if wanted == "mps":
-        return skipped("Apple GPUs are not told apart")
-    if found is None:
-        return unknown("no GPU could be asked for its name", wanted)
-    words = set(re.split(r"[^a-z0-9]+", found.lower()))
-    if not all(part in words for part in re.split(r"[^a-z0-9]+", wanted.lower()) if part):
-        return bad(
-            f"the GPU is {found}, {wanted} declared",
-            wanted,
-            found,
-            "the machine or runtime was given another GPU",
-            "choose the machine type of the declared GPU, or declare this one",
-        )
-    capability = case.seen["gpu.compute_capability"]
-    if needed is not None and not allows(needed, capability):
-        return bad(f"compute capability {capability} does not fit {needed}", needed, capability, "this GPU is older than declared", "choose a newer GPU")
-    return ok(f"{found}, compute capability {capability}", wanted, found)
-
-
-def _video_memory(case: Case) -> Judgement:
-    found, needed = case.seen["gpu.vram_bytes"], case.expected.requires.vram_bytes
-    if needed is None:
-        return skipped("no GPU memory declared", found)
-    if found is None:
-        return unknown("no GPU could be asked for its memory", needed)
-    if found >= needed * VRAM_SHARE:
-        return ok(f"{size(found)} of GPU memory, {size(needed)} declared", needed, found)
-    return bad(
-        f"the GPU has {size(found)}, {size(needed)} declared",
-        needed,
-        found,
-        "a smaller GPU, or a part of one (MIG)",
-        "choose a GPU with more memory, or lower requires.vram",
-    )
-
-
 def _products(case: Case) -> Judgement:
     tf32 = case.expected.training.precision == "tf32" and case.seen["numerics.device"] == "cuda"
     bounds = {"fp32": TF32_ERROR if tf32 else FP32_ERROR, "bf16": BF16_ERROR}
@@ -198,8 +157,6 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,
-    "D03": _model,
-    "D04": _video_memory,
     "N01": _products,
     "N02": _signature,
     "N06": _twice,

@@ -38,6 +38,7 @@ _MODULES = {
     "host": "machine",
     "driver": "driver",
     "packages": "installed",
+    "diagnosis": "diagnosis",
     "imports": "importing",
     "torch": "torchbuild",
     "loaders": "loaders",

@@ -1,13 +1,14 @@
-"""Looks at the NVIDIA driver and its cards without torch: NVML first, nvidia-smi where its library is not there."""
+"""Looks at the NVIDIA driver and its cards without torch: NVML first, nvidia-smi where its library cannot be asked."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
+from ..checks.driver import slowed
 from . import Bench, Observer
+from . import nvidia_smi as program
+from .kernel_log import xids
 from .nvml import NO_LIBRARY, Nvml, NvmlError
 
 _SURVEY = "nvml"
@@ -22,7 +23,7 @@ def _opens(bench: Bench) -> dict[str, Any]:
         "driver.version": found["driver"],
         "driver.major": found["driver"].split(".")[0] if found["driver"] else None,
         "driver.cuda": found["cuda"],
-        "nvml.count": len(found["cards"]) if found["by"] == "nvml" else None,
+        "nvml.count": len(found["cards"]),
         "nvml.names": sorted(names),
     }
 
@@ -31,12 +32,33 @@ def _version(bench: Bench) -> dict[str, Any]:
     return {"driver.version": _survey(bench)["driver"]}
 
 
+def _model(bench: Bench) -> dict[str, Any]:
+    """The cards' names and identity. `gpu.*` are told here without torch; the lowest capability counts, as it does for a build of torch."""
+    names = sorted({str(name) for name in _each(bench, "name") if name})
+    capabilities = [tuple(int(part) for part in text.split(".")) for text in _each(bench, "capability") if text]
+    return {
+        "gpu.name": " + ".join(names) or None,
+        "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
+        "nvml.pci": sorted({str(one) for one in _each(bench, "pci") if one}),
+    }
+
+
+def _memory(bench: Bench) -> dict[str, Any]:
+    sizes = [size for size in _each(bench, "total_bytes") if size]
+    return {"gpu.vram_bytes": min(sizes, default=None), "nvml.ecc": _each(bench, "ecc")}
+
+
 def _memory_errors(bench: Bench) -> dict[str, Any]:
     return {f"nvml.{key}": _each(bench, key) for key in ("ecc", "uncorrected", "remap_pending", "remap_failed")}
 
 
 def _clocks(bench: Bench) -> dict[str, Any]:
-    return {"nvml.reasons": _each(bench, "reasons")}
+    masks = _each(bench, "reasons")
+    return {"nvml.reasons": masks, "nvml.slowed": slowed(masks)}
+
+
+def _recovery(bench: Bench) -> dict[str, Any]:
+    return {"nvml.recovery": _each(bench, "recovery"), "nvml.fabric": _each(bench, "fabric")}
 
 
 def _settings(bench: Bench) -> dict[str, Any]:
@@ -44,7 +66,11 @@ def _settings(bench: Bench) -> dict[str, Any]:
 
 
 def _others(bench: Bench) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(bench, key) for key in ("used_bytes", "total_bytes")}
+    return {f"nvml.{key}": _each(bench, key) for key in ("used_bytes", "total_bytes", "holders")}
+
+
+def _kernel_log(bench: Bench) -> dict[str, Any]:
+    return {"nvml.xids": xids(bench.root)}
 
 
 def _each(bench: Bench, key: str) -> list[Any]:
@@ -64,11 +90,13 @@ def _asked() -> dict[str, Any]:
     try:
         with Nvml() as library:
             driver, cuda = library.driver(), library.cuda()
-            return {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
+            told = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
     except NvmlError as error:
-        program = shutil.which("nvidia-smi")
-        version = _by_program(program) if error.code == NO_LIBRARY and program else None
-        return {**empty, "by": "nvidia-smi", "driver": version} if version else {**empty, "error": error.code}
+        told = {**empty, "error": error.code}
+    if told["error"] != NO_LIBRARY:
+        return told
+    told_by_program = program.asked()
+    return {**empty, "by": "nvidia-smi", **told_by_program} if told_by_program else {**empty, "error": NO_LIBRARY}
 
 
 def _or_error(cards: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
@@ -78,20 +106,15 @@ def _or_error(cards: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
         return {"error": error.code}
 
 
-def _by_program(program: str) -> str | None:
-    asked = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        answer = subprocess.run(asked, capture_output=True, text=True, errors="replace", timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.split("\n")[0].strip() or None if answer.returncode == 0 else None
-
-
 OBSERVERS: dict[str, Observer] = {
     "D01": _opens,
     "D02": _version,
+    "D03": _model,
+    "D04": _memory,
     "D05": _memory_errors,
     "D06": _clocks,
+    "D07": _recovery,
     "D08": _others,
     "D09": _settings,
+    "D11": _kernel_log,
 }

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import Bench, Observer
+from . import Bench, Observer, surroundings
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES
 
@@ -27,7 +27,6 @@ def _system(bench: Bench) -> dict[str, Any]:
         "os.id": release.get("ID", sys.platform),
         "os.version": release.get("VERSION_ID", platform.release()).split(".")[0],
         "host.platform": f"{_SYSTEMS.get(sys.platform, sys.platform)}-{machine}",
-        "host.kernel": platform.release(),
     }
 
 
@@ -221,4 +220,5 @@ OBSERVERS: dict[str, Observer] = {
     "E01": _harmful_variables,
     "E02": _declared_variables,
     "Y01": _declared_secrets,
+    **surroundings.OBSERVERS,
 }

@@ -11,14 +11,51 @@ from typing import Any
 
 LIBRARY = "libnvidia-ml.so.1"
 NO_LIBRARY = -1
-"""Stands for an error code of NVML where there is no library to give one."""
+"""Stands for an error code of NVML where there is no library to give one, or where it lacks a function that is needed."""
 _SUCCESS = 0
 _UNCORRECTED, _VOLATILE = 1, 0
 _LONG = 96
+_RECOVERY_ACTION = 230
+"""NVML_FI_DEV_GET_GPU_RECOVERY_ACTION."""
+_FABRIC = {1: "not started", 2: "in progress", 3: "completed"}
+"""NVML_GPU_FABRIC_STATE_*; 0 is "not supported"."""
+_MOST_PROCESSES = 64
 
 
 class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class _Pci(ctypes.Structure):
+    _fields_ = (
+        ("legacy", ctypes.c_char * 16),
+        ("domain", ctypes.c_uint),
+        ("bus", ctypes.c_uint),
+        ("device", ctypes.c_uint),
+        ("id", ctypes.c_uint),
+        ("subsystem", ctypes.c_uint),
+        ("text", ctypes.c_char * 32),
+    )
+
+
+class _Process(ctypes.Structure):
+    _fields_ = (("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("compute_instance", ctypes.c_uint))
+
+
+class _Field(ctypes.Structure):
+    _fields_ = (
+        ("id", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("stamp", ctypes.c_longlong),
+        ("latency", ctypes.c_longlong),
+        ("kind", ctypes.c_int),
+        ("code", ctypes.c_int),
+        ("value", ctypes.c_ulonglong),
+    )
+
+
+class _Fabric(ctypes.Structure):
+    _fields_ = (("cluster", ctypes.c_ubyte * 16), ("status", ctypes.c_int), ("clique", ctypes.c_uint), ("state", ctypes.c_ubyte))
 
 
 class NvmlError(Exception):
@@ -62,26 +99,40 @@ class Nvml:
 
     def cards(self) -> list[dict[str, Any]]:
         """Return what each card tells of itself."""
+        return [self._card(handle) for handle in self._handles()]
+
+    def reasons(self) -> list[int | None]:
+        """Return for each card why its clocks are low at this moment, as bits."""
+        return [self._reasons(handle) for handle in self._handles()]
+
+    def _handles(self) -> list[ctypes.c_void_p]:
         count = ctypes.c_uint()
         self._must("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        return [self._card(index) for index in range(count.value)]
+        handles = [ctypes.c_void_p() for _ in range(count.value)]
+        for index, handle in enumerate(handles):
+            self._must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+        return handles
 
-    def _card(self, index: int) -> dict[str, Any]:
-        handle = ctypes.c_void_p()
-        self._must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+    def _card(self, handle: ctypes.c_void_p) -> dict[str, Any]:
         memory = _Memory()
         told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
         ecc = self._numbers("nvmlDeviceGetEccMode", handle, ctypes.c_uint, 2)
         remapped = self._numbers("nvmlDeviceGetRemappedRows", handle, ctypes.c_uint, 4)
         mig = self._numbers("nvmlDeviceGetMigMode", handle, ctypes.c_uint, 2)
+        capability = self._numbers("nvmlDeviceGetCudaComputeCapability", handle, ctypes.c_int, 2)
         return {
             "name": self._name(handle),
+            "pci": self._pci(handle),
+            "capability": f"{capability[0]}.{capability[1]}" if capability else None,
             "total_bytes": memory.total if told else None,
             "used_bytes": memory.used if told else None,
+            "holders": self._holders(handle),
             "ecc": bool(ecc[0]) if ecc else None,
             "uncorrected": self._uncorrected(handle) if ecc and ecc[0] else None,
             "remap_pending": bool(remapped[2]) if remapped else None,
             "remap_failed": bool(remapped[3]) if remapped else None,
+            "recovery": self._recovery(handle),
+            "fabric": self._fabric(handle),
             "reasons": self._reasons(handle),
             "mig": bool(mig[0]) if mig else None,
             "compute_mode": self._one("nvmlDeviceGetComputeMode", handle, ctypes.c_uint),
@@ -93,6 +144,32 @@ class Nvml:
         text = ctypes.create_string_buffer(_LONG)
         code = self._call("nvmlDeviceGetName", handle, text, ctypes.c_uint(_LONG))
         return text.value.decode("utf-8", "replace") if code == _SUCCESS else None
+
+    def _pci(self, handle: ctypes.c_void_p) -> str | None:
+        """Vendor and device as lspci writes them, such as "10de:27b8"; the number holds the device in its upper half."""
+        told = _Pci()
+        if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
+            return None
+        return f"{told.id & 0xFFFF:04x}:{told.id >> 16:04x}"
+
+    def _holders(self, handle: ctypes.c_void_p) -> list[int]:
+        """Return the processes that compute on the card. In a container they may be numbers of the host."""
+        count, told = ctypes.c_uint(_MOST_PROCESSES), (_Process * _MOST_PROCESSES)()
+        code = self._call("nvmlDeviceGetComputeRunningProcesses_v3", handle, ctypes.byref(count), told)
+        return sorted(one.pid for one in told[: count.value]) if code == _SUCCESS else []
+
+    def _recovery(self, handle: ctypes.c_void_p) -> int | None:
+        told = _Field(id=_RECOVERY_ACTION)
+        code = self._call("nvmlDeviceGetFieldValues", handle, ctypes.c_int(1), ctypes.byref(told))
+        # The value is a C union; what is asked for here is an unsigned int.
+        return int(told.value & 0xFFFFFFFF) if code == told.code == _SUCCESS else None
+
+    def _fabric(self, handle: ctypes.c_void_p) -> str | None:
+        told = _Fabric()
+        if self._call("nvmlDeviceGetGpuFabricInfo", handle, ctypes.byref(told)) != _SUCCESS:
+            return None
+        state = _FABRIC.get(int(told.state))
+        return f"failed with code {told.status}" if state == "completed" and told.status != _SUCCESS else state
 
     def _uncorrected(self, handle: ctypes.c_void_p) -> int | None:
         count = ctypes.c_ulonglong()

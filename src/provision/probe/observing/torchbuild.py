@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import Bench, Observer
+from . import Bench, Observer, mapped
 
 _ROWS, _DEPTH, _COLUMNS = 512, 1024, 512
 _SEED = 20
@@ -42,15 +42,6 @@ def _architecture(_bench: Bench) -> dict[str, Any]:
     return {"torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None, **_capability()}
 
 
-def _model(_bench: Bench) -> dict[str, Any]:
-    import torch
-
-    if not torch.cuda.is_available():
-        return {"gpu.name": None, **_capability()}
-    names = {torch.cuda.get_device_properties(index).name for index in range(torch.cuda.device_count())}
-    return {"gpu.name": " + ".join(sorted(names)), **_capability()}
-
-
 def _capability() -> dict[str, Any]:
     import torch
 
@@ -58,14 +49,6 @@ def _capability() -> dict[str, Any]:
         return {"gpu.compute_capability": None}
     lowest = min(torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count()))
     return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}"}
-
-
-def _video_memory(_bench: Bench) -> dict[str, Any]:
-    import torch
-
-    if not torch.cuda.is_available():
-        return {"gpu.vram_bytes": None}
-    return {"gpu.vram_bytes": min(torch.cuda.get_device_properties(index).total_memory for index in range(torch.cuda.device_count()))}
 
 
 def _products(bench: Bench) -> dict[str, Any]:
@@ -135,9 +118,8 @@ OBSERVERS: dict[str, Observer] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,
-    "D03": _model,
-    "D04": _video_memory,
     "N01": _products,
     "N02": _signature,
     "N06": _twice,
+    **mapped.OBSERVERS,
 }

@@ -28,3 +28,7 @@ HARMFUL_VARIABLES: dict[str, str] = {
 
 SHOWN_VALUES = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR", "ATEN_CPU_CAPABILITY"})
 """Those whose value a person needs to see; of the others only that they are set is reported."""
+
+OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+HUB_PACKAGES = ("huggingface-hub", "transformers", "datasets")
+"""Packages that ask the hub, and the variables that keep them from it."""

@@ -1,0 +1,166 @@
+"""Judges which card it is, how much memory it has, and what the driver, its log and NVIDIA's own diagnosis say of its health."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
+from ..values import Judgement
+from ..versions import allows
+from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
+
+_PCI_IDS = {
+    "10de:15f8": "P100",
+    "10de:1db4": "V100",
+    "10de:1eb8": "T4",
+    "10de:27b8": "L4",
+    "10de:20b0": "A100-40GB",
+    "10de:20b2": "A100-80GB",
+    "10de:2330": "H100-80GB",
+    "10de:2335": "H200",
+    "10de:2901": "B200",
+}
+"""Cards by PCI id, for a driver that calls a card by another name than the spec. Source: NVIDIA/DCGM, nvvs/diag-skus.yaml.in."""
+_ALIASES = {"h100-mega-80gb": "h100-80gb", "h100-mega": "h100-80gb", "rtx6000": "rtx-pro-6000", "g4": "rtx-pro-6000"}
+"""Names of an offer whose card says another name of itself (Compute Engine, GPU machine types; the facts' aliases)."""
+_MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
+_OTHER_CARD = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
+"""Words that make a name another card's: an RTX 4060 Ti is no RTX 4060."""
+_GB_TO_GIB = 1e9 / 2**30
+_ACTIONS = {
+    1: ("the driver asks for a reset of the card", "restart the machine"),
+    2: ("the driver asks for a restart of the machine", "restart the machine"),
+    3: ("the driver asks to stop the traffic between the cards, then to reset them", "end all programs on the cards, then restart the machine"),
+    4: ("the driver asks to end all programs on the card, then to reset it", "end all programs on the card, then restart the machine"),
+}
+"""nvmlDeviceGpuRecoveryAction_t (nvml.h)."""
+_XIDS = {48: "an ECC error of two bits", 63: "a row is to be remapped", 64: "a row could not be remapped", 74: "NVLink", 79: "the card fell off the bus"}
+"""What people meet most (NVIDIA, Xid errors)."""
+
+
+def _model(case: Case) -> Judgement:
+    found, wanted, needed = case.seen["gpu.name"], case.expected.gpu_type or "", case.expected.requires.compute_capability
+    if wanted == "mps":
+        return skipped("Apple GPUs are not told apart")
+    if found is None:
+        return unknown("no GPU could be asked for its name", wanted)
+    pci = case.seen["nvml.pci"]
+    if not all(is_called(name, wanted) for name in found.split(" + ")) and not (pci and all(_same_card(one, wanted) for one in pci)):
+        return bad(
+            f"the GPU is {found}, {wanted} declared",
+            wanted,
+            found,
+            "the machine or runtime was given another GPU",
+            "choose the machine type of the declared GPU, or declare this one",
+        )
+    capability = case.seen["gpu.compute_capability"]
+    if needed is not None and capability is None:
+        return unknown("the driver told no compute capability", needed)
+    if needed is not None and not allows(needed, capability):
+        return bad(f"compute capability {capability} does not fit {needed}", needed, capability, "this GPU is older than declared", "choose a newer GPU")
+    return ok(f"{found}, compute capability {capability or 'not told'}", wanted, found)
+
+
+def is_called(name: str, wanted: str) -> bool:
+    """Whether a card that the driver calls so ("NVIDIA A100-SXM4-80GB") is the declared one ("A100-80GB").
+
+    A size in the declared name counts only against a size in the card's: "NVIDIA H200" names none, and D04 looks at the memory itself.
+    """
+    declared = _MAKER.sub("", wanted.lower())
+    declared = _ALIASES.get(declared.replace("_", "-"), declared)
+    words, asked = _words(name), _words(declared)
+    sizes = {word for word in words if re.fullmatch(r"\d+gb", word)}
+    asked_size = {word for word in asked if re.fullmatch(r"\d+gb", word)}
+    if asked_size and sizes and not asked_size & sizes:
+        return False
+    return asked - asked_size <= words and not (words - asked) & _OTHER_CARD
+
+
+def _words(name: str) -> set[str]:
+    return {word for word in re.split(r"[^a-z0-9]+", name.lower()) if word}
+
+
+def _same_card(pci: str, wanted: str) -> bool:
+    known = _PCI_IDS.get(pci)
+    return known is not None and is_called(known, wanted)
+
+
+def _video_memory(case: Case) -> Judgement:
+    if case.expected.gpu_type == "mps":
+        return skipped("Apple GPUs use the machine's memory")
+    found, needed, card = case.seen["gpu.vram_bytes"], case.expected.requires.vram_bytes, case.expected.card
+    if needed is None and card is None:
+        return skipped("no GPU memory declared, and the facts do not know the card", found)
+    if found is None:
+        told = "no GPU could be asked for its memory"
+        return unknown(told, needed) if needed is not None else skipped(told)
+    if needed is not None and found < needed * VRAM_SHARE:
+        return bad(
+            f"the GPU has {size(found)}, {size(needed)} declared",
+            needed,
+            found,
+            "a smaller GPU, or a part of one (MIG)",
+            "choose a GPU with more memory, or lower requires.vram",
+        )
+    return _as_the_card_has(found, card.memory_bytes if card else None, needed, case.expected.gpu_type)
+
+
+def _as_the_card_has(found: int, listed_bytes: int | None, needed: int | None, name: str | None) -> Judgement:
+    if listed_bytes is None:
+        return ok(f"{size(found)} of GPU memory, {size(needed or 0)} declared", needed, found)
+    least, most = listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (1 + MEMORY_BAND.value)
+    if least <= found <= most:
+        return ok(f"{size(found)} of GPU memory, as the facts say of {name}", listed_bytes, found)
+    cause = "a part of a card (MIG, vGPU)" if found < least else "a variant of the card with more memory"
+    fix = "choose the machine type of the declared GPU, or declare this one"
+    return bad(f"the GPU has {size(found)} of memory, {name} has {size(least)} to {size(most)}", listed_bytes, found, f"another card, or {cause}", fix)
+
+
+def _recovery(case: Case) -> Judgement:
+    actions, fabric = case.seen["nvml.recovery"], [state for state in case.seen["nvml.fabric"] if state is not None]
+    wanted = max((action for action in actions if action is not None), default=None)
+    if wanted:
+        message, fix = _ACTIONS.get(wanted, (f"the driver asks for recovery action {wanted}", "restart the machine"))
+        return bad(message, 0, wanted, "an error that the card or its driver did not get over", f"{fix}; take another machine when it comes back")
+    unready = sorted({state for state in fabric if state != "completed"})
+    if unready:
+        cause = "the fabric manager has not set the NVLink switches up, so CUDA may not start (error 802)"
+        fix = "start nvidia-fabricmanager, or restart the machine"
+        return warned(f"the card's place in the NVLink fabric: {', '.join(unready)}", "completed", unready, cause, fix)
+    if wanted is None and not fabric:
+        return skipped("this driver tells of no recovery action, and this card of no fabric")
+    return ok("the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""), 0, wanted)
+
+
+def _kernel_log(case: Case) -> Judgement:
+    found = case.seen["nvml.xids"]
+    if found is None:
+        return unknown("the kernel's log cannot be read here (it takes root, and is not in containers)")
+    fatal = [number for number in found if number in FATAL_XIDS]
+    if fatal:
+        told = [f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}" for number in fatal]
+        cause = "the card, its memory or its link failed since the machine started"
+        return bad(f"the driver logged {listed(told)}", [], fatal, cause, "restart the machine; take another one when it comes back")
+    return ok(f"no fault of a card since the machine started{', other Xids: ' + listed([str(one) for one in found]) if found else ''}", [], found)
+
+
+def _diagnosis(case: Case) -> Judgement:
+    level, failed = case.seen["dcgm.level"], case.seen["dcgm.failed"]
+    if level is None:
+        return skipped("dcgmi is not installed here")
+    if error := case.seen["dcgm.error"]:
+        return unknown(f"dcgmi diag -r {level} gave no result: {error}")
+    if failed:
+        cause = "NVIDIA's own diagnosis found it"
+        return bad(f"dcgmi diag -r {level}: {listed(failed, 3)}", [], failed, cause, "do what it says; take another machine when it comes back")
+    return ok(f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass", [], [])
+
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    "D03": _model,
+    "D04": _video_memory,
+    "D07": _recovery,
+    "D10": _diagnosis,
+    "D11": _kernel_log,
+}

@@ -1,0 +1,61 @@
+"""Looks at which shared libraries the process really has in memory once torch is imported, and where they came from."""
+
+from __future__ import annotations
+
+import os
+import re
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable
+from glob import escape, glob
+from pathlib import Path
+from typing import Any
+
+from . import Bench, Observer
+
+WATCHED = re.compile(r"lib(?:(?:cudnn|cublas)\w*|nccl|cudart|gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[\d.]*")
+_OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
+_OF_SYSTEMS = ("/usr", "/usr/local")
+"""Prefixes of interpreters that hold the system's libraries too: there only site-packages count as the environment."""
+
+
+def _libraries(bench: Bench) -> dict[str, Any]:
+    """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths; None where the system does not tell."""
+    maps = bench.root / "proc/self/maps"
+    try:
+        lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {"libraries.outside": None, "libraries.openmp": None}
+    paths = sorted({path for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]) and WATCHED.fullmatch(os.path.basename(path))})
+    outside = [path for path in paths if not _is_inside(path, _folders())]
+    openmp = sorted({path for path in paths if _OPENMP.match(os.path.basename(path))})
+    return {
+        "libraries.outside": outside,
+        "libraries.openmp": sorted(os.path.basename(path) for path in openmp),
+        "_libraries.count": len(paths),
+        "_libraries.variables": [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if bench.environ.get(name)],
+    }
+
+
+def _folders() -> list[str]:
+    prefix = os.path.realpath(sys.prefix)
+    return [*(os.path.realpath(one) for one in _site_packages()), *([prefix] if prefix not in _OF_SYSTEMS else [])]
+
+
+def _site_packages() -> list[str]:
+    listed = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return [*dict.fromkeys(listed), *(entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages"))]
+
+
+def _is_inside(path: str, folders: Iterable[str]) -> bool:
+    folders = list(folders)
+    if any(path.startswith(folder.rstrip("/") + "/") for folder in folders):
+        return True
+    # An installer may link each file into its cache; the kernel then names the file there.
+    name = escape(os.path.basename(path))
+    places = (one for folder in folders for depth in ("*", "*/*", "*/*/*") for one in glob(f"{escape(folder)}/{depth}/{name}"))
+    return any(Path(one).resolve() == Path(path) for one in places)
+
+
+OBSERVERS: dict[str, Observer] = {"P08": _libraries}

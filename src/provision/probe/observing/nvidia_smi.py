@@ -1,0 +1,85 @@
+"""What nvidia-smi tells of the driver and its cards, for machines on which the driver's library cannot be asked."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+_MIB = 2**20
+_PATIENCE_S = 15
+_FIELDS = ("driver_version", "name", "memory.total", "memory.used")
+_MORE: tuple[tuple[str, ...], ...] = (
+    ("pci.device_id", "compute_cap", "clocks_event_reasons.active"),
+    ("pci.device_id", "compute_cap", "clocks_throttle_reasons.active"),
+    ("ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "mig.mode.current", "compute_mode", "power.limit", "power.default_limit"),
+)
+"""Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
+_MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
+_UNTOLD: dict[str, Any] = dict.fromkeys(
+    (
+        *("name", "pci", "capability", "total_bytes", "used_bytes", "ecc", "uncorrected", "remap_pending", "remap_failed", "recovery", "fabric"),
+        *("reasons", "mig", "compute_mode", "power_limit_mw", "power_default_mw"),
+    )
+)
+
+
+def asked() -> dict[str, Any] | None:
+    """Return what the program tells, as `driver` and `cards`, or the code that it ended with as `error`; None where there is no such program."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    code, rows = _query(program, _FIELDS)
+    if code or not rows:
+        # It ends with NVML's own code where the driver does not answer (its manual, RETURN VALUE).
+        return {"error": code or 6, "driver": None, "cards": []}
+    for fields in _MORE:
+        _, more = _query(program, fields)
+        if len(more) == len(rows):
+            rows = [{**row, **one} for row, one in zip(rows, more, strict=True)]
+    return {"error": None, "driver": rows[0]["driver_version"], "cards": [_card(row) for row in rows]}
+
+
+def _query(program: str, fields: Sequence[str]) -> tuple[int, list[dict[str, str]]]:
+    try:
+        question = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+        answer = subprocess.run(question, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 255, []
+    rows = [row for row in csv.reader(answer.stdout.splitlines(), skipinitialspace=True) if len(row) == len(fields)]
+    return answer.returncode, [] if answer.returncode else [dict(zip(fields, (cell.strip() for cell in row), strict=True)) for row in rows]
+
+
+def _card(row: dict[str, str]) -> dict[str, Any]:
+    pci, capability = row.get("pci.device_id", ""), row.get("compute_cap", "")
+    reasons = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""
+    return {
+        **_UNTOLD,
+        "name": row["name"] or None,
+        "pci": f"{pci[6:]}:{pci[2:6]}".lower() if len(pci) == 10 else None,
+        "capability": capability if capability[:1].isdigit() else None,
+        "total_bytes": _number(row["memory.total"], _MIB),
+        "used_bytes": _number(row["memory.used"], _MIB),
+        "holders": [],
+        "ecc": _switch(row.get("ecc.mode.current")),
+        "uncorrected": _number(row.get("ecc.errors.uncorrected.volatile.total")),
+        "reasons": int(reasons, 16) if reasons.startswith("0x") else None,
+        "mig": _switch(row.get("mig.mode.current")),
+        "compute_mode": _MODES.get(row.get("compute_mode", "")),
+        "power_limit_mw": _number(row.get("power.limit"), 1000),
+        "power_default_mw": _number(row.get("power.default_limit"), 1000),
+    }
+
+
+def _number(text: str | None, unit: int = 1) -> int | None:
+    """A number in the given unit; None for "[N/A]", "[Not Supported]" and their like."""
+    try:
+        return round(float(text or "") * unit)
+    except ValueError:
+        return None
+
+
+def _switch(text: str | None) -> bool | None:
+    return {"Enabled": True, "Disabled": False}.get(text or "")

@@ -1,0 +1,53 @@
+"""Watches, while a stage works on the cards, whether they slow themselves down."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from ..checks.driver import slowed
+from .nvml import Nvml, NvmlError
+
+UNWATCHED = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
+"""Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a lock that the child waits for."""
+_PAUSE_S = 0.2
+
+
+class Watch:
+    """Asks NVML five times a second from a thread, between `with` and its end. Where the library cannot be asked nothing is seen."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+        self._faults: set[str] = set()
+        self._asked = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True, name="clocks")
+
+    def __enter__(self) -> Watch:
+        """Start asking."""
+        if self._on:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop asking."""
+        self._over.set()
+        if self._on:
+            self._thread.join(timeout=2)
+
+    def seen(self, stage: str) -> dict[str, list[str]]:
+        """Return what slowed a card down in the meantime; {} where nothing could be asked."""
+        return {f"nvml.slowed_during.{stage}": sorted(self._faults)} if self._asked else {}
+
+    def _look(self) -> None:
+        try:
+            with Nvml() as library:
+                while True:
+                    masks = library.reasons()
+                    if any(mask is not None for mask in masks):
+                        self._asked += 1
+                    self._faults.update(slowed(masks))
+                    if self._over.wait(_PAUSE_S):
+                        return
+        except NvmlError:
+            return
