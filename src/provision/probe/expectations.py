@@ -114,7 +114,7 @@ class Expectations:
     @property
     def proof(self) -> Proof:
         """The strongest training run that the declared framework and the locked packages allow."""
-        if "torch" not in self.packages or self.training.framework == "none":
+        if "torch" not in self.packages or self.training.framework == "none" or self.training.method == "inference":
             return Proof.IMPORTS
         if self.training.framework == "hf-trainer" and "transformers" in self.packages:
             return Proof.HF_TRAINER
@@ -126,6 +126,10 @@ class Expectations:
             return "torch" in self.packages
         if need is Need.GPU:
             return self.gpu_type is not None
+        if need is Need.STRATEGY and self.training.strategy == "none":
+            return False
+        if need is Need.ADAPTER and self.training.method not in ("lora", "qlora"):
+            return False
         return self.proof is not Proof.IMPORTS
 
     def declares(self, route: str) -> bool:
