@@ -22,7 +22,7 @@ def _of_the_kind(error: Any, declared: str) -> bool:
     return not isinstance(error, (int, float)) or low <= error < high
 
 
-def _arithmetic(error: float) -> str:
+def _arithmetic(error: Any) -> str:
     return next((f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high), "none of the known kinds is")
 
 

@@ -1,4 +1,4 @@
-"""How a training is started on several devices: the command, accelerate's file and DeepSpeed's, from what was declared. Pure functions; the check and `export` use the same."""
+"""How a training is started on several devices: the command, accelerate's file and DeepSpeed's. Pure functions; the check and `export` use the same."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ class Launch:
 
 
 def command(launch: Launch, program: Sequence[str] = ("train.py",), configuration: str = ACCELERATE_FILE) -> tuple[str, ...]:
-    """The words that start `program`, as a person types them in the environment."""
+    """The words that start `program`, as a person types them in the environment.
+
+    torchrun gets its own address, because it otherwise asks for the machine's name, which not every machine can resolve.
+    """
     return (*_STARTERS[launch.by], *_options(launch, configuration), *program)
 
 
@@ -128,7 +131,7 @@ def as_yaml(document: dict[str, Any]) -> str:
 def _options(launch: Launch, configuration: str) -> tuple[str, ...]:
     return {
         "python": (),
-        "torchrun": ("--standalone", f"--nproc_per_node={launch.processes}"),
+        "torchrun": ("--standalone", "--local-addr=127.0.0.1", f"--nproc_per_node={launch.processes}"),
         "accelerate": ("--config_file", configuration),
     }[launch.by]
 

@@ -81,17 +81,9 @@ class Build:
     def _wrapped(self) -> Any:
         import torch
 
-        build = self
-
-        class Whole(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.layers = build.layers
-
-            def forward(self, symbols: Any) -> Any:
-                return build._forward(symbols)
-
-        self.wrapped = torch.nn.parallel.DistributedDataParallel(Whole())
+        whole: Any = torch.nn.Module()
+        whole.layers, whole.forward = self.layers, self._forward
+        self.wrapped = torch.nn.parallel.DistributedDataParallel(whole)
         return self.wrapped
 
     def placement(self) -> dict[str, Any]:

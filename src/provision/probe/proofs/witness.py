@@ -50,20 +50,17 @@ def attention_called(model: Any, symbols: Any) -> str:
 
     called: set[str] = set()
 
-    class Functions(TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            called.add(getattr(function, "__name__", ""))
-            return function(*args, **(kwargs or {}))
+    def note(_mode: Any, function: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # A Python function has a name; an operator prints as "namespace::name".
+        called.update((getattr(function, "__name__", ""), str(function).replace(".", "::", 1)))
+        return function(*args, **(kwargs or {}))
 
-    class Operators(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            called.add(str(function))
-            return function(*args, **(kwargs or {}))
-
+    functions = type("Functions", (TorchFunctionMode,), {"__torch_function__": note})
+    operators = type("Operators", (TorchDispatchMode,), {"__torch_dispatch__": note})
     training = model.training
     model.eval()
     try:
-        with torch.no_grad(), Functions(), Operators():
+        with torch.no_grad(), functions(), operators():
             model(input_ids=symbols)
     finally:
         model.train(training)
@@ -80,7 +77,7 @@ def built_optimizer(name: str, optimizer: Any) -> str:
     others = [packages for word, packages in _OF_OTHERS.items() if word in words]
     wanted = _CLASSES.get(words[0])
     if others:
-        return name if found.split(".")[0] in others[0] else found
+        return name if found.split(".", maxsplit=1)[0] in others[0] else found
     if wanted is not None and type(inner).__name__ != wanted:
         return found
     if "fused" in words and not inner.defaults.get("fused"):
