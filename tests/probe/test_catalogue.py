@@ -66,7 +66,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
     assert [[stage.name for stage in group] for group in processes(without)] == [
         ["host", "driver", "packages"],
         ["torch", "loaders", "training", "imports"],
-        ["resume"],
+        ["resume", "launch"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
@@ -75,6 +75,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["training"],
         ["imports"],
         ["resume"],
+        ["launch"],
     ]
 
 

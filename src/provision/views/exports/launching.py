@@ -26,9 +26,8 @@ def command(launch: Launch) -> str:
     if launch.by == "accelerate":
         notes.append("# accelerate.yaml: provision export --format accelerate --out accelerate.yaml")
     elif launch.zero_stage:
-        notes.append(
-            f'# {DEEPSPEED_FILE}: provision export --format deepspeed --out {DEEPSPEED_FILE}; in the program TrainingArguments(deepspeed="{DEEPSPEED_FILE}")'
-        )
+        notes.append(f"# {DEEPSPEED_FILE}: provision export --format deepspeed --out {DEEPSPEED_FILE}")
+        notes.append(f'# in the program: TrainingArguments(deepspeed="{DEEPSPEED_FILE}")')
     elif launch.strategy == "fsdp" and launch.trainer:
         notes.append('# in the program: TrainingArguments(fsdp="full_shard auto_wrap")')
     return "\n".join((*notes, shlex.join(words_of(launch)))) + "\n"
