@@ -14,12 +14,11 @@ from typing import Any
 
 from ..package import own_archive
 from ..proofs.launching import ACCELERATE_FILE, DEEPSPEED_FILE, Launch, accelerate_configuration, as_yaml, command_here, deepspeed_configuration
-from ..proofs.ranks import WEIGHTS, shared_recipe, write_task
+from ..proofs.ranks import PATIENCE_S, WEIGHTS, shared_recipe, stuck_in, write_task
 from ..proofs.recipe import Recipe, scratch_folder, settle_environment
 from ..values import Proof
 from . import Bench, Observer
 
-_PATIENCE_S = 120
 _PACKAGE = __name__.removesuffix(".observing.launching")
 _STARTER = """import sys
 
@@ -54,8 +53,10 @@ def start(launch: Launch, recipe: Recipe, module: str, folder: Path, environ: di
     program = (str(folder / "rank.py"), str(_root()), str(task))
     command = command_here(launch, sys.executable, program, str(folder / ACCELERATE_FILE))
     with open(folder / "launch.log", "wb") as log:
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environ, timeout=_PATIENCE_S, check=False)
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environ, timeout=PATIENCE_S + 30, check=False)
     said = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
+    if stuck := stuck_in(folder):
+        raise TimeoutError(f"the processes did not end within {PATIENCE_S} s: {'; '.join(stuck)}")
     errors = [rank["error"] for rank in said if "error" in rank]
     if errors or ended.returncode or not said:
         # The first to fail has the reason; the others only lost it.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import re
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +17,10 @@ from .recipe import Recipe, family, scratch_folder
 WEIGHTS = "weights.pt"
 TOGETHER = 8
 """Samples of a step over all processes; with more of them, one each."""
+
+PATIENCE_S = 180
+"""Imports of a first run without bytecode take a minute on a busy machine of two cores; the training itself takes seconds."""
+_FRAME = re.compile(r'File "[^"]*?([^"/]+)", line (\d+ in \w+)')
 
 
 def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
@@ -29,7 +35,7 @@ def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
 def write_task(folder: Path, recipe: Recipe, module: str, extra: dict[str, Any], *, whole: bool) -> Path:
     """Write down what each process is to do; `whole` keeps the first one's weights, for strategies in which it has all of them."""
     file = folder / "task.json"
-    file.write_text(json.dumps({"recipe": asdict(recipe), "module": module, "extra": extra, "whole": whole}), encoding="utf-8")
+    file.write_text(json.dumps({"recipe": asdict(recipe), "module": module, "extra": extra, "whole": whole, "patience_s": PATIENCE_S}), encoding="utf-8")
     return file
 
 
@@ -39,13 +45,23 @@ def main(task: str) -> None:
 
     die_with_parent()
     folder, rank = Path(task).parent, int(os.environ.get("RANK", "0"))
-    said = folder / f"rank-{rank}.json"
+    said, asked = folder / f"rank-{rank}.json", json.loads(Path(task).read_text(encoding="utf-8"))
+    # Two processes that wait for each other end themselves, and say where they waited; their launcher then ends too.
+    stuck = open(folder / f"rank-{rank}.stack", "w", encoding="utf-8")  # noqa: SIM115 - open as long as the process lives
+    faulthandler.dump_traceback_later(asked["patience_s"], exit=True, file=stuck)
     try:
-        found = _train(json.loads(Path(task).read_text(encoding="utf-8")), folder, rank)
+        found = _train(asked, folder, rank)
     except BaseException as error:
         said.write_text(json.dumps({"error": f"{type(error).__name__}: {error}"}), encoding="utf-8")
         raise
     said.write_text(json.dumps(found), encoding="utf-8")
+    faulthandler.cancel_dump_traceback_later()
+
+
+def stuck_in(folder: Path) -> list[str]:
+    """Where the processes that ended themselves had waited: the innermost frame of each."""
+    stacks = [(file.stem, file.read_text(encoding="utf-8", errors="replace")) for file in sorted(folder.glob("rank-*.stack"))]
+    return [f"{name} in {':'.join(frames[0])}" for name, text in stacks if (frames := _FRAME.findall(text.split("Current thread")[-1] or text))]
 
 
 def _train(task: dict[str, Any], folder: Path, rank: int) -> dict[str, Any]:
