@@ -37,7 +37,7 @@ class Account:
 def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
     judgement = _judge(one, expected, seen, account)
-    if judgement.threshold is None and one.check.threshold is not None:
+    if judgement.threshold is None and one.check.threshold is not None and judgement.status is not Status.SKIP:
         judgement = replace(judgement, threshold=one.check.threshold)
     if judgement.status is Status.FAIL and not one.required:
         judgement = replace(judgement, status=Status.WARN)
