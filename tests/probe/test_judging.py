@@ -249,6 +249,8 @@ ROWS = [
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),
+    Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
     Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, 4.4]}, DDP, "does not fall"),
     Row("R13", "pass", ON_TWO, {**DDP, **TWO_GPUS}),
     Row("R13", "fail", {**ON_TWO, "launch.devices": ["cuda:0", "cuda:0"]}, {**DDP, **TWO_GPUS}, "share devices"),

@@ -47,7 +47,7 @@ def test_each_check_of_the_training_holds(report: dict[str, Any]) -> None:
 def test_the_adapter_and_the_processes_are_measured(report: dict[str, Any]) -> None:
     readings = {reading["key"]: reading["value"] for reading in report["readings"]}
     assert readings["launch.weights_agree"] is True
-    assert 0 <= readings["launch.weights_error"] < 1e-3
+    assert 0 <= readings["launch.weights_error"] < (0.05 if readings["train.dtype"] == "bfloat16" else 1e-5)
     assert readings["launch.wrapper"].startswith("DistributedDataParallel")
     first, last = readings["train.adapter_loss"]
     assert last / first == pytest.approx(0.89, abs=0.02)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from ..checks.training import LEARNS, SPREADS
+from ..checks.training import LEARNS, SPREADS, SPREADS_ROUNDED
 from ..proofs.launching import Launch
-from ..values import Judgement
+from ..values import Judgement, Threshold
 from .cases import Case, bad, listed, ok, skipped
 
 _WRAPPERS = {"ddp": ("DistributedDataParallel",), "fsdp": ("FSDPModule", "FullyShardedDataParallel")}
@@ -22,14 +23,20 @@ def _strategy(case: Case) -> Judgement:
     wrong = _wrong(case, launch)
     wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
-        return ok(f"{launch.strategy} by {launch.by}: {launch.processes} processes over {observed['backend']} train one model", wanted, observed)
+        message = f"{launch.strategy} by {launch.by}: {launch.processes} processes over {observed['backend']} train one model"
+        return replace(ok(message, wanted, observed), threshold=_bound(launch))
     return bad(
         f"{launch.strategy} by {launch.by}: {listed(wrong)}",
         wanted,
         observed,
         "the launcher or the arguments do not turn the strategy on, or the processes do not reach each other",
         "start it as `provision export --format launch` says; lock torch, transformers and accelerate together",
+        _bound(launch),
     )
+
+
+def _bound(launch: Launch) -> Threshold:
+    return SPREADS if launch.precision == "fp32" else SPREADS_ROUNDED
 
 
 def _wanted(launch: Launch) -> tuple[str, ...]:
@@ -59,7 +66,7 @@ def _wrong_result(case: Case, launch: Launch) -> list[str]:
     error = case.seen.get("launch.weights_error")
     if not case.seen["launch.weights_agree"]:
         wrong.append("the processes end with different weights")
-    if not isinstance(error, (int, float)) or error > SPREADS.value:
+    if not isinstance(error, (int, float)) or error > _bound(launch).value:
         wrong.append(f"their weights are {error if error is None else format(error, '.2g')} away from those of one process with the same batches")
     return wrong
 

@@ -28,7 +28,7 @@ def adapt(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
     start = tiny_model(recipe)
     base = _in_four_bits(start, folder / "base", recipe) if quantized else start
     if recipe.gradient_checkpointing:
-        # The base is frozen, and checkpointing that re-enters needs an input with a gradient: releases before 5 end in "element 0 of tensors does not require grad".
+        # The base is frozen, and checkpointing that re-enters needs an input with a gradient: without one transformers 4.x ends in an error.
         base.enable_input_require_grads()
     untouched = weights_hash(base.state_dict())
     model = get_peft_model(base, LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"))
