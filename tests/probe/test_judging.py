@@ -203,6 +203,7 @@ ROWS = [
     Row("R01", "pass", BUILT, {"packages": HF}),
     Row("R01", "fail", {**BUILT, "train.unknown_arguments": ["no_cuda"]}, {"packages": HF, "training__arguments": {"no_cuda": True}}, "no_cuda"),
     Row("R01", "fail", {**BUILT, "train.refused_arguments": "ValueError: cosin"}, {"packages": HF, "training__arguments": {"lr": "cosin"}}, "cosin"),
+    Row("R01", "skip", {}, {"packages": HF, "training": {**TRAINING, **DECLARED, "method": "inference"}}, "method inference"),
     Row("R02", "pass", LEARNED, {"packages": HF}),
     Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),

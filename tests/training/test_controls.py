@@ -146,3 +146,38 @@ def test_an_adapter_at_a_rate_of_zero_does_not_learn(told: dict[str, list[str]])
         pytest.skip("peft is not in this environment; tests/training/test_stacks.py has it")
     assert told["an adapter that learns"][0] == "pass", told
     assert told["an adapter that does not learn"][0] == "fail", told
+
+
+NOT_FSDP = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from provision_probe.catalogue import asked
+from provision_probe.expectations import parse_expectations
+from provision_probe.judging import Account, judge
+from provision_probe.observing.launching import start, told
+from provision_probe.proofs.launching import Launch
+from provision_probe.proofs.ranks import shared_recipe
+from provision_probe.proofs.recipe import Recipe
+
+launch = Launch("fsdp", "accelerate", "fp32", 0, True, True)
+folder = Path(sys.argv[2])
+seen = told(start(launch, shared_recipe(Recipe(), launch), "trainer", folder, dict(os.environ)))
+expected = parse_expectations(json.loads(sys.argv[3]))
+one = next(one for one in asked(expected) if one.id == "R13")
+found = judge(one, expected, {**seen, "launch.by": "accelerate"}, Account(frozenset({"R13"})))
+print("\\n" + json.dumps([found.status.value, found.message]))
+"""
+
+
+def test_what_accelerate_makes_of_fsdp_on_a_cpu_is_not_fsdp(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    promised = document(packages=[{"name": name, "version": "1"} for name in LOCKED], gpu={"type": "L4", "count": 2})
+    rest = {**dict.fromkeys(("model", "batch_size", "sequence_length")), "method": "full", "torch_compile": False}
+    promised["training"] = {**promised["training"], **rest, "strategy": "fsdp", "launcher": "accelerate"}
+    environ = {**os.environ, "ACCELERATE_USE_CPU": "true", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    command = [hf_python, "-c", NOT_FSDP, str(probe), str(tmp_path), json.dumps(promised)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, env=environ)
+    assert done.returncode == 0, done.stderr[-2000:]
+    status, message = json.loads(done.stdout.splitlines()[-1])
+    assert status == "fail"
+    assert "wrapped in DistributedDataParallel, Joinable, not in FSDPModule" in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import yaml
 from provision.commands.launching import one_for_several
 from provision.probe.expectations import LAUNCHERS, STRATEGIES
 from provision.probe.proofs.launching import Launch, accelerate_configuration, as_yaml, command, command_here, deepspeed_configuration
-from provision.probe.proofs.ranks import shared_recipe
+from provision.probe.proofs.ranks import shared_recipe, stuck_in
 from provision.probe.proofs.recipe import Recipe
 from provision.views.exports import launching as texts
 from tests.rig import MINOR, Bench
@@ -99,6 +100,18 @@ def test_one_process_for_a_strategy_is_said(argv: tuple[str, ...], says: str) ->
     said = one_for_several(launch(), argv)
     assert (says in said) if says else not said
     assert one_for_several(launch("none"), argv) == ""
+
+
+def test_processes_that_wait_are_told_with_the_place(tmp_path: Path) -> None:
+    def waiting_for_the_other() -> None:
+        with (tmp_path / "rank-1.stack").open("w") as out:
+            faulthandler.dump_traceback(out, all_threads=False)
+
+    waiting_for_the_other()
+    (tmp_path / "rank-0.stack").touch()
+    (told,) = stuck_in(tmp_path)
+    assert told.startswith("rank-1 in test_launching.py:")
+    assert told.endswith("waiting_for_the_other")
 
 
 def spec(bench: Bench, training: str) -> None:
