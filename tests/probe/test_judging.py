@@ -54,8 +54,8 @@ TWO_GPUS = {"gpu": {"type": "L4", "count": 2}}
 FSDP: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **DECLARED, "strategy": "fsdp"}}
 ZERO: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **DECLARED, "strategy": "deepspeed-zero3"}}
 SPREAD = {
-    "launch.by": "torchrun", "launch.ranks": 2, "launch.world": [2], "launch.backend": "gloo", "launch.wrapper": "DistributedDataParallel, Joinable",
-    "launch.parallel_mode": "distributed", "launch.devices": ["cpu", "cpu"], "launch.weights_agree": True, "launch.loss": [4.5, 0.7],
+    "launch.by": "torchrun", "launch.ranks": 2, "_launch.world": [2], "launch.backend": "gloo", "launch.wrapper": "DistributedDataParallel, Joinable",
+    "launch.devices": ["cpu", "cpu"], "launch.weights_agree": True, "launch.loss": [4.5, 0.7],
     "launch.weights_error": 4e-7,
 }  # fmt: skip
 ON_TWO = {**SPREAD, "launch.backend": "cuda:nccl", "launch.devices": ["cuda:0", "cuda:1"]}
@@ -240,18 +240,22 @@ ROWS = [
     Row("R11", "pass", ON_CUDA, {**DDP, **TWO_GPUS}),
     Row("R12", "pass", ADAPTED, LORA),
     Row("R12", "fail", {**ADAPTED, "train.adapter_loss": [4.7, 4.69]}, LORA, "does not learn"),
+    Row("R12", "fail", {**ADAPTED, "train.adapter_loss": ["nan", "nan"]}, LORA, "does not learn"),
     Row("R12", "fail", {**ADAPTED, "train.adapter_base_kept": False}, LORA, "changes the base"),
     Row("R12", "fail", {**ADAPTED, "train.adapter_reloads": False}, LORA, "after it was saved"),
     Row("R12", "skip", {}, {**LORA, "training": {**TRAINING, **DECLARED, "method": "qlora"}}, "needs a GPU"),
     Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
     Row("R13", "pass", SPREAD, DDP),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
-    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "launch.world": [1]}, DDP, "1 processes ran"),
+    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "1 processes ran"),
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),
     Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
+    Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, "nan"]}, DDP, "4.5 to nan"),
+    Row("R13", "skip", {}, {**DDP, "gpu": {"type": "L4", "count": 1}}, "one process has nobody"),
+    Row("R13", "skip", {}, {**FSDP, "packages": TORCH}, "the plain torch loop shows ddp, not fsdp"),
     Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, 4.4]}, DDP, "does not fall"),
     Row("R13", "pass", ON_TWO, {**DDP, **TWO_GPUS}),
     Row("R13", "fail", {**ON_TWO, "launch.devices": ["cuda:0", "cuda:0"]}, {**DDP, **TWO_GPUS}, "share devices"),

@@ -126,11 +126,8 @@ class Expectations:
             return "torch" in self.packages
         if need is Need.GPU:
             return self.gpu_type is not None
-        if need is Need.STRATEGY and self.training.strategy == "none":
-            return False
-        if need is Need.ADAPTER and self.training.method not in ("lora", "qlora"):
-            return False
-        return self.proof is not Proof.IMPORTS
+        undeclared = {Need.STRATEGY: self.training.strategy == "none", Need.ADAPTER: self.training.method not in ("lora", "qlora")}
+        return self.proof is not Proof.IMPORTS and not undeclared.get(need)
 
     def declares(self, route: str) -> bool:
         """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths", "glibc_min")."""

@@ -8,7 +8,7 @@ from typing import Any
 from ..checks.training import ADAPTS, LEARNS
 from ..proofs.recipe import LEARNING_RATES, Recipe, family
 from ..values import Judgement, Proof
-from .cases import Case, bad, listed, ok, skipped, unknown, warned
+from .cases import Case, bad, fell, listed, ok, skipped, unknown, warned
 
 _RECIPE = Recipe()
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -195,7 +195,7 @@ def _adapter(case: Case) -> Judgement:
     names = ("loss", "parameters", "base_kept", "reloads")
     observed = {name: case.seen[f"train.adapter_{name}"] for name in names}
     first, last = observed["loss"]
-    wrong = [] if isinstance(last, (int, float)) and last < ADAPTS.value * first else [f"does not learn (loss {first:.4g} to {last:.4g})"]
+    wrong = [] if fell(first, last, ADAPTS.value) else [f"does not learn (loss {first} to {last})"]
     wrong += [] if observed["base_kept"] else ["changes the base's weights"]
     wrong += [] if observed["reloads"] else ["answers otherwise after it was saved and read back"]
     if not wrong:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..package import own_archive
-from ..proofs.launching import ACCELERATE_FILE, DEEPSPEED_FILE, Launch, accelerate_configuration, as_yaml, command_here, deepspeed_configuration
+from ..proofs.launching import ACCELERATE_FILE, DEEPSPEED_FILE, Launch, accelerate_configuration, as_yaml, command_here, deepspeed_configuration, unshown
 from ..proofs.ranks import PATIENCE_S, WEIGHTS, shared_recipe, stuck_in, write_task
 from ..proofs.recipe import Recipe, scratch_folder, settle_environment
 from ..values import Proof
@@ -32,7 +32,7 @@ _ENDS = 5
 
 def _strategy(bench: Bench) -> dict[str, Any]:
     launch = Launch.of(bench.expected)
-    if not launch.gpus and launch.strategy != "ddp":
+    if unshown(launch):
         return {}
     began = time.perf_counter()
     module = "trainer" if bench.expected.proof is Proof.HF_TRAINER else "loop"
@@ -69,10 +69,9 @@ def told(ranks: list[dict[str, Any]]) -> dict[str, Any]:
     losses = ranks[0]["losses"]
     return {
         "launch.ranks": len(ranks),
-        "launch.world": sorted({rank["world"] for rank in ranks}),
+        "_launch.world": sorted({rank["world"] for rank in ranks}),
         "launch.backend": ", ".join(sorted({rank["backend"] for rank in ranks})),
         "launch.wrapper": ranks[0]["wrapper"],
-        "launch.parallel_mode": ranks[0]["parallel_mode"],
         "launch.devices": [rank["device"] for rank in ranks],
         "launch.weights_agree": len({rank["weights_sha"] for rank in ranks}) == 1,
         "launch.loss": [sum(losses[:_ENDS]) / _ENDS, sum(losses[-_ENDS:]) / _ENDS],

@@ -56,6 +56,15 @@ class Launch:
         return int(self.strategy[-1]) if self.strategy.startswith("deepspeed-zero") else 0
 
 
+def unshown(launch: Launch) -> str:
+    """Why the check cannot show this strategy; "" when it can."""
+    if launch.strategy != "ddp" and not launch.gpus:
+        return f"{launch.strategy} needs a GPU: without one accelerate trains by plain ddp"
+    if launch.strategy != "ddp" and not launch.trainer:
+        return f"the plain torch loop shows ddp, not {launch.strategy}"
+    return "one process has nobody to share its gradients with" if launch.processes == 1 else ""
+
+
 def command(launch: Launch, program: Sequence[str] = ("train.py",), configuration: str = ACCELERATE_FILE) -> tuple[str, ...]:
     """The words that start `program`, as a person types them in the environment.
 
@@ -75,7 +84,8 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
     A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process unless mpirun does (simple_launcher in commands/launch.py), so
     processes on CPU are declared as MULTI_GPU with use_cpu, which goes through torchrun.
     """
-    several = launch.processes > 1 or launch.strategy != "none"
+    # accelerate refuses MULTI_GPU for one process.
+    several = launch.processes > 1
     kind = {"fsdp": "FSDP"}.get(launch.strategy, "DEEPSPEED" if launch.zero_stage else "MULTI_GPU" if several else "NO")
     document: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",

@@ -134,7 +134,8 @@ def weights_hash(tensors: Mapping[str, Any]) -> str:
     """sha256 over names, types, shapes and bytes of a state dict, in the order of the names. Needs no numpy."""
     total = hashlib.sha256()
     for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
+        # Of a tensor that is spread over processes, the part that is here.
+        tensor = getattr(tensors[name], "to_local", lambda held=tensors[name]: held)().detach().cpu().contiguous()
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))
     return total.hexdigest()
