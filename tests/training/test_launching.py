@@ -99,7 +99,7 @@ def test_processes_together_take_the_batch_of_one() -> None:
 def test_one_process_for_a_strategy_is_said(argv: tuple[str, ...], says: str) -> None:
     said = one_for_several(launch(), argv)
     assert (says in said) if says else not said
-    assert one_for_several(launch("none"), argv) == ""
+    assert one_for_several(launch("none"), argv) == one_for_several(launch("ddp", "python"), argv) == ""
 
 
 def test_processes_that_wait_are_told_with_the_place(tmp_path: Path) -> None:

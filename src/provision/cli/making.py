@@ -224,6 +224,9 @@ def _show_instance(path: Path, result: Result, option: str) -> None:
     if provenance := result.report.provenance:
         terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
     terminal.say(f"environment  {result.seat.prefix} on the instance")
+    launch = launch_of(result.place.spec, result.place.target, result.place.lock)
+    if launch.strategy != "none":
+        terminal.say(f"launch       {shlex.join(command(launch))}")
     if result.place.spec.package("ipykernel") is not None:
         terminal.say(f"kernel       in Jupyter: {result.place.spec.name} ({result.place.target})")
     terminal.say(f"open         provision open {shlex.quote(str(path))}{words}")

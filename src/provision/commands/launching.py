@@ -22,7 +22,7 @@ def launch_of(there: Spec, target: str, lock: Lock) -> Launch:
 def one_for_several(launch: Launch, argv: tuple[str, ...]) -> str:
     """Return what to say of a program that is started as one process where the spec declares several; "" when there is nothing to say."""
     name = PurePath(argv[0]).name
-    if launch.strategy == "none" or not name.startswith("python") or any(module in argv for module in _LAUNCHERS):
+    if launch.strategy == "none" or launch.by == "python" or not name.startswith("python") or any(module in argv for module in _LAUNCHERS):
         return ""
     started = shlex.join(command(launch, argv[1:] if len(argv) > 1 and argv[1].endswith(".py") else ("train.py",)))
     return f"strategy: {launch.strategy} needs a process for each device, and {name} starts one; as declared it is started with: {started}"

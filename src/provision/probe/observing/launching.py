@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from importlib import import_module
-from json import loads
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,7 @@ def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
     if not launch.trainer or launch.by == "accelerate":
         return {}
     if launch.zero_stage:
-        import json
-
-        (folder / DEEPSPEED_FILE).write_text(json.dumps(deepspeed_configuration(launch)), encoding="utf-8")
+        (folder / DEEPSPEED_FILE).write_text(dumps(deepspeed_configuration(launch)), encoding="utf-8")
         return {"deepspeed": str(folder / DEEPSPEED_FILE)}
     return {"fsdp": "full_shard auto_wrap"} if launch.strategy == "fsdp" else {}
 
