@@ -68,7 +68,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["host", "driver", "packages"],
         ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
-        ["resume"],
+        ["resume", "launch"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
@@ -78,6 +78,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["training"],
         ["imports"],
         ["resume"],
+        ["launch"],
     ]
 
 

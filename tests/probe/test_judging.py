@@ -44,6 +44,22 @@ ALTERED = {"packages.altered": [f"a: a/{n}.py is missing" for n in range(20)], "
 OURS = {"python.minor": "3.11", "python.version": "3.11.7", "python.prefix_matches": True, "_python.prefix": "/env", "_python.executable": "/env/bin/python"}
 LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40}
 RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40}
+ALONE = {"train.device": "cpu", "train.n_gpu": 0, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
+ON_CUDA = {"train.device": "cuda", "train.n_gpu": 1, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
+DECLARED = {"model": None, "batch_size": None, "sequence_length": None, "torch_compile": False, "method": "full", "strategy": "none", "launcher": "auto"}
+TRAINING = {"framework": "hf-trainer", "precision": "fp32", "dataloader_workers": 0, "gradient_checkpointing": False, "optimizer": "sgd", "arguments": {}}
+LORA = {"packages": HF, "training": {**TRAINING, **DECLARED, "method": "lora"}}
+ADAPTED = {"train.adapter_loss": [4.7, 4.2], "train.adapter_parameters": 9, "train.adapter_base_kept": True, "train.adapter_reloads": True}
+DDP: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **DECLARED, "strategy": "ddp"}}
+TWO_GPUS = {"gpu": {"type": "L4", "count": 2}}
+FSDP: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **DECLARED, "strategy": "fsdp"}}
+ZERO: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **DECLARED, "strategy": "deepspeed-zero3"}}
+SPREAD = {
+    "launch.by": "torchrun", "launch.ranks": 2, "_launch.world": [2], "launch.backend": "gloo", "launch.wrapper": "DistributedDataParallel, Joinable",
+    "launch.devices": ["cpu", "cpu"], "launch.weights_agree": True, "launch.loss": [4.5, 0.7],
+    "launch.weights_error": 4e-7,
+}  # fmt: skip
+ON_TWO = {**SPREAD, "launch.backend": "cuda:nccl", "launch.devices": ["cuda:0", "cuda:1"]}
 BUILT: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None}
 FREE = {"disk.environment.free_bytes": 90 * GIB, "disk.tmp.free_bytes": 90 * GIB, "disk.hf_cache.free_bytes": 90 * GIB}
 
@@ -257,6 +273,7 @@ ROWS = [
     Row("R01", "pass", BUILT, {"packages": HF}),
     Row("R01", "fail", {**BUILT, "train.unknown_arguments": ["no_cuda"]}, {"packages": HF, "training__arguments": {"no_cuda": True}}, "no_cuda"),
     Row("R01", "fail", {**BUILT, "train.refused_arguments": "ValueError: cosin"}, {"packages": HF, "training__arguments": {"lr": "cosin"}}, "cosin"),
+    Row("R01", "skip", {}, {"packages": HF, "training": {**TRAINING, **DECLARED, "method": "inference"}}, "method inference"),
     Row("R02", "pass", LEARNED, {"packages": HF}),
     Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),
@@ -278,6 +295,47 @@ ROWS = [
     Row("R07", "pass", {"train.options": {"optimizer": ["adamw_torch", "adamw_torch"], "arguments.lr": ["1e-4", 0.0001]}}, {"packages": HF}),
     Row("R07", "fail", {"train.options": {"gradient_checkpointing": [True, False]}}, {"packages": HF}, "gradient_checkpointing is False, declared True"),
     Row("R07", "fail", {"train.options": {"arguments.warmup_steps": [10, 0]}}, {"packages": HF}, "warmup_steps"),
+    Row("R07", "fail", {"train.options": {"attention": ["flash_attention_2", "sdpa"]}}, {"packages": HF}, "attention is 'sdpa'"),
+    Row("R03", "pass", {"train.dtype": "float32", "train.product_error": 1.4e-7}, {"packages": HF}, "off by 1.4e-07"),
+    Row("R03", "fail", {"train.dtype": "float32", "train.product_error": 2.9e-4}, {"packages": HF}, "as tf32 is"),
+    Row("R03", "fail", {"train.dtype": "bfloat16", "train.product_error": 0.2}, {"packages": HF, "training__precision": "bf16"}, "none of the known kinds"),
+    Row("R10", "pass", {"train.texts": True, "train.rows": True}, {"packages": HF}),
+    Row("R10", "fail", {"train.texts": True, "train.rows": False}, {"packages": HF}, "rows do not come back"),
+    Row("R10", "skip", {}, {"packages": HF}, "neither tokenizers nor datasets"),
+    Row("R11", "pass", ALONE, {"packages": HF}),
+    Row("R11", "fail", ALONE, {"packages": HF, "gpu": {"type": "L4", "count": 1}}, "the run is on cpu, declared cuda"),
+    Row("R11", "fail", {**ON_CUDA, "train.n_gpu": 2, "train.parallel_mode": "not_distributed"}, {"packages": HF, **TWO_GPUS}, "over 2 GPUs by DataParallel"),
+    Row("R11", "fail", {**ON_CUDA, "train.wrapper": "DataParallel"}, {"packages": HF, **TWO_GPUS}, "by DataParallel"),
+    Row("R11", "warn", ON_CUDA, {"packages": HF, **TWO_GPUS}, "shown on one of 2 GPUs"),
+    Row("R11", "pass", ON_CUDA, {**DDP, **TWO_GPUS}),
+    Row("R12", "pass", ADAPTED, LORA),
+    Row("R12", "fail", {**ADAPTED, "train.adapter_loss": [4.7, 4.69]}, LORA, "does not learn"),
+    Row("R12", "fail", {**ADAPTED, "train.adapter_loss": ["nan", "nan"]}, LORA, "does not learn"),
+    Row("R12", "fail", {**ADAPTED, "train.adapter_base_kept": False}, LORA, "changes the base"),
+    Row("R12", "fail", {**ADAPTED, "train.adapter_reloads": False}, LORA, "after it was saved"),
+    Row("R12", "skip", {}, {**LORA, "training": {**TRAINING, **DECLARED, "method": "qlora"}}, "needs a GPU"),
+    Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
+    Row("R13", "pass", SPREAD, DDP),
+    Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
+    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "1 processes ran"),
+    Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
+    Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),
+    Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
+    Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, "nan"]}, DDP, "4.5 to nan"),
+    Row("R13", "skip", {}, {**DDP, "gpu": {"type": "L4", "count": 1}}, "one process has nobody"),
+    Row("R13", "skip", {}, {**FSDP, "packages": TORCH}, "the plain torch loop shows ddp, not fsdp"),
+    Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, 4.4]}, DDP, "does not fall"),
+    Row("R13", "pass", ON_TWO, {**DDP, **TWO_GPUS}),
+    Row("R13", "fail", {**ON_TWO, "launch.devices": ["cuda:0", "cuda:0"]}, {**DDP, **TWO_GPUS}, "share devices"),
+    Row("R13", "pass", {**ON_TWO, "launch.wrapper": "FSDPModule"}, FSDP),
+    Row("R13", "fail", ON_TWO, FSDP, "not in FSDPModule"),
+    Row("R13", "pass", {**ON_TWO, "launch.wrapper": "DeepSpeedEngine"}, ZERO),
+    Row("R13", "fail", ON_TWO, ZERO, "not in DeepSpeedEngine"),
+    Row("R13", "skip", {}, {**FSDP, "gpu": {"type": None, "count": 0}}, "fsdp needs a GPU"),
+    Row("R13", "skip", {}, {**ZERO, "gpu": {"type": None, "count": 0}}, "deepspeed-zero3 needs a GPU"),
+    Row("R13", "skip", {}, {"packages": HF}, "no strategy is declared"),
 ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from provision.commands.apply import Applied, Result, Waiting, Wishes
 from provision.commands.apply import apply as make
 from provision.commands.destroy import destroy as remove
 from provision.commands.init import init as begin
+from provision.commands.launching import launch_of
 from provision.commands.loading import Loaded, load
 from provision.commands.lock import Locked
 from provision.commands.plan import plan as propose
@@ -28,6 +29,7 @@ from provision.commands.reconsidering import reconsider
 from provision.commands.run import run as start
 from provision.errors import Refused
 from provision.plan import Action, Plan
+from provision.probe.proofs.launching import command
 from provision.targets.colab import link_to
 from provision.views import plan as plan_view
 from provision.world import Machine
@@ -203,12 +205,15 @@ def _show_result(path: Path, result: Result, loaded: Loaded, *, verbose: bool, o
 
 def _show_environment(path: Path, result: Result, option: str) -> None:
     stable = os.path.relpath(result.seat.stable)
+    launch = launch_of(result.place.spec, result.place.target, result.place.lock)
     terminal.say(f"\nenvironment  {stable}")
     if provenance := result.report.provenance:
         when = "" if result.installed else " (when the environment was made)"
         terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
     terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
-    terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- python train.py")
+    terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- {shlex.join(command(launch))}")
+    if launch.by == "accelerate":
+        terminal.say(f"launch       provision export {shlex.quote(str(path))}{option} --format accelerate --out accelerate.yaml")
     if result.kernel:
         terminal.say(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
 
@@ -223,6 +228,9 @@ def _show_instance(path: Path, result: Result, option: str) -> None:
     if provenance := result.report.provenance:
         terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}")
     terminal.say(f"environment  {result.seat.prefix} on the instance")
+    launch = launch_of(result.place.spec, result.place.target, result.place.lock)
+    if launch.strategy != "none":
+        terminal.say(f"launch       {shlex.join(command(launch))}")
     if result.place.spec.package("ipykernel") is not None:
         terminal.say(f"kernel       in Jupyter: {result.place.spec.name} ({result.place.target})")
     terminal.say(f"open         provision open {shlex.quote(str(path))}{words}")

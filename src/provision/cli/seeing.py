@@ -95,16 +95,19 @@ def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     return comparing.reports(one, other, spec or default, **options)
 
 
+EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "accelerate", "deepspeed", "launch")
+
+
 @click.command(epilog=examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))
 @SPEC
-@click.option("--format", "kind", type=click.Choice(["pylock", "requirements", "cyclonedx", "pyproject"]), required=True, help="What it is written as.")
+@click.option("--format", "kind", type=click.Choice(EXPORTS), required=True, help="What it is written as.")
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
 @click.option("--force", is_flag=True, help="Replace a file that no export made.")
 @OFFLINE
 @FORM
 def export(spec: Path | None, target: str | None, **options: Any) -> int:
-    """Write the lock in a format of another tool."""
+    """Write the lock, or how its training is started, in a format of another tool."""
     from provision.cli import exporting
 
     return exporting.export(spec_or_default(spec), target, **options)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
+from provision.commands.launching import launch_of
 from provision.commands.loading import Loaded
 from provision.commands.lock import settle
 from provision.commands.planning import choose
@@ -16,8 +17,9 @@ from provision.effects import Reader, Tell, World, WriteFile
 from provision.errors import Refused, UsageError, WorldError
 from provision.lock import Lock
 from provision.lock.addresses import addresses
-from provision.lock.portion import Portion, environments_of, portion
-from provision.views.exports import MADE_BY, cyclonedx, pylock, pyproject, requirements
+from provision.lock.portion import environments_of, portion
+from provision.probe.proofs.launching import Launch
+from provision.views.exports import MADE_BY, cyclonedx, launching, pylock, pyproject, requirements
 
 _LIMIT = 64 * 2**20
 _HEAD = 1024
@@ -31,6 +33,9 @@ class Format(StrEnum):
     REQUIREMENTS = "requirements"
     CYCLONEDX = "cyclonedx"
     PYPROJECT = "pyproject"
+    ACCELERATE = "accelerate"
+    DEEPSPEED = "deepspeed"
+    LAUNCH = "launch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ def export(loaded: Loaded, form: Format, target: str | None, world: World, tell:
     lock = settle(loaded, world, tell, frozen=True).lock
     targets = _meant(loaded, lock, target)
     part = portion(lock, targets[0])
-    text = _text(loaded, form, part, world, tell)
+    text = _text(loaded, form, lock, targets[0], world, tell)
     return Exported(text, targets, lock.digest, tuple(held.package.name for held in part.held if held.package.unconfirmed))
 
 
@@ -81,7 +86,8 @@ def _meant(loaded: Loaded, lock: Lock, target: str | None) -> tuple[str, ...]:
     raise UsageError("the spec has several targets, with environments of their own", why=listed, hint=hint)
 
 
-def _text(loaded: Loaded, form: Format, part: Portion, world: World, tell: Tell) -> str:
+def _text(loaded: Loaded, form: Format, lock: Lock, target: str, world: World, tell: Tell) -> str:
+    part = portion(lock, target)
     match form:
         case Format.PYLOCK:
             return pylock.text(part, addresses(part, loaded.facts, world, tell))
@@ -91,5 +97,16 @@ def _text(loaded: Loaded, form: Format, part: Portion, world: World, tell: Tell)
             return cyclonedx.text(part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages))
         case Format.PYPROJECT:
             return pyproject.text(part, loaded.spec)
+        case Format.ACCELERATE | Format.DEEPSPEED | Format.LAUNCH:
+            return _launching(form, launch_of(loaded.spec.at(target), target, lock))
         case _:
             assert_never(form)
+
+
+def _launching(form: Format, launch: Launch) -> str:
+    if form is Format.DEEPSPEED and not launch.zero_stage:
+        hint = "declare strategy: deepspeed-zero2 or deepspeed-zero3"
+        raise UsageError("there is no DeepSpeed configuration to write", why=f"the spec declares strategy: {launch.strategy}", hint=hint)
+    if form is Format.ACCELERATE:
+        return launching.accelerate(launch)
+    return launching.deepspeed(launch) if form is Format.DEEPSPEED else launching.command(launch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
+from provision.commands.launching import launch_of, one_for_several
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import is_notebook, place_of
@@ -38,6 +39,8 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     if not have.whole:
         hint = f"make it with `provision apply {quote(str(loaded.path))}`"
         raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=hint)
+    if said := one_for_several(launch_of(place.spec, target, lock), argv):
+        tell(said)
     seat = kind.seat(place)
     caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
     return world.run(argv, {**caller, **kind.variables(place, caller), **activation(seat.prefix, caller)})

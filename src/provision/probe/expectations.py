@@ -115,7 +115,7 @@ class Expectations:
     @property
     def proof(self) -> Proof:
         """The strongest training run that the declared framework and the locked packages allow."""
-        if "torch" not in self.packages or self.training.framework == "none":
+        if "torch" not in self.packages or self.training.framework == "none" or self.training.method == "inference":
             return Proof.IMPORTS
         if self.training.framework == "hf-trainer" and "transformers" in self.packages:
             return Proof.HF_TRAINER
@@ -127,7 +127,8 @@ class Expectations:
             return "torch" in self.packages
         if need is Need.GPU:
             return self.gpu_type is not None
-        return self.proof is not Proof.IMPORTS
+        undeclared = {Need.STRATEGY: self.training.strategy == "none", Need.ADAPTER: self.training.method not in ("lora", "qlora")}
+        return self.proof is not Proof.IMPORTS and not undeclared.get(need)
 
     def declares(self, route: str) -> bool:
         """Whether the spec declares what stands at `route` ("requires.ram_bytes", "paths", "glibc_min")."""

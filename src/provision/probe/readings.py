@@ -93,6 +93,10 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("train.*", _C.CONTEXT),
     ("train.run_s", _C.NOISE),
     ("resume.run_s", _C.NOISE),
+    ("train.product_error", _C.MEASUREMENT),
+    ("launch.*", _C.CONTEXT),
+    ("launch.weights_error", _C.MEASUREMENT),
+    ("launch.run_s", _C.NOISE),
 )
 """What is published of all that observers note, and what a difference in it means; the longest matching pattern counts, the rest stays unpublished."""
 

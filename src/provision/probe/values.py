@@ -65,6 +65,8 @@ class Need(str, Enum):
     TORCH = "torch"
     GPU = "gpu"
     TRAINING = "training"
+    STRATEGY = "strategy"
+    ADAPTER = "adapter"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,24 @@ from .cases import Case, unknown
 from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
+from .launching import JUDGES as _LAUNCHING
 from .packages import JUDGES as _PACKAGES
 from .surroundings import JUDGES as _SURROUNDINGS
 from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_SURROUNDINGS, **_DRIVER, **_CARDS, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    **_HOST,
+    **_SURROUNDINGS,
+    **_DRIVER,
+    **_CARDS,
+    **_ENVIRONMENT,
+    **_PACKAGES,
+    **_TORCH,
+    **_TRAINING,
+    **_LAUNCHING,
+}
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
@@ -62,7 +73,9 @@ def _why_not(one: Asked, expected: Expectations) -> str:
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
-        Need.TRAINING: f"no training runs here (framework {expected.training.framework})",
+        Need.TRAINING: f"no training runs here (framework {expected.training.framework}, method {expected.training.method})",
+        Need.STRATEGY: "no strategy is declared",
+        Need.ADAPTER: f"no adapter is declared (method {expected.training.method})",
     }
     return next(reasons[need] for need in one.check.needs if not expected.meets(need))
 

@@ -51,6 +51,11 @@ def size(count: float) -> str:
     return f"{count / _GIB:.4g} GiB" if count >= _GIB else f"{count / _MIB:.4g} MiB"
 
 
+def fell(first: Any, last: Any, share: float) -> bool:
+    """Whether a loss went below a share of what it was; False for what is no number, as a loss that overflowed is."""
+    return isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
+
+
 def listed(items: list[str], most: int = 5) -> str:
     """The first items, and how many more there are."""
     more = len(items) - most

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.training import LEARNS
+from ..checks.training import ADAPTS, LEARNS
 from ..proofs.recipe import LEARNING_RATES, Recipe, family
 from ..values import Judgement, Proof
-from .cases import Case, bad, listed, ok, skipped, unknown
+from .cases import Case, bad, fell, listed, ok, skipped, unknown, warned
 
 _RECIPE = Recipe()
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_BANDS = {"fp32": (0.0, 5e-6), "tf32": (5e-5, 1.2e-3), "fp16": (5e-5, 1.2e-3), "bf16": (1.2e-3, 1e-2)}
+"""Relative Frobenius error of a product against float64 of the inputs before rounding, which does not depend on the size: fp32 measures 1.4e-7 to 3e-7,
+tf32 2.9e-4, fp16 3.6e-4, bf16 2.8e-3."""
+
+
+def _of_the_kind(error: Any, declared: str) -> bool:
+    low, high = _BANDS[declared]
+    return not isinstance(error, (int, float)) or low <= error < high
+
+
+def _arithmetic(error: Any) -> str:
+    return next((f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high), "none of the known kinds is")
 
 
 def _arguments(case: Case) -> Judgement:
@@ -60,8 +72,17 @@ def _precision(case: Case) -> Judgement:
     wanted = _DTYPES[declared]
     if declared == "tf32" and case.seen.get("train.device") != "cuda":
         return bad("tf32 is not in effect: it exists on NVIDIA GPUs only", declared, found, "the run is on a CPU", "declare fp32 or bf16 for this target")
+    error = case.seen.get("train.product_error")
+    if found == wanted and not _of_the_kind(error, declared):
+        return bad(
+            f"{declared} is not in effect: products of {found} are off by {error:.2g}, as {_arithmetic(error)}",
+            f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
+            error,
+            "a flag or an environment variable chooses another arithmetic, as NVIDIA_TF32_OVERRIDE does",
+            "unset what E01 names; declare the precision that the run is meant to have",
+        )
     if found == wanted:
-        return ok(f"linear layers compute in {found}", wanted, found)
+        return ok(f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""), wanted, found)
     return bad(
         f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}",
         wanted,
@@ -134,6 +155,55 @@ def _resumes(case: Case) -> Judgement:
     )
 
 
+def _data(case: Case) -> Judgement:
+    found = {name: case.seen[f"train.{name}"] for name in ("texts", "rows") if f"train.{name}" in case.seen}
+    if not found:
+        return skipped("neither tokenizers nor datasets is locked")
+    if all(found.values()):
+        return ok("texts and rows come back as they went in", None, found)
+    changed = " and ".join(name for name, same in found.items() if not same)
+    fix = "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them"
+    return bad(f"{changed} do not come back as they went in", dict.fromkeys(found, True), found, "versions that do not fit each other", fix)
+
+
+def _placement(case: Case) -> Judgement:
+    expected = case.expected
+    wanted = "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
+    device, gpus, mode, wrapper = (case.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper"))
+    observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
+    if device != wanted:
+        fix = "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out" if wanted == "cuda" else "hide the GPU, or declare it"
+        return bad(f"the run is on {device}, declared {wanted}", wanted, observed, "the run does not see the declared device, or was told not to use it", fix)
+    if gpus > 1 or mode == "not_distributed" or "DataParallel" in wrapper.split(", "):
+        cause = "one process sees several GPUs, and the Trainer then uses DataParallel without a word"
+        return bad(f"one process spreads each batch over {gpus} GPUs by DataParallel", "one GPU a process", observed, cause, "declare strategy: ddp")
+    if expected.gpu_count > 1 and expected.training.strategy == "none":
+        return warned(
+            f"shown on one of {expected.gpu_count} GPUs: a program started with python would spread its batches over all by DataParallel",
+            "one GPU a process",
+            observed,
+            "strategy: none starts one process, and the Trainer takes every GPU that it sees",
+            "declare strategy: ddp, or show the program one GPU (CUDA_VISIBLE_DEVICES=0)",
+        )
+    return ok(f"one process on {device}, {mode}", wanted, observed)
+
+
+def _adapter(case: Case) -> Judgement:
+    method = case.expected.training.method
+    if "train.adapter_loss" not in case.seen:
+        return skipped(f"{method} needs a GPU: bitsandbytes keeps the base in 4 bit there")
+    names = ("loss", "parameters", "base_kept", "reloads")
+    observed = {name: case.seen[f"train.adapter_{name}"] for name in names}
+    first, last = observed["loss"]
+    wrong = [] if fell(first, last, ADAPTS.value) else [f"does not learn (loss {first} to {last})"]
+    wrong += [] if observed["base_kept"] else ["changes the base's weights"]
+    wrong += [] if observed["reloads"] else ["answers otherwise after it was saved and read back"]
+    if not wrong:
+        return ok(f"a {method} adapter of {observed['parameters']} numbers learns, keeps the base and reloads", f"< {ADAPTS.value} of the first loss", observed)
+    cause = "this peft and this transformers do not fit each other"
+    return bad(f"the adapter {listed(wrong)}", f"< {ADAPTS.value} of the first loss, the base kept", observed, cause, "lock peft and transformers together")
+
+
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "R01": _arguments,
     "R02": _learns,
@@ -142,4 +212,7 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "R05": _resumes,
     "R06": _checkpoint,
     "R07": _options,
+    "R10": _data,
+    "R11": _placement,
+    "R12": _adapter,
 }

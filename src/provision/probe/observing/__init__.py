@@ -44,4 +44,5 @@ _MODULES = {
     "loaders": "loaders",
     "training": "training",
     "resume": "resuming",
+    "launch": "launching",
 }

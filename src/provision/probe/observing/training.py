@@ -27,7 +27,7 @@ def build_run(bench: Bench, name: str, recipe: Recipe) -> Built:
 def _imports_and_arguments(bench: Bench) -> dict[str, Any]:
     recipe = bench.memo["recipe"] = Recipe.of(bench.expected)
     built = bench.memo["built"] = build_run(bench, STRAIGHT, recipe)
-    return {**built.notes, "train.device": recipe.device}
+    return {**built.notes, "train.device": built.placement()["train.device"]}
 
 
 def _learns(bench: Bench) -> dict[str, Any]:
@@ -44,7 +44,14 @@ def _learns(bench: Bench) -> dict[str, Any]:
 
 
 def _precision(bench: Bench) -> dict[str, Any]:
-    return {"train.dtype": bench.memo["outcome"].dtype}
+    outcome: Outcome = bench.memo["outcome"]
+    error = outcome.product_error
+    return {"train.dtype": outcome.dtype, **({} if error is None else {"train.product_error": error})}
+
+
+def _placement(bench: Bench) -> dict[str, Any]:
+    found: dict[str, Any] = bench.memo["built"].placement()
+    return found
 
 
 def _checkpoint(bench: Bench) -> dict[str, Any]:
@@ -75,11 +82,28 @@ def reload_problem(file: Path) -> str:
 
 
 def _options(bench: Bench) -> dict[str, Any]:
-    return {"train.options": {name: list(pair) for name, pair in bench.memo["built"].options.items()}}
+    built: Built = bench.memo["built"]
+    built.witness_options()
+    return {"train.options": {name: list(pair) for name, pair in built.options.items()}}
 
 
 def _repeats(bench: Bench) -> dict[str, Any]:
     return {"train.repeat_sha": build_run(bench, "repeat", bench.memo["recipe"]).train().weights_sha}
+
+
+def _data_round_trip(bench: Bench) -> dict[str, Any]:
+    from ..proofs.data import round_trip
+
+    return {f"train.{name}": value for name, value in round_trip(scratch_folder(bench.scratch, "data"), bench.expected.packages).items()}
+
+
+def _adapter(bench: Bench) -> dict[str, Any]:
+    from ..proofs.adapter import adapt
+
+    if bench.expected.training.method == "qlora" and bench.memo["recipe"].device != "cuda":
+        return {}
+    found = adapt(bench.memo["recipe"], scratch_folder(bench.scratch, "adapter"), quantized=bench.expected.training.method == "qlora")
+    return {f"train.adapter_{name}": value for name, value in found.items()}
 
 
 def _proof_module(bench: Bench) -> Any:
@@ -97,4 +121,7 @@ OBSERVERS: dict[str, Observer] = {
     "R04": _repeats,
     "R06": _checkpoint,
     "R07": _options,
+    "R10": _data_round_trip,
+    "R11": _placement,
+    "R12": _adapter,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import EXAMPLES, VOCABULARY, Outcome, Recipe, Sequences, checkpoint_folder, family, weights_hash
+from .witness import wrappers
 
 CHECKPOINT_FILES = ("model.pt", "optimizer.pt", "rng_state.pt", "state.json")
 _WIDTH, _HEADS, _INNER = 64, 4, 128
@@ -29,8 +30,10 @@ _RATE_FACTORS = {"Adafactor": 10.0}
 class Build:
     """Builds model and optimizer. Raises ValueError for an optimizer that torch itself does not have."""
 
-    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any]) -> None:
+    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> None:
         import torch
+
+        del extra
 
         torch.set_num_threads(1)
         torch.manual_seed(recipe.seed)
@@ -38,6 +41,7 @@ class Build:
             torch.use_deterministic_algorithms(True, warn_only=True)
             torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
         self.recipe, self.folder = recipe, folder
+        self.wrapped: Any = None
         self.notes: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None, "train.not_exercised": sorted(arguments)}
         name = _OPTIMIZERS.get(family(recipe.optimizer))
         kind = getattr(torch.optim, name, None) if name else None
@@ -58,9 +62,10 @@ class Build:
         loader = self._loader(start)
         self.options["dataloader_workers"] = (self.recipe.workers, loader.num_workers)
         checkpointed = 0
+        forward = self._wrapped() if self.recipe.ranks > 1 else self._forward
         for step, symbols in enumerate(loader, start + 1):
             with self._precision():
-                logits, passes = self._forward(symbols.to(self.recipe.device))
+                logits, passes = forward(symbols.to(self.recipe.device))
                 types.append(str(logits.dtype).replace("torch.", ""))
                 loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), symbols[:, 1:].flatten().to(self.recipe.device))
             loss.backward()
@@ -68,10 +73,32 @@ class Build:
             self.optimizer.zero_grad()
             losses.append(float(loss.detach()))
             checkpointed += passes
-            if step == self.recipe.save_at and not resume_from:
+            if step == self.recipe.save_at and not resume_from and not self.recipe.rank:
                 self._save(step)
         self.options["gradient_checkpointing"] = (self.recipe.gradient_checkpointing, checkpointed > 0)
         return Outcome(tuple(losses), weights_hash(self.layers.state_dict()), types[-1] if types else "", start + len(losses))
+
+    def _wrapped(self) -> Any:
+        import torch
+
+        whole: Any = torch.nn.Module()
+        whole.layers, whole.forward = self.layers, self._forward
+        self.wrapped = torch.nn.parallel.DistributedDataParallel(whole)
+        return self.wrapped
+
+    def placement(self) -> dict[str, Any]:
+        """Where it runs: one process with one device, and what is wrapped around the model."""
+        device = next(self.layers.parameters()).device.type
+        mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
+        return {"train.device": device, "train.n_gpu": int(device == "cuda"), "train.parallel_mode": mode, "train.wrapper": ", ".join(wrappers(self.wrapped))}
+
+    @property
+    def model(self) -> Any:
+        """The module that is trained."""
+        return self.layers
+
+    def witness_options(self) -> None:
+        """Training itself has noted them."""
 
     def _forward(self, symbols: Any) -> tuple[Any, int]:
         import torch
@@ -98,11 +125,12 @@ class Build:
 
         order: list[int] = []
         epoch = 0
-        while len(order) < self.recipe.steps * self.recipe.batch:
+        together = self.recipe.batch * self.recipe.ranks
+        while len(order) < self.recipe.steps * together:
             order += torch.randperm(EXAMPLES, generator=torch.Generator().manual_seed(self.recipe.seed + epoch)).tolist()
             epoch += 1
-        size = self.recipe.batch
-        batches = [order[step * size : (step + 1) * size] for step in range(start, self.recipe.steps)]
+        first = self.recipe.rank * self.recipe.batch
+        batches = [order[step * together + first :][: self.recipe.batch] for step in range(start, self.recipe.steps)]
         dataset: Any = Sequences()
         # A generator of its own: starting workers must not draw from the random state that the checkpoint carries.
         return DataLoader(dataset, batch_sampler=batches, num_workers=self.recipe.workers, collate_fn=_stacked, generator=torch.Generator())

@@ -19,11 +19,17 @@ LEARNING_RATES = {"adamw": 7e-3, "adam": 7e-3, "adafactor": 5e-3, "sgd": 1.0, "a
 """Rates at which this run learns, by the first word of the optimizer's name; the measured share of the loss that is left after 40 steps of the
 Trainer run is adamw 0.15, adafactor 0.18, sgd 0.13, adagrad 0.42, rmsprop 0.41 (torch 2.13, transformers 5.23)."""
 _OTHER_RATE = 3e-3
+ATTENTION = "attn_implementation"
+"""An argument of the model, not of TrainingArguments: taken from training.arguments for the model that the proof builds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One run. `device` is "cpu", "cuda" or "mps"; `precision` is the declared one, whether or not the device has it."""
+    """One run. `device` is "cpu", "cuda" or "mps"; `precision` is the declared one, whether or not the device has it.
+
+    `attention` is the implementation that is declared by a locked package; "" leaves it to transformers. `batch` counts
+    the samples of one of `ranks` processes, which together take the same samples as one process with all of them would.
+    """
 
     precision: str = "fp32"
     optimizer: str = "adamw_torch"
@@ -36,12 +42,16 @@ class Recipe:
     batch: int = 8
     dropout: float = 0.1
     seed: int = 20
+    attention: str = ""
+    rank: int = 0
+    ranks: int = 1
 
     @classmethod
     def of(cls, expected: Expectations) -> Recipe:
         """The recipe for the declared training."""
         training = expected.training
         device = "cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda"
+        flash = device == "cuda" and "flash-attn" in expected.packages and training.precision in ("bf16", "fp16")
         return cls(
             precision=training.precision,
             optimizer=training.optimizer,
@@ -49,17 +59,22 @@ class Recipe:
             gradient_checkpointing=training.gradient_checkpointing,
             device=device,
             learning_rate=LEARNING_RATES.get(family(training.optimizer), _OTHER_RATE),
+            attention=str(training.arguments.get(ATTENTION, "flash_attention_2" if flash else "")),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run gave: the loss of each step, the hash of the final weights, the type that a linear layer's output had."""
+    """What one run gave: the loss of each step, the hash of the final weights, the type that a linear layer's output had.
+
+    `product_error` is the relative error of that layer's first product against float64; None where the run does not keep it.
+    """
 
     losses: tuple[float, ...]
     weights_sha: str
     dtype: str
     steps: int
+    product_error: float | None = None
 
 
 class Built(Protocol):
@@ -70,6 +85,14 @@ class Built(Protocol):
 
     def train(self, resume_from: Path | None = None) -> Outcome:
         """Train to the last step, from the start or from a checkpoint."""
+        ...
+
+    def placement(self) -> dict[str, Any]:
+        """Where it runs, as readings: device, number of GPUs that one process spreads over, parallel mode, classes wrapped around the model."""
+        ...
+
+    def witness_options(self) -> None:
+        """After training: look what is really in effect, and note it in `options`."""
         ...
 
 
@@ -96,13 +119,13 @@ def checkpoint_folder(folder: Path, recipe: Recipe) -> Path:
     return folder / f"checkpoint-{recipe.save_at}"
 
 
-def settle_environment(environ: MutableMapping[str, str], expected: Expectations, scratch: Path) -> None:
-    """Point caches at the scratch folder and show the run one device at most; has to happen before torch is imported."""
+def settle_environment(environ: MutableMapping[str, str], expected: Expectations, scratch: Path, *, every_device: bool = False) -> None:
+    """Point caches at the scratch folder and show the run one device at most, or all of them; has to happen before torch is imported."""
     environ["HF_HOME"] = str(scratch / "hf")
     environ["ACCELERATE_USE_CPU"] = "false" if expected.gpu_type else "true"
     if expected.gpu_type is None:
         environ["CUDA_VISIBLE_DEVICES"] = ""
-    elif expected.gpu_count > 1:
+    elif expected.gpu_count > 1 and not every_device:
         # With several devices visible the Trainer would silently use DataParallel.
         environ["CUDA_VISIBLE_DEVICES"] = (environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]
 
@@ -111,7 +134,8 @@ def weights_hash(tensors: Mapping[str, Any]) -> str:
     """sha256 over names, types, shapes and bytes of a state dict, in the order of the names. Needs no numpy."""
     total = hashlib.sha256()
     for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
+        # Of a tensor that is spread over processes, the part that is here.
+        tensor = getattr(tensors[name], "to_local", lambda held=tensors[name]: held)().detach().cpu().contiguous()
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()))
     return total.hexdigest()

@@ -6,7 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from .recipe import VOCABULARY, Outcome, Recipe, Sequences, weights_hash
+from .recipe import ATTENTION, VOCABULARY, Outcome, Recipe, Sequences, weights_hash
+from .witness import LinearWitness, Passes, attention_called, built_optimizer, wrappers
 
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json", "training_args.bin")
 NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed", "fsdp", "fsdp_config", "accelerator_config", "resume_from_checkpoint"})
@@ -16,16 +17,17 @@ NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed"
 class Build:
     """Builds model, arguments and Trainer. Raises whatever transformers raises; unknown declared names are noted, not raised."""
 
-    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any]) -> None:
+    def __init__(self, recipe: Recipe, folder: Path, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> None:
         import torch
-        from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments, set_seed
+        from transformers import Trainer, TrainingArguments, set_seed
 
         torch.set_num_threads(1)
         if recipe.device != "cpu":
             torch.use_deterministic_algorithms(True, warn_only=True)
         fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
-        wanted = _own_arguments(recipe, folder, fields)
-        self.recipe = recipe
+        wanted = own_arguments(recipe, folder, fields) | (extra or {})
+        self.recipe, self._recomputed = recipe, False
+        arguments = {name: value for name, value in arguments.items() if name != ATTENTION}
         self.notes: dict[str, Any] = {
             "train.unknown_arguments": sorted(set(arguments) - fields),
             "train.not_exercised": sorted(set(arguments) & NOT_EXERCISED),
@@ -35,20 +37,7 @@ class Build:
         declared = self._declared_arguments(arguments, wanted, fields)
         own = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
         set_seed(recipe.seed)
-        self.model = LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=VOCABULARY,
-                hidden_size=64,
-                intermediate_size=128,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                num_key_value_heads=4,
-                max_position_embeddings=64,
-                attention_dropout=recipe.dropout,
-                tie_word_embeddings=False,
-                use_cache=False,
-            )
-        )
+        self.model = tiny_model(recipe)
         dataset: Any = Sequences()
         self.trainer = Trainer(model=self.model, args=own, train_dataset=dataset)
         self.trainer.create_optimizer()
@@ -56,15 +45,37 @@ class Build:
 
     def train(self, resume_from: Path | None = None) -> Outcome:
         """Train to the last step, from the start or from a checkpoint."""
-        types: list[str] = []
-        layer = self.model.model.layers[0].self_attn.q_proj
-        hook = layer.register_forward_hook(lambda _module, _inputs, output: types.append(str(output.dtype).replace("torch.", "")))
+        passes = Passes(self.model)
         try:
-            self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
+            with LinearWitness(first_linear(self.model)) as linear:
+                self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
         finally:
-            hook.remove()
+            passes.remove()
+        self._recomputed = len(linear.types) > passes.count > 0
         losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
-        return Outcome(losses, weights_hash(self.model.state_dict()), types[-1] if types else "", self.trainer.state.global_step)
+        return Outcome(losses, weights_hash(self.model.state_dict()), linear.dtype, self.trainer.state.global_step, linear.product_error())
+
+    def placement(self) -> dict[str, Any]:
+        """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its parallel mode, and what is wrapped around the model."""
+        arguments = self.trainer.args
+        return {
+            "train.device": next(self.model.parameters()).device.type,
+            "train.n_gpu": arguments.n_gpu,
+            "train.parallel_mode": _plain(arguments.parallel_mode),
+            "train.wrapper": ", ".join(wrappers(self.trainer.model_wrapped)),
+        }
+
+    def witness_options(self) -> None:
+        """After training: the class of the optimizer, whether layers were recomputed, the attention that is called."""
+        import torch
+
+        recipe = self.recipe
+        self.options["optimizer"] = (recipe.optimizer, built_optimizer(recipe.optimizer, self.trainer.optimizer))
+        self.options["gradient_checkpointing"] = (recipe.gradient_checkpointing, self._recomputed)
+        symbols = torch.tensor([Sequences()[0]["input_ids"]], device=next(self.model.parameters()).device)
+        wanted = recipe.attention or self.model.config._attn_implementation
+        with self.trainer.compute_loss_context_manager():
+            self.options["attention"] = (wanted, attention_called(self.model, symbols))
 
     def _declared_arguments(self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]) -> dict[str, tuple[Any, Any]]:
         from transformers import TrainingArguments
@@ -82,7 +93,33 @@ class Build:
         return {f"arguments.{name}": (value, _in_effect(getattr(built, name), name in numbers)) for name, value in applied.items()}
 
 
-def _own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+def tiny_model(recipe: Recipe) -> Any:
+    """A Llama of 90 432 random parameters; how it is initialised follows from the random state of the moment."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    configuration = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=64,
+        attention_dropout=recipe.dropout,
+        tie_word_embeddings=False,
+        use_cache=False,
+        **({ATTENTION: recipe.attention} if recipe.attention else {}),
+    )
+    return LlamaForCausalLM(configuration)
+
+
+def first_linear(model: Any) -> Any:
+    """The linear layer that is watched: the queries' projection of the first block."""
+    return model.model.layers[0].self_attn.q_proj
+
+
+def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+    """What a run of a recipe asks of TrainingArguments; names that are not among `fields` are for the caller to drop."""
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
     checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
     precision = {"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(recipe.precision, {})
@@ -108,15 +145,7 @@ def _own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict
 
 
 def _options(recipe: Recipe, trainer: Any) -> dict[str, tuple[Any, Any]]:
-    arguments = trainer.args
-    checkpointing = getattr(arguments, "activation_checkpointing", None)
-    if checkpointing is None:
-        checkpointing = arguments.gradient_checkpointing
-    return {
-        "optimizer": (recipe.optimizer, _plain(arguments.optim)),
-        "dataloader_workers": (recipe.workers, trainer.get_train_dataloader().num_workers),
-        "gradient_checkpointing": (recipe.gradient_checkpointing, bool(checkpointing)),
-    }
+    return {"dataloader_workers": (recipe.workers, trainer.get_train_dataloader().num_workers)}
 
 
 def _in_effect(value: Any, is_number: bool) -> Any:

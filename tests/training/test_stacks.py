@@ -1,0 +1,53 @@
+"""The training proof with three releases of transformers: each stack is made from a spec of its own, with an adapter and two processes, and verified."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.hf, pytest.mark.slow, pytest.mark.network]
+
+SPEC = """apiVersion: provision/v1
+name: {name}
+gpu: none
+python: "3.11"
+packages: [torch==2.13.*, "transformers=={transformers}", accelerate, peft, "datasets>=3", safetensors]
+training: {{precision: {precision}, method: lora, strategy: ddp, launcher: {launcher}, gradient_checkpointing: true, dataloader_workers: 1}}
+"""
+STACKS = {"4.49.0": ("fp32", "torchrun"), "4.57.6": ("bf16", "accelerate"), "5.23.0": ("fp32", "accelerate")}
+"""Precision and launcher by the release of transformers; accelerate and what else comes along is the newest that fits."""
+PROVEN = ("R01", "R02", "R03", "R04", "R05", "R06", "R07", "R10", "R11", "R12", "R13")
+
+
+@pytest.fixture(scope="session", params=STACKS)
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of one stack, made and verified once."""
+    release: str = request.param
+    folder, (precision, launcher) = tmp_path_factory.mktemp("stack"), STACKS[release]
+    (folder / "stack.yaml").write_text(SPEC.format(name="stack", transformers=release, precision=precision, launcher=launcher))
+    command = [sys.executable, "-m", "provision", "apply", "stack.yaml", "--yes", "--output-format", "json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
+    (found,) = folder.glob(".provision/reports/*/report.json") or (Path(),)
+    assert found.is_file(), done.stderr[-3000:]
+    document: dict[str, Any] = json.loads(found.read_text())
+    return document
+
+
+def test_each_check_of_the_training_holds(report: dict[str, Any]) -> None:
+    checks = {check["id"]: check for check in report["checks"]}
+    assert {name: checks[name]["status"] for name in PROVEN} == dict.fromkeys(PROVEN, "pass"), [checks[name] for name in PROVEN]
+    assert report["verdict"]["result"] == "verified", report["verdict"]
+
+
+def test_the_adapter_and_the_processes_are_measured(report: dict[str, Any]) -> None:
+    readings = {reading["key"]: reading["value"] for reading in report["readings"]}
+    assert readings["launch.weights_agree"] is True
+    assert 0 <= readings["launch.weights_error"] < (0.05 if readings["train.dtype"] == "bfloat16" else 1e-5)
+    assert readings["launch.wrapper"].startswith("DistributedDataParallel")
+    first, last = readings["train.adapter_loss"]
+    assert last / first == pytest.approx(0.89, abs=0.02)
