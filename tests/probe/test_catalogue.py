@@ -10,10 +10,13 @@ import pytest
 from provision.probe.catalogue import STAGES, asked, processes
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
-from provision.probe.judging import JUDGES
+from provision.probe.judging import JUDGES, Account, judge
 from provision.probe.observing import observers_of
 from provision.probe.readings import READINGS, class_of, readings
 from provision.probe.values import ReadingClass
+
+TORCH = [{"name": "torch", "version": "2.13.0"}]
+CARDS: dict[str, Any] = {"packages": TORCH, "gpu": {"type": "L4", "count": 2}}
 
 
 def test_every_check_has_one_observer_in_its_stage() -> None:
@@ -67,6 +70,9 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["host", "driver", "packages"],
         ["torch", "loaders", "training", "imports"],
         ["resume"],
+        ["device"],
+        ["collectives"],
+        ["compile"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
@@ -75,6 +81,9 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["training"],
         ["imports"],
         ["resume"],
+        ["device"],
+        ["collectives"],
+        ["compile"],
     ]
 
 
@@ -82,7 +91,20 @@ def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[...,
     inventory = {one.id for one in asked(parse_expectations(document(tier="inventory")))}
     assert {"H01", "P02", "Y01"} <= inventory
     assert not inventory & {"T01", "L01", "R05", "P06:torch"}
-    assert asked(parse_expectations(document(tier="deep"))) == asked(parse_expectations(document(tier="quick")))
+    quick, deep, burn = ({one.id for one in asked(parse_expectations(document(tier=tier, **CARDS)))} for tier in ("quick", "deep", "burn"))
+    assert {"F01", "C02"} <= quick < deep < burn
+    assert {"F02", "C03", "N09", "L03", "K01", "K02"} == deep - quick
+    assert {"F03"} == burn - deep
+
+
+def test_a_quiet_check_is_left_out_where_it_does_not_apply_and_skipped_when_it_is_named(document: Callable[..., dict[str, Any]]) -> None:
+    bare = parse_expectations(document(packages=TORCH))
+    named = asked(bare, frozenset({"F01"}))
+    assert not {"M01", "F01", "C01", "C02", "K01", "L04"} & {one.id for one in asked(bare)}
+    assert {"T02", "D03"} <= {one.id for one in asked(bare)}
+    assert [one.id for one in named] == ["T01", "T02", "F01"]
+    assert judge(named[-1], bare, {}, Account()).message == "no GPU is declared"
+    assert not named[-1].required
 
 
 def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:
@@ -90,4 +112,5 @@ def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, A
     assert [one.id for one in asked(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
     assert [one.id for one in asked(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
     assert [one.id for one in asked(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]
-    assert {one.check.id for one in asked(expected)} == {check.id for check in CHECKS}
+    everything = parse_expectations(document(direct=["numpy"], tier="burn", training__dataloader_workers=1, **CARDS))
+    assert {one.check.id for one in asked(everything)} == {check.id for check in CHECKS}

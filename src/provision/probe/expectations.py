@@ -126,6 +126,12 @@ class Expectations:
             return "torch" in self.packages
         if need is Need.GPU:
             return self.gpu_type is not None
+        if need is Need.SEVERAL:
+            return self.gpu_count > 1
+        if need is Need.COMPILE:
+            return self.training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN)
+        if need is Need.WORKERS:
+            return self.training.dataloader_workers > 0
         return self.proof is not Proof.IMPORTS
 
     def declares(self, route: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..values import Check
-from . import driver, host, loaders, numerics, packages, torchbuild, training
+from . import compiling, device, driver, host, loaders, numerics, packages, several, torchbuild, training
 
 CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
@@ -11,6 +11,9 @@ CHECKS: tuple[Check, ...] = (
     *packages.CHECKS,
     *torchbuild.CHECKS,
     *numerics.CHECKS,
+    *device.CHECKS,
     *loaders.CHECKS,
     *training.CHECKS,
+    *several.CHECKS,
+    *compiling.CHECKS,
 )

@@ -9,16 +9,35 @@ from typing import Any
 from ..catalogue import applies
 from ..expectations import Expectations
 from ..values import Asked, Judgement, Need, Seen, Status
+from .abilities import JUDGES as _ABILITIES
 from .cases import Case, unknown
+from .compiling import JUDGES as _COMPILE
+from .device import JUDGES as _DEVICE
 from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
+from .loaders import JUDGES as _LOADERS
+from .numerics import JUDGES as _NUMERICS
 from .packages import JUDGES as _PACKAGES
+from .several import JUDGES as _SEVERAL
 from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    **_HOST,
+    **_DRIVER,
+    **_ENVIRONMENT,
+    **_PACKAGES,
+    **_TORCH,
+    **_ABILITIES,
+    **_NUMERICS,
+    **_DEVICE,
+    **_LOADERS,
+    **_TRAINING,
+    **_SEVERAL,
+    **_COMPILE,
+}
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages"})
 
@@ -36,7 +55,7 @@ class Account:
 def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
     judgement = _judge(one, expected, seen, account)
-    if judgement.threshold is None and one.check.threshold is not None:
+    if judgement.threshold is None and one.check.threshold is not None and judgement.status is not Status.SKIP:
         judgement = replace(judgement, threshold=one.check.threshold)
     if judgement.status is Status.FAIL and not one.required:
         judgement = replace(judgement, status=Status.WARN)
@@ -60,6 +79,9 @@ def _why_not(one: Asked, expected: Expectations) -> str:
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
         Need.TRAINING: f"no training runs here (framework {expected.training.framework})",
+        Need.SEVERAL: "one GPU at most is declared",
+        Need.COMPILE: "torch_compile is not declared",
+        Need.WORKERS: "no DataLoader workers are declared",
     }
     return next(reasons[need] for need in one.check.needs if not expected.meets(need))
 

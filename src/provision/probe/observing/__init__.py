@@ -40,7 +40,10 @@ _MODULES = {
     "packages": "installed",
     "imports": "importing",
     "torch": "torchbuild",
+    "device": "device",
     "loaders": "loaders",
     "training": "training",
     "resume": "resuming",
+    "collectives": "several",
+    "compile": "compiling",
 }
