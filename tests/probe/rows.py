@@ -162,7 +162,7 @@ OF_DEVICES = [
     Row("C03", "pass", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA B200"}, EIGHT, "nothing is known"),
     Row("C03", "unknown", {"several.bus_gb_s": None, **SUMS}, EIGHT),
     Row("K01", "pass", {"compile.compiler": "g++", "compile.headers": True}, COMPILED),
-    Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a C++ compiler, which"),
+    Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a compiler, which"),
     Row("K01", "fail", {"compile.compiler": "g++", "compile.headers": False}, COMPILED, "needs Python.h"),
     Row("K01", "warn", {"compile.compiler": None, "compile.headers": False}, DEEP),
     Row("K02", "pass", {"compile.error": 1e-7}, COMPILED),
@@ -172,6 +172,7 @@ OF_DEVICES = [
     Row("L03", "fail", {"loaders.forkserver_sum": 0}, {**DEEP, **WORKERS}),
     Row("L03", "skip", {"loaders.forkserver_sum": None}, DEEP),
     Row("L04", "pass", {"loaders.large_right": True}, WORKERS, "a batch of 128 MiB"),
-    Row("L04", "fail", {"loaders.large_right": False}, WORKERS, "arrives damaged"),
+    Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, WORKERS, "does not arrive from a worker: No space left"),
+    Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": ""}, WORKERS, "it is damaged"),
     Row("L04", "skip", {"loaders.large_right": None}, WORKERS),
 ]  # fmt: skip

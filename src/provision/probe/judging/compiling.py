@@ -13,7 +13,7 @@ _INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: 
 
 def _tools(case: Case) -> Judgement:
     compiler, headers = case.seen["compile.compiler"], case.seen["compile.headers"]
-    missing = [what for what, there in (("a C++ compiler", compiler), ("Python.h", headers)) if not there]
+    missing = [what for what, there in (("a compiler", compiler), ("Python.h", headers)) if not there]
     if not missing:
         return ok(f"{compiler} and Python.h are there", None, compiler)
     cause = "torch.compile writes C++ or Triton code and compiles it on this machine"

@@ -33,8 +33,14 @@ def _large(case: Case) -> Judgement:
         return skipped("workers of this system do not share memory through /dev/shm")
     if right:
         return ok(f"a batch of {size(LARGE_BYTES)} arrives from a worker")
-    cause = "shared memory was damaged or cut short"
-    return bad(f"a batch of {size(LARGE_BYTES)} arrives damaged from a worker", True, False, cause, "check /dev/shm, then try another machine")
+    error = case.seen["_loaders.large_error"]
+    return bad(
+        f"a batch of {size(LARGE_BYTES)} does not arrive from a worker: {error or 'it is damaged'}",
+        LARGE_BYTES,
+        None,
+        "a batch passes through shared memory (/dev/shm), and there is too little of it",
+        "start the container with a larger --shm-size, write smaller batches, or set the sharing strategy file_system (torch.multiprocessing)",
+    )
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {

@@ -6,20 +6,27 @@ import os
 import shutil
 import sysconfig
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from . import Bench, Observer
 from .tensors import device_of, normal, seeded
 
+_OF_CPUS = ("g++", "clang++")
+_OF_CARDS = ("gcc", "clang", "cc", *_OF_CPUS)
+"""Inductor compiles C++ for a CPU (torch._inductor.cpp_builder); on a card Triton builds its launchers with a C compiler (triton.runtime.build)."""
+
 
 def _tools(bench: Bench) -> dict[str, Any]:
-    compiler, headers = tools(bench.environ.get("CXX"), bench.environ.get("PATH"), sysconfig.get_path("include"))
+    card = bench.expected.gpu_type is not None
+    named = [bench.environ.get(name, "").partition(" ")[0] for name in (("CC", "CXX") if card else ("CXX",))]
+    words = [word for word in named if word] + list(_OF_CARDS if card else _OF_CPUS)
+    compiler, headers = tools(words, bench.environ.get("PATH"), sysconfig.get_path("include"))
     return {"compile.compiler": compiler, "compile.headers": headers}
 
 
-def tools(named: str | None, path: str | None, include: str) -> tuple[str | None, bool]:
-    """Return the name of the first C++ compiler in Inductor's order (CXX, g++, clang++), None where there is none, and whether Python.h is in `include`."""
-    words = [*([named.split()[0]] if named and named.split() else []), "g++", "clang++"]
+def tools(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
+    """Return the name of the first compiler that is there, None where none is, and whether Python.h is in `include`."""
     found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
     return found, os.path.exists(os.path.join(include, "Python.h"))
 

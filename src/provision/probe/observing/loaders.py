@@ -59,8 +59,13 @@ def _large(_bench: Bench) -> dict[str, Any]:
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
     dataset: Any = Large()
-    loader = DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context=multiprocessing.get_context("fork"), timeout=_PATIENCE_S)
-    return {"loaders.large_right": [len(batch) == LARGE_BYTES and bool((batch == 7).all()) for batch in loader] == [True]}
+    # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a failure there is told, and not waited for.
+    loader = DataLoader(dataset, batch_size=1, num_workers=1, multiprocessing_context=multiprocessing.get_context("fork"), timeout=_PATIENCE_S)
+    try:
+        return {"loaders.large_right": [batch.numel() == LARGE_BYTES and bool((batch == 7).all()) for batch in loader] == [True], "_loaders.large_error": ""}
+    except RuntimeError as error:
+        # The worker's whole traceback is in the text; its last line says what happened.
+        return {"loaders.large_right": False, "_loaders.large_error": str(error).strip().splitlines()[-1]}
 
 
 def _loaded(method: str) -> dict[str, Any]:
