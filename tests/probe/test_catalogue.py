@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provision.probe.catalogue import STAGES, asked, processes
-from provision.probe.checks import CHECKS
+from provision.probe.checks import CHECKS, compiling, device, numerics, several
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import JUDGES, Account, judge
 from provision.probe.observing import observers_of
 from provision.probe.readings import READINGS, class_of, readings
-from provision.probe.values import ReadingClass
+from provision.probe.values import ReadingClass, Threshold, Tier
 
 TORCH = [{"name": "torch", "version": "2.13.0"}]
 CARDS: dict[str, Any] = {"packages": TORCH, "gpu": {"type": "L4", "count": 2}}
@@ -51,6 +53,27 @@ def test_a_check_comes_after_checks_of_its_stage_or_of_another_process(check: An
 def test_every_threshold_names_its_source() -> None:
     for check in CHECKS:
         assert check.threshold is None or len(check.threshold.source) > 10
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "checks-torch.md").read_text(encoding="utf-8")
+BOUNDS = {name: value for room in (device, several, numerics, compiling) for name, value in vars(room).items() if isinstance(value, Threshold)}
+
+
+def figures(text: str) -> set[float]:
+    return {float(figure) for figure in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)}
+
+
+@pytest.mark.parametrize("check", [*device.CHECKS, *several.CHECKS, *compiling.CHECKS, *numerics.CHECKS], ids=lambda check: check.id)
+def test_the_page_of_these_checks_tells_each_with_its_threshold(check: Any) -> None:
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {check.id} |")]
+    assert check.threshold is None or check.threshold.value in figures(row)
+    assert (check.tier is Tier.DEEP) == ("| deep: " in row)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_the_page_tells_every_bound(name: str) -> None:
+    assert BOUNDS[name].value in figures(PAGE)
+    assert len(BOUNDS[name].source) > 10
 
 
 def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() -> None:
