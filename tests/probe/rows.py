@@ -101,6 +101,8 @@ OF_DEVICES = [
     Row("N05", "pass", {"numerics.fp8_error": [1.65e-3, 9e-3]}, L4),
     Row("N05", "warn", {"numerics.fp8_error": [1.65e-3, 0.1]}, L4, "worst element 0.1"),
     Row("N05", "fail", {"numerics.fp8_error": [6e-3, 9e-3]}, {**L4, "training__precision": "fp8"}, "fp8 products are wrong"),
+    Row("N05", "warn", {"numerics.fp8_error": None, "numerics.fp8_refused": "TypeError: scaled_mm"}, L4, "TypeError: scaled_mm"),
+    Row("N05", "fail", {"numerics.fp8_error": None, "numerics.fp8_refused": "no"}, {**L4, "training__precision": "fp8"}, "no fp8 product"),
     Row("N05", "skip", {"numerics.fp8_error": None}, L4),
     Row("N07", "pass", {"numerics.unfinite": 0}, CPU),
     Row("N07", "fail", {"numerics.unfinite": 3}, CPU, "3 numbers"),

@@ -82,12 +82,15 @@ def _convolutions(case: Case) -> Judgement:
 
 
 def _short_products(case: Case) -> Judgement:
-    errors = case.seen["numerics.fp8_error"]
+    errors, refused = case.seen["numerics.fp8_error"], case.seen.get("numerics.fp8_refused")
+    judged = bad if case.expected.training.precision == "fp8" else warned
+    if refused is not None:
+        cause = "this torch multiplies fp8 in another way, or not on this card"
+        return judged(f"no fp8 product can be computed: {refused}", None, None, cause, "lock another torch where fp8 is needed")
     if errors is None:
         return skipped("the card has no fp8")
     if _within(errors, FP8_ERROR):
         return ok("fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0])
-    judged = bad if case.expected.training.precision == "fp8" else warned
     return judged(f"fp8 products are wrong: {_errors(errors)}", FP8_ERROR.value, errors, "a faulty kernel or card", _AGAIN, FP8_ERROR)
 
 
