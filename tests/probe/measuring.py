@@ -10,7 +10,7 @@ from typing import Any
 
 def facts(scratch: Path) -> dict[str, Any]:
     import torch
-    from provision_probe.observing import abilities, compiling, device, memory, numbers, speed
+    from provision_probe.observing import abilities, compiling, device, memory, numbers, speed, tensors
     from provision_probe.proofs import ranks
 
     torch.set_num_threads(1)
@@ -51,6 +51,7 @@ def facts(scratch: Path) -> dict[str, Any]:
         "fp8": numbers.fp8_error("cpu"),
         "unfinite": [numbers.unfinite([*numbers.written(kind, "cpu"), *numbers.gradients(kind, "cpu")]) for kind in kinds.values()],
         "nan": numbers.unfinite([torch.tensor([1.0, float("nan"), float("inf")])]),
+        "worst": [tensors.worst([(1.0, 2.0), (3.0, 1.0)]), [one != one for one in tensors.worst([(1.0, 2.0), (float("nan"), 1.0)])]],
         "steps": numbers.steps_error("cpu"),
         "drawn": [numbers.drawn("cpu", 20), numbers.drawn("cpu", 20), numbers.drawn("cpu", 21)],
         "settled": [numbers.settled("a", "a", "b"), numbers.settled("a", "c", "b"), numbers.settled("a", "a", "a")],

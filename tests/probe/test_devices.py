@@ -105,6 +105,10 @@ def test_what_is_not_finite_is_counted(facts: dict[str, Any]) -> None:
     assert (facts["unfinite"], facts["nan"]) == ([0, 0], 2)
 
 
+def test_a_nan_is_the_worst_of_all(facts: dict[str, Any]) -> None:
+    assert facts["worst"] == [[3.0, 2.0], [True, False]]
+
+
 def test_one_seed_gives_one_sequence(facts: dict[str, Any]) -> None:
     first, again, other = facts["drawn"]
     assert first == again != other

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from . import Bench, Observer
-from .tensors import device_of, distance, kind_of, normal, seeded
+from .tensors import device_of, distance, kind_of, normal, seeded, worst
 
 FLAGS = {
     "fp32_precision": "none",
@@ -129,7 +129,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
                 pairs.append(distance(scaled_dot_product_attention(*(one.to(device) for one in operands), is_causal=True), truth))
         except RuntimeError:
             return []
-    return [max(pair[side] for pair in pairs) for side in (0, 1)]
+    return worst(pairs)
 
 
 OBSERVERS: dict[str, Observer] = {"T04": _libraries, "T05": _formats, "T06": _flags, "T07": _attention, "N04": _attention}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..proofs.recipe import weights_hash
 from . import Bench, Observer
-from .tensors import SEED, device_of, distance, kind_of, normal, seeded
+from .tensors import SEED, device_of, distance, kind_of, normal, seeded, worst
 
 _ROWS, _DEPTH, _COLUMNS = 512, 1024, 512
 _TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5)}
@@ -48,7 +48,6 @@ def product_error(name: str, kind: Any, device: str) -> tuple[float, int]:
 
 
 def _operands(kind: Any) -> tuple[Any, Any]:
-
     generator = seeded()
     left, right = normal((_ROWS, _DEPTH), generator), normal((_DEPTH, _COLUMNS), generator)
     return left.to(kind), right.to(kind)
@@ -79,8 +78,7 @@ def convolution_error(device: str) -> list[float]:
     """Return the worst errors (as `distance` tells them) of an fp32 convolution over one and over two dimensions, of its result and of both its gradients."""
     from torch.nn.functional import conv1d, conv2d
 
-    found = [*_convolved(conv1d, (2, 16, 128), (32, 16, 5), device), *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device)]
-    return [max(pair[side] for pair in found) for side in (0, 1)]
+    return worst([*_convolved(conv1d, (2, 16, 128), (32, 16, 5), device), *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device)])
 
 
 def _convolved(convolve: Callable[..., Any], inputs: tuple[int, ...], weights: tuple[int, ...], device: str) -> Iterator[tuple[float, float]]:
@@ -225,7 +223,7 @@ def steps_error(device: str) -> float:
         return weights
 
     ways: tuple[Callable[[Any], Any], ...] = (lambda x: softmax(x, -1), lambda x: layer_norm(x, (512,)), stepped)
-    return max(distance(way(start.to(device)), way(start.double()))[0] for way in ways)
+    return worst([distance(way(start.to(device)), way(start.double())) for way in ways])[0]
 
 
 OBSERVERS: dict[str, Observer] = {

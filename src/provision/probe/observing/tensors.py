@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from . import Bench
@@ -43,3 +45,9 @@ def distance(result: Any, truth: Any) -> tuple[float, float]:
     truth = truth.detach()
     difference = (result.detach().cpu().double() - truth).abs()
     return float(difference.norm() / truth.norm()), float(difference.max() / truth.pow(2).mean().sqrt())
+
+
+def worst(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the largest error and the largest worst element of several results; NaN where one is NaN, which `max` may pass over."""
+    sides = ([pair[side] for pair in pairs] for side in (0, 1))
+    return [math.nan if any(math.isnan(one) for one in side) else max(side) for side in sides]
