@@ -143,6 +143,7 @@ OF_DEVICES = [
     Row("F01", "unknown", product(None), H200),
     Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1.45e+03"),
     Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": 900.0}}, {**H200, "tier": "deep"}, "fp8 is below half"),
+    Row("F02", "skip", {"speed.others_tflops": {}}, {**H200, "tier": "deep"}),
     Row("F02", "unknown", {"speed.others_tflops": None}, {**H200, "tier": "deep"}),
     Row("F03", "pass", BURNT, BURN),
     Row("F03", "fail", {**BURNT, "burn.last_tflops": 700.0}, BURN, "700 TFLOP/s at the end"),

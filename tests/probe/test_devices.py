@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 
 from provision.probe.observing.several import Together, rank_program
 from provision.probe.observing.speed import link_gb_s
+from tests.probe.test_driver import library, newer  # noqa: F401 - fixtures
 from tests.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401 - fixtures
 from tests.support import require
 
@@ -40,6 +42,12 @@ from provision_probe.observing.several import rank_program, together
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
 run = together(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
 print("\\n" + json.dumps([run.code, run.told, run.tail]))
+"""
+BURN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from provision_probe.observing.device import burn
+print(burn("fp32", "cpu", 32, 0.1)["burn.reasons"])
 """
 RUN = {"method": "full", "model": None, "batch_size": None, "sequence_length": None, "torch_compile": True, "strategy": "none", "launcher": "auto"}
 COMPILED = {f"training__{key}": given for key, given in RUN.items()}
@@ -80,6 +88,12 @@ def test_bytes_and_operations_are_counted_right(facts: dict[str, Any]) -> None:
     assert facts["product_right"] < 1e-4
     assert facts["burnt"]["burn.first_tflops"] > 0
     assert facts["burnt"]["burn.last_tflops"] > 0
+
+
+def test_reasons_to_slow_down_are_gathered_while_it_multiplies(hf_python: str, probe: Path, newer: Path) -> None:  # noqa: F811
+    environ = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "reasons=76;count=2"}
+    done = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env=environ, timeout=300)
+    assert done.stdout.split() == ["76"], done.stderr[-2000:]
 
 
 def test_timing_tf32_leaves_the_flags_as_they_were(facts: dict[str, Any]) -> None:
@@ -144,6 +158,14 @@ def run_together(hf_python: str, probe: Path, folder: Path, patience: float, *sc
     return Together(code, tuple(told), tail)
 
 
+def running(word: str) -> list[str]:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [line] if word in (line := file.read_bytes().decode("utf-8", "replace")) else []
+    return found
+
+
 def test_two_processes_add_up_through_torchrun(hf_python: str, probe: Path, tmp_path: Path) -> None:
     run = run_together(hf_python, probe, tmp_path, 100)
     assert run.code == 0, run.tail
@@ -159,8 +181,7 @@ def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, 
     assert (run.code, run.told) == (None, ())
     assert "NCCL WARN rank 1 never joins" in run.tail
     assert time.monotonic() - began < 50
-    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    assert str(script) not in left
+    assert not running(str(script))
 
 
 def test_from_a_folder_a_rank_is_started_as_a_module() -> None:

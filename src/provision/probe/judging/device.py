@@ -100,6 +100,8 @@ def _others(case: Case) -> Judgement:
     speeds = case.seen["speed.others_tflops"]
     if speeds is None:
         return _no_card(case, "so nothing was multiplied")
+    if not speeds:
+        return skipped("the card has no other format")
     slow = [name for name, speed in sorted(speeds.items()) if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak]
     told = ", ".join(f"{name} {speed:.3g}" for name, speed in sorted(speeds.items()))
     if slow:
