@@ -19,11 +19,11 @@ _MEMORY = ("nvml.used_bytes", "nvml.uncorrected", "nvml.remap_pending", "gpu.nam
 _SPEED = ("nvml.reasons", "nvml.power_limit_mw", "nvml.mig", "driver.version", "gpu.name", "nvml.used_bytes")
 
 CHECKS: tuple[Check, ...] = (
-    Check("M01", "memory", "memory can be held", "device", _MEMORY, needs=_GPU, after=("T02",), threshold=FREE, quiet=True),
-    Check("M02", "memory", "memory holds what is written", "device", _MEMORY, needs=_GPU, after=("T02", "M01"), threshold=HELD, quiet=True),
-    Check("B01", "bandwidth", "copies on the card", "device", _SPEED, needs=_GPU, after=("T02",), threshold=COPY_FAILS, quiet=True),
-    Check("B02", "bandwidth", "copies to and from the card", "device", _SPEED, needs=_GPU, after=("T02",), threshold=LINK_FAILS, quiet=True),
-    Check("F01", "compute", "speed of products", "device", _SPEED, needs=_GPU, after=("T02",), threshold=PRODUCT_FAILS, quiet=True),
-    Check("F02", "compute", "speed in other formats", "device", _SPEED, Tier.DEEP, needs=_GPU, after=("T02",), required_by="", quiet=True),
-    Check("F03", "compute", "speed over a minute", "device", _SPEED, Tier.BURN, needs=_GPU, after=("T02",), threshold=STEADY, quiet=True),
+    Check("M01", "card", "memory can be held", "device", _MEMORY, needs=_GPU, after=("T02",), threshold=FREE, quiet=True),
+    Check("M02", "card", "memory holds what is written", "device", _MEMORY, needs=_GPU, after=("T02", "M01"), threshold=HELD, quiet=True),
+    Check("B01", "card", "copies on the card", "device", _SPEED, needs=_GPU, after=("T02",), threshold=COPY_FAILS, quiet=True),
+    Check("B02", "card", "copies to and from the card", "device", _SPEED, needs=_GPU, after=("T02",), threshold=LINK_FAILS, quiet=True),
+    Check("F01", "card", "speed of products", "device", _SPEED, needs=_GPU, after=("T02",), threshold=PRODUCT_FAILS, quiet=True),
+    Check("F02", "card", "speed in other formats", "device", _SPEED, Tier.DEEP, needs=_GPU, after=("T02",), required_by="", quiet=True),
+    Check("F03", "card", "speed over a minute", "device", _SPEED, Tier.BURN, needs=_GPU, after=("T02",), threshold=STEADY, quiet=True),
 )
