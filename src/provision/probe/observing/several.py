@@ -96,7 +96,7 @@ def _tail(log: Path) -> str:
     """Return the last lines that NCCL wrote, or the last lines at all where it wrote none."""
     lines = [line for line in log.read_bytes()[-65536:].decode("utf-8", "replace").splitlines() if line.strip()]
     chosen = [line for line in lines if "NCCL" in line] or [line for line in lines if "Error" in line] or lines
-    return "\n".join(chosen)[-_TAIL:]
+    return "; ".join(chosen)[-_TAIL:]
 
 
 OBSERVERS: dict[str, Observer] = {"C01": _alone, "C02": _sums, "C03": _bandwidth}
