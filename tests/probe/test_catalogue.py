@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provision.probe.catalogue import STAGES, asked, processes
-from provision.probe.checks import CHECKS
+from provision.probe.checks import CHECKS, compiling, device, numerics, several
 from provision.probe.expectations import parse_expectations
-from provision.probe.judging import JUDGES
+from provision.probe.judging import JUDGES, Account, judge
 from provision.probe.observing import observers_of
 from provision.probe.readings import READINGS, class_of, readings
-from provision.probe.values import ReadingClass, Tier
+from provision.probe.values import ReadingClass, Threshold, Tier
+
+TORCH = [{"name": "torch", "version": "2.13.0"}]
+CARDS: dict[str, Any] = {"packages": TORCH, "gpu": {"type": "L4", "count": 2}}
 
 
 def test_every_check_has_one_observer_in_its_stage() -> None:
@@ -51,6 +55,27 @@ def test_every_threshold_names_its_source() -> None:
         assert check.threshold is None or len(check.threshold.source) > 10
 
 
+PAGE = (Path(__file__).parents[2] / "docs" / "checks-torch.md").read_text(encoding="utf-8")
+BOUNDS = {name: value for room in (device, several, numerics, compiling) for name, value in vars(room).items() if isinstance(value, Threshold)}
+
+
+def figures(text: str) -> set[float]:
+    return {float(figure) for figure in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)}
+
+
+@pytest.mark.parametrize("check", [*device.CHECKS, *several.CHECKS, *compiling.CHECKS, *numerics.CHECKS], ids=lambda check: check.id)
+def test_the_page_of_these_checks_tells_each_with_its_threshold(check: Any) -> None:
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {check.id} |")]
+    assert check.threshold is None or check.threshold.value in figures(row)
+    assert (check.tier is Tier.DEEP) == ("| deep: " in row)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_the_page_tells_every_bound(name: str) -> None:
+    assert BOUNDS[name].value in figures(PAGE)
+    assert len(BOUNDS[name].source) > 10
+
+
 def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() -> None:
     assert class_of("train.run_s") is ReadingClass.NOISE
     assert class_of("train.options") is ReadingClass.CONTEXT
@@ -69,6 +94,9 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
         ["resume", "launch"],
+        ["device"],
+        ["collectives"],
+        ["compile"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
@@ -79,6 +107,9 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["imports"],
         ["resume"],
         ["launch"],
+        ["device"],
+        ["collectives"],
+        ["compile"],
     ]
 
 
@@ -86,9 +117,20 @@ def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[...,
     inventory = {one.id for one in asked(parse_expectations(document(tier="inventory")))}
     assert {"H01", "P02", "Y01"} <= inventory
     assert not inventory & {"T01", "L01", "R05", "P06:torch"}
-    quick, deep = ({one.id for one in asked(parse_expectations(document(tier=tier)))} for tier in ("quick", "deep"))
-    assert quick < deep
-    assert {"W02", "X01", "X02"} <= deep - quick
+    quick, deep, burn = ({one.id for one in asked(parse_expectations(document(tier=tier, **CARDS)))} for tier in ("quick", "deep", "burn"))
+    assert {"F01", "C02"} <= quick < deep < burn
+    assert {"F02", "C03", "N09", "L03", "K01", "K02", "W02", "X01", "X02"} <= deep - quick
+    assert {"F03"} == burn - deep
+
+
+def test_a_quiet_check_is_left_out_where_it_does_not_apply_and_skipped_when_it_is_named(document: Callable[..., dict[str, Any]]) -> None:
+    bare = parse_expectations(document(packages=TORCH))
+    named = asked(bare, frozenset({"F01"}))
+    assert not {"M01", "F01", "C01", "C02", "K01", "L04"} & {one.id for one in asked(bare)}
+    assert {"T02", "D03"} <= {one.id for one in asked(bare)}
+    assert [one.id for one in named] == ["T01", "T02", "F01"]
+    assert judge(named[-1], bare, {}, Account()).message == "no GPU is declared"
+    assert not named[-1].required
 
 
 def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:
@@ -96,4 +138,5 @@ def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, A
     assert [one.id for one in asked(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
     assert [one.id for one in asked(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
     assert [one.id for one in asked(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]
-    assert {one.check.id for one in asked(replace(expected, tier=Tier.BURN))} == {check.id for check in CHECKS}
+    everything = parse_expectations(document(direct=["numpy"], tier="burn", training__dataloader_workers=1, **CARDS))
+    assert {one.check.id for one in asked(everything)} == {check.id for check in CHECKS}

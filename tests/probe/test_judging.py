@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from provision.probe.judging.cards import is_called
 from provision.probe.judging.torchbuild import covers
 from provision.probe.observing.loaders import EXPECTED_SUM
 from provision.probe.values import Judgement, Status, Tier
+from tests.probe.rows import OF_DEVICES, Row
 
 GIB = 1024**3
 TORCH = [{"name": "torch", "version": "2.13.0+cpu"}]
@@ -26,7 +27,14 @@ OLD_GPU = {**GPU, "gpu": {"type": "T4", "count": 1}, "requires__compute_capabili
 FROM_PYPI = {"packages": [{"name": "torch", "version": "2.13.0"}]}
 NO_GPU_SEEN = {"gpu.available": False, "gpu.count": 0}
 GOOD_PRODUCTS = {"numerics.device": "cpu", "numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.bf16_error": 1.7e-3, "numerics.bf16_outside": 0}
-TF32_PRODUCTS = {**GOOD_PRODUCTS, "numerics.device": "cuda", "numerics.fp32_error": 2.9e-4, "numerics.fp32_outside": 9}
+TF32_PRODUCTS = {
+    **GOOD_PRODUCTS,
+    "numerics.device": "cuda",
+    "numerics.fp32_error": 2.9e-4,
+    "numerics.fp32_outside": 9,
+    "numerics.fp16_error": 2.1e-4,
+    "numerics.fp16_outside": 0,
+}
 SYSTEM = {"os.id": "debian", "os.version": "12"}
 CLEAN = {"packages.shadowed": [], "packages.elsewhere": [], "packages.duplicates": [], "packages.unlocked": []}
 FILES: dict[str, Any] = {
@@ -62,15 +70,6 @@ SPREAD = {
 ON_TWO = {**SPREAD, "launch.backend": "cuda:nccl", "launch.devices": ["cuda:0", "cuda:1"]}
 BUILT: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None}
 FREE = {"disk.environment.free_bytes": 90 * GIB, "disk.tmp.free_bytes": 90 * GIB, "disk.hf_cache.free_bytes": 90 * GIB}
-
-
-@dataclass(frozen=True)
-class Row:
-    id: str
-    status: str
-    seen: dict[str, Any]
-    changes: dict[str, Any] = field(default_factory=dict)
-    says: str = ""
 
 
 CARD = {
@@ -337,6 +336,7 @@ ROWS = [
     Row("R13", "skip", {}, {**ZERO, "gpu": {"type": None, "count": 0}}, "deepspeed-zero3 needs a GPU"),
     Row("R13", "skip", {}, {"packages": HF}, "no strategy is declared"),
 ]  # fmt: skip
+ROWS += OF_DEVICES
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.id}-{row.status}")

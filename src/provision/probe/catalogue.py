@@ -36,6 +36,10 @@ STAGES: tuple[Stage, ...] = (
     Stage("imports", "imports of direct packages", 420, "warm"),
     Stage("resume", "resume in a fresh process", 300, "fresh"),
     Stage("launch", "one process a device", 420, "fresh"),
+    # The card's memory is filled, NCCL keeps threads, a compiler its workers: nothing else runs in their processes.
+    Stage("device", "memory and speed of the card", 300, "card"),
+    Stage("collectives", "several cards", 300, "several"),
+    Stage("compile", "torch.compile", 300, "compile"),
 )
 
 THREADS_AND_HUB = {
@@ -59,7 +63,7 @@ def asked(expected: Expectations, only: frozenset[str] = frozenset()) -> tuple[A
     kept = _closure(only)
     tiers = tuple(Tier)
     affordable = tiers[: tiers.index(expected.tier) + 1]
-    chosen = [check for check in CHECKS if check.tier in affordable and (not only or check.id in kept)]
+    chosen = [check for check in CHECKS if check.tier in affordable and (check.id in kept if only else applies(check, expected) or not check.quiet)]
     return tuple(one for check in chosen for one in _instances(check, expected) if not _left_out(one, only))
 
 

@@ -65,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     part.add_argument("--scratch", type=Path, required=True)
     part.add_argument("--only", action="append", default=[], metavar="ID")
     part.set_defaults(run=_stage)
+    rank = verbs.add_parser("rank", help="compute as one of several processes that torchrun started (internal)")
+    rank.add_argument("backend", choices=["nccl", "gloo"])
+    rank.add_argument("folder", type=Path)
+    rank.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
+    rank.set_defaults(run=_rank)
     return parser
 
 
@@ -126,6 +131,15 @@ def _stage(asked: argparse.Namespace) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _rank(asked: argparse.Namespace) -> int:
+    from .proofs.adding import work
+    from .stage import die_with_parent
+
+    die_with_parent()
+    work(asked.backend, asked.folder, asked.sizes, os.environ)
+    return 0
 
 
 def _require_writable(out: Path) -> None:

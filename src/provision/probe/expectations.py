@@ -127,6 +127,12 @@ class Expectations:
             return "torch" in self.packages
         if need is Need.GPU:
             return self.gpu_type is not None
+        if need is Need.SEVERAL:
+            return self.gpu_count > 1
+        if need is Need.COMPILE:
+            return self.training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN)
+        if need is Need.WORKERS:
+            return self.training.dataloader_workers > 0
         undeclared = {Need.STRATEGY: self.training.strategy == "none", Need.ADAPTER: self.training.method not in ("lora", "qlora")}
         return self.proof is not Proof.IMPORTS and not undeclared.get(need)
 

@@ -67,6 +67,9 @@ class Need(str, Enum):
     TRAINING = "training"
     STRATEGY = "strategy"
     ADAPTER = "adapter"
+    SEVERAL = "several"
+    COMPILE = "compile"
+    WORKERS = "workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ class Check:
 
     `required_by` is "always", "" (never: a failure is a warning) or the route of the expectation that makes it required.
     `after` names checks whose observation has to have worked first. `causes` are reading keys, most telling first; a key
-    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every direct package.
+    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every direct package. A `quiet` check is left
+    out where it does not apply: a dozen lines on cards would crowd out the rest in the report of a machine without one.
     """
 
     id: str
@@ -102,6 +106,7 @@ class Check:
     required_by: str = "always"
     threshold: Threshold | None = None
     each_direct: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

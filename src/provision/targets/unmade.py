@@ -22,6 +22,6 @@ def unmade(spec: Spec) -> Iterator[Refusal]:
                 f"remove it ({field}: null where a profile brings it), or name the card",
             )
     defaults = type(spec.training)()
-    for field in ("model", "batch_size", "sequence_length", "torch_compile"):
+    for field in ("model", "batch_size", "sequence_length"):
         if getattr(spec.training, field) != getattr(defaults, field):
             yield Refusal(("training", field), f"training.{field} has no effect on the verification: {LATER}", "remove it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..values import Check
-from . import driver, host, loaders, numerics, packages, torchbuild, training
+from . import compiling, device, driver, host, loaders, numerics, packages, several, torchbuild, training
 
 CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
@@ -12,6 +12,9 @@ CHECKS: tuple[Check, ...] = (
     *torchbuild.CHECKS,
     *numerics.CHECKS,
     *packages.OF_TORCH,
+    *device.CHECKS,
     *loaders.CHECKS,
     *training.CHECKS,
+    *several.CHECKS,
+    *compiling.CHECKS,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..values import Check, Need
+from ..values import Check, Need, Tier
 
 _TORCH = (Need.TORCH,)
 
@@ -24,5 +24,24 @@ CHECKS: tuple[Check, ...] = (
         ("host.shm_bytes", "host.nofile", "torch.version"),
         needs=_TORCH,
         required_by="training.dataloader_workers",
+    ),
+    Check(
+        "L03",
+        "loaders",
+        "DataLoader, forkserver",
+        "loaders",
+        ("host.shm_bytes", "host.nofile", "torch.version"),
+        Tier.DEEP,
+        needs=_TORCH,
+        required_by="training.dataloader_workers",
+    ),
+    Check(
+        "L04",
+        "loaders",
+        "a large batch",
+        "loaders",
+        ("host.shm_bytes",),
+        needs=(Need.TORCH, Need.WORKERS),
+        quiet=True,
     ),
 )

@@ -9,13 +9,19 @@ from typing import Any
 from ..catalogue import applies
 from ..expectations import Expectations
 from ..values import Asked, Judgement, Need, Seen, Status
+from .abilities import JUDGES as _ABILITIES
 from .cards import JUDGES as _CARDS
 from .cases import Case, unknown
+from .compiling import JUDGES as _COMPILE
+from .device import JUDGES as _DEVICE
 from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .launching import JUDGES as _LAUNCHING
+from .loaders import JUDGES as _LOADERS
+from .numerics import JUDGES as _NUMERICS
 from .packages import JUDGES as _PACKAGES
+from .several import JUDGES as _SEVERAL
 from .surroundings import JUDGES as _SURROUNDINGS
 from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
@@ -31,6 +37,12 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     **_TORCH,
     **_TRAINING,
     **_LAUNCHING,
+    **_ABILITIES,
+    **_NUMERICS,
+    **_DEVICE,
+    **_LOADERS,
+    **_SEVERAL,
+    **_COMPILE,
 }
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
@@ -76,6 +88,9 @@ def _why_not(one: Asked, expected: Expectations) -> str:
         Need.TRAINING: f"no training runs here (framework {expected.training.framework}, method {expected.training.method})",
         Need.STRATEGY: "no strategy is declared",
         Need.ADAPTER: f"no adapter is declared (method {expected.training.method})",
+        Need.SEVERAL: "one GPU at most is declared",
+        Need.COMPILE: "torch_compile is not declared",
+        Need.WORKERS: "no DataLoader workers are declared",
     }
     return next(reasons[need] for need in one.check.needs if not expected.meets(need))
 

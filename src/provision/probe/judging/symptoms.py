@@ -10,6 +10,11 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "accelerate is absent or older than this transformers needs",
         "write transformers[torch] under packages: and lock again",
     ),
+    (
+        r"InvalidCxxCompiler|No working C\+\+ compiler|Python\.h|Failed to find C compiler",
+        "torch.compile finds no compiler, or not the headers of this Python",
+        "install g++ and python3-dev, or write torch_compile: false",
+    ),
     (r"No module named|no distribution .* is installed", "a package is not installed in this environment", "add it to packages:, lock and apply again"),
     (r"cannot import name", "two packages do not fit each other's versions", "lock the packages together so that one resolver chooses the set"),
     (

@@ -1,15 +1,13 @@
-"""Judges torch's build, the device it sees, and the numbers it computes."""
+"""Judges torch's build and the device it sees."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from ..checks.numerics import BF16_ERROR, FP32_ERROR, TF32_ERROR
-from ..observing.loaders import EXPECTED_SUM
 from ..values import Judgement
 from ..versions import same_version
-from .cases import Case, bad, ok, skipped, unknown
+from .cases import Case, bad, ok, unknown
 
 
 def _build(case: Case) -> Judgement:
@@ -88,78 +86,8 @@ def covers(built: str, capability: str) -> bool:
     return False
 
 
-def _products(case: Case) -> Judgement:
-    tf32 = case.expected.training.precision == "tf32" and case.seen["numerics.device"] == "cuda"
-    bounds = {"fp32": TF32_ERROR if tf32 else FP32_ERROR, "bf16": BF16_ERROR}
-    observed = {name: case.seen[f"numerics.{name}_error"] for name in bounds}
-    expected = {name: bound.value for name, bound in bounds.items()}
-    for name, bound in bounds.items():
-        error, outside = observed[name], case.seen[f"numerics.{name}_outside"]
-        # A NaN arrives as a text and is never small.
-        if not isinstance(error, (int, float)) or not error <= bound.value or (outside and not (tf32 and name == "fp32")):
-            return bad(
-                f"{name} products are wrong: relative error {error} (at most {bound.value:g}), {outside} elements outside torch's tolerances",
-                expected,
-                observed,
-                "a broken BLAS, a faulty device, or a reduced-precision mode forced from outside",
-                "run again; if it stays, reinstall torch, then try another machine",
-                bound,
-            )
-    return ok("fp32 and bf16 products agree with float64", expected, observed)
-
-
-def _signature(case: Case) -> Judgement:
-    error = case.seen["numerics.fp32_signature"]
-    if case.expected.training.precision == "tf32":
-        return skipped("the spec asks for tf32", error)
-    if isinstance(error, (int, float)) and error <= FP32_ERROR.value:
-        return ok("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    return bad(
-        f"an fp32 product has a relative error of {error}: it was not computed in fp32",
-        FP32_ERROR.value,
-        error,
-        "TF32 or another short format is forced (NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)",
-        "unset those variables, or declare precision: tf32",
-    )
-
-
-def _twice(case: Case) -> Judgement:
-    if case.seen["numerics.repeats"]:
-        return ok("the same product twice gives the same bits", True, True)
-    return bad(
-        "the same product twice gives different bits",
-        True,
-        False,
-        "a nondeterministic kernel or a faulty device",
-        "set CUBLAS_WORKSPACE_CONFIG=:4096:8 before torch starts; then try another machine",
-    )
-
-
-def _loader(method: str) -> Callable[[Case], Judgement]:
-    def judge(case: Case) -> Judgement:
-        total = case.seen[f"loaders.{method}_sum"]
-        if total is None:
-            return skipped(f"{method} is not used on this system")
-        if total == EXPECTED_SUM:
-            return ok(f"2 workers by {method} delivered every number", EXPECTED_SUM, total)
-        return bad(
-            f"workers by {method} delivered wrong numbers",
-            EXPECTED_SUM,
-            total,
-            "shared memory was damaged or cut short",
-            "check /dev/shm, then try another machine",
-        )
-
-    return judge
-
-
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,
-    "N01": _products,
-    "N02": _signature,
-    "N06": _twice,
-    "L01": _loader("fork"),
-    "L02": _loader("spawn"),
 }

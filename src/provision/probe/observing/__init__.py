@@ -41,8 +41,11 @@ _MODULES = {
     "diagnosis": "diagnosis",
     "imports": "importing",
     "torch": "torchbuild",
+    "device": "device",
     "loaders": "loaders",
     "training": "training",
     "resume": "resuming",
     "launch": "launching",
+    "collectives": "several",
+    "compile": "compiling",
 }

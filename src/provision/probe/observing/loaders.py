@@ -1,4 +1,4 @@
-"""Moves batches through DataLoader workers started by fork and by spawn; every number that arrives is known."""
+"""Moves batches through DataLoader workers, started in each way that Python has; every number that arrives is known."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from . import Bench, Observer
 _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
 _WORKERS = 2
 _PATIENCE_S = 100
+LARGE_BYTES = 128 * 1024**2
+"""Own choice: 256 images of 224 x 224 pixels in fp32 are 154 MB; a container has 64 MiB of shared memory unless more is asked for (docker run --shm-size)."""
 EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
 
 
@@ -35,6 +37,37 @@ def _by_spawn(_bench: Bench) -> dict[str, Any]:
     return _loaded("spawn")
 
 
+def _by_forkserver(_bench: Bench) -> dict[str, Any]:
+    return _loaded("forkserver") if "forkserver" in multiprocessing.get_all_start_methods() else {"loaders.forkserver_sum": None}
+
+
+class Large:
+    """One item of `LARGE_BYTES`, all of it 7: what a batch of images may weigh."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> Any:
+        import torch
+
+        return torch.full((LARGE_BYTES,), 7, dtype=torch.uint8)
+
+
+def _large(_bench: Bench) -> dict[str, Any]:
+    from torch.utils.data import DataLoader
+
+    if not sys.platform.startswith("linux"):
+        return {"loaders.large_right": None}
+    dataset: Any = Large()
+    # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a failure there is told, and not waited for.
+    loader = DataLoader(dataset, batch_size=1, num_workers=1, multiprocessing_context=multiprocessing.get_context("fork"), timeout=_PATIENCE_S)
+    try:
+        return {"loaders.large_right": [batch.numel() == LARGE_BYTES and bool((batch == 7).all()) for batch in loader] == [True], "_loaders.large_error": ""}
+    except RuntimeError as error:
+        # The worker's whole traceback is in the text; its last line says what happened.
+        return {"loaders.large_right": False, "_loaders.large_error": str(error).strip().splitlines()[-1]}
+
+
 def _loaded(method: str) -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
@@ -44,4 +77,4 @@ def _loaded(method: str) -> dict[str, Any]:
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
 
 
-OBSERVERS: dict[str, Observer] = {"L01": _by_fork, "L02": _by_spawn}
+OBSERVERS: dict[str, Observer] = {"L01": _by_fork, "L02": _by_spawn, "L03": _by_forkserver, "L04": _large}

@@ -1,0 +1,31 @@
+"""Judges torch.compile and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..checks.compiling import SAME
+from ..values import Judgement
+from .cases import Case, bad, ok
+
+_INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: false"
+
+
+def _tools(case: Case) -> Judgement:
+    compiler, headers = case.seen["compile.compiler"], case.seen["compile.headers"]
+    missing = [what for what, there in (("a compiler", compiler), ("Python.h", headers)) if not there]
+    if not missing:
+        return ok(f"{compiler} and Python.h are there", None, compiler)
+    cause = "torch.compile writes C++ or Triton code and compiles it on this machine"
+    return bad(f"torch.compile needs {' and '.join(missing)}, which is not here", "g++, Python.h", compiler, cause, _INSTALL)
+
+
+def _compiled(case: Case) -> Judgement:
+    error = case.seen["compile.error"]
+    if isinstance(error, (int, float)) and error <= SAME.value:
+        return ok("the compiled function computes what the written one does", SAME.value, error)
+    cause = "the compiler, Triton and this torch do not fit each other"
+    return bad(f"the compiled function is off by {error}", SAME.value, error, cause, "lock the triton of this torch, or write torch_compile: false", SAME)
+
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"K01": _tools, "K02": _compiled}

@@ -1,0 +1,136 @@
+"""Judges the card's memory and speed against what its vendor says of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..checks.device import COPY_FAILS, COPY_WARNS, FREE, HELD, LINK_FAILS, LINK_WARNS, PRODUCT_FAILS, PRODUCT_WARNS, STEADY
+from ..checks.driver import SLOWED
+from ..values import Judgement, Threshold
+from .cases import Case, bad, ok, size, skipped, unknown, warned
+
+_MODEST = frozenset({"t4", "l4", "pcie"})
+"""Words in the names of cards whose power limit keeps them below their peak: how far is not measured yet, so they only warn."""
+_SLOW = "another program computes on the card, its power or clocks are limited, it is too hot, or a part of it (MIG) was given"
+_SLOW_FIX = "look at nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; end other programs; take another machine when it stays so"
+
+
+def _no_card(case: Case, what: str) -> Judgement:
+    return skipped("only measured on NVIDIA cards") if case.expected.gpu_type == "mps" else unknown(f"no card is there, {what} (see T02)")
+
+
+def _held(case: Case) -> Judgement:
+    total = case.seen["memory.total_bytes"]
+    if total is None:
+        return _no_card(case, "so no memory could be held")
+    free, wanted, held = (case.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
+    if held < wanted:
+        cause = "another program takes memory meanwhile, or the card has less than it says"
+        return bad(f"only {size(held)} of {size(wanted)} could be held", wanted, held, cause, "end other programs (nvidia-smi names them)")
+    if free < FREE.value * total:
+        cause = "another program or notebook holds it"
+        return warned(f"{size(free)} of {size(total)} are free", total, free, cause, "end the other kernel or program: nvidia-smi names it", FREE)
+    return ok(f"{size(held)} of {size(total)} can be held", wanted, held)
+
+
+def _written(case: Case) -> Judgement:
+    if case.seen["memory.total_bytes"] is None:
+        return _no_card(case, "so no memory could be tested")
+    wrong, held, total = case.seen["memory.wrong_words"], case.seen["memory.held_bytes"], case.seen["memory.total_bytes"]
+    if wrong:
+        cause = "the card's memory is faulty"
+        return bad(f"{wrong} words of the card's memory do not hold what was written", 0, wrong, cause, "delete this machine and take another one")
+    if wrong is None or held < HELD.value * total:
+        return skipped(f"only {size(held)} of {size(total)} were free to be tested", held)
+    return ok(f"{size(held)} hold what is written to them", 0, 0)
+
+
+def _copied(case: Case) -> Judgement:
+    speed = case.seen["speed.copy_gb_s"]
+    if speed is None:
+        return _no_card(case, "so nothing was copied")
+    peak = case.expected.card.bandwidth_gb_s if case.expected.card else None
+    return _share("copies on the card", speed, peak, "GB/s", (COPY_FAILS, COPY_WARNS))
+
+
+def _moved(case: Case) -> Judgement:
+    pair = (case.seen["speed.to_card_gb_s"], case.seen["speed.from_card_gb_s"])
+    if None in pair:
+        return _no_card(case, "so nothing was moved")
+    slower = "to the card" if pair[0] <= pair[1] else "from the card"
+    return _share(f"pinned copies {slower}", min(pair), case.seen["link.gb_s"], "GB/s", (LINK_FAILS, LINK_WARNS))
+
+
+def _multiplied(case: Case) -> Judgement:
+    name, speed = case.seen["speed.format"], case.seen["speed.product_tflops"]
+    if speed is None:
+        return _no_card(case, "so nothing was multiplied")
+    judgement = _share(f"{name} products", speed, _peak(case, name), "TFLOP/s", (PRODUCT_FAILS, PRODUCT_WARNS))
+    modest = _MODEST & set(re.split(r"[^a-z0-9]+", f"{case.seen.get('gpu.name') or ''} {case.expected.gpu_type}".lower()))
+    return _softer(judgement) if modest else judgement
+
+
+def _softer(judgement: Judgement) -> Judgement:
+    if judgement.cause is None:
+        return judgement
+    return warned(judgement.message, judgement.expected, judgement.observed, judgement.cause, judgement.fix or "", judgement.threshold)
+
+
+def _peak(case: Case, name: str) -> float | None:
+    return case.expected.card.tflops.get(name) if case.expected.card else None
+
+
+def _share(what: str, speed: Any, peak: float | None, unit: str, bounds: tuple[Threshold, Threshold]) -> Judgement:
+    """Judge a speed by its share of a peak: below the first bound it fails, below the second it warns; without a peak there is nothing to compare with."""
+    if not isinstance(speed, (int, float)):
+        return bad(f"{what}: {speed} {unit} is no speed", peak, speed, "the card's clock or memory is faulty", "take another machine")
+    if not peak:
+        return ok(f"{what}: {speed:.3g} {unit}; nothing is known to compare it with", None, speed)
+    share = speed / peak
+    told = f"{what}: {speed:.3g} {unit}, {share:.0%} of {peak:g}"
+    for bound, judged in zip(bounds, (bad, warned), strict=True):
+        if share < bound.value:
+            return judged(told, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
+    return ok(told, peak * bounds[-1].value, speed)
+
+
+def _others(case: Case) -> Judgement:
+    speeds = case.seen["speed.others_tflops"]
+    if speeds is None:
+        return _no_card(case, "so nothing was multiplied")
+    if not speeds:
+        return skipped("the card has no other format")
+    slow = [name for name, speed in sorted(speeds.items()) if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak]
+    told = ", ".join(f"{name} {speed:.3g}" for name, speed in sorted(speeds.items()))
+    if slow:
+        peaks = {name: _peak(case, name) for name in slow}
+        return warned(f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak", peaks, speeds, _SLOW, _SLOW_FIX, PRODUCT_FAILS)
+    return ok(f"TFLOP/s: {told}", None, speeds)
+
+
+def _burnt(case: Case) -> Judgement:
+    first, last, reasons = (case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons"))
+    if first is None:
+        return _no_card(case, "so nothing was multiplied")
+    slowed = (reasons or 0) & _SLOWED_BITS
+    if slowed or last < STEADY.value * first:
+        why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
+        told = f"products run at {last:.3g} TFLOP/s at the end, at {first:.3g} at the beginning{why}"
+        return bad(told, STEADY.value * first, last, "the card is too hot, or its power supply gives too little", _SLOW_FIX, SLOWED if slowed else STEADY)
+    return ok(f"{first:.3g} TFLOP/s at the beginning, {last:.3g} at the end", STEADY.value * first, last)
+
+
+_SLOWED_BITS = 0xE8
+"""The bits that `SLOWED` names. Several reasons hold at once: bits are tested, never the whole number."""
+
+JUDGES: dict[str, Callable[[Case], Judgement]] = {
+    "M01": _held,
+    "M02": _written,
+    "B01": _copied,
+    "B02": _moved,
+    "F01": _multiplied,
+    "F02": _others,
+    "F03": _burnt,
+}

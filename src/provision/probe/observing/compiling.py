@@ -1,0 +1,58 @@
+"""Looks for the compiler that torch.compile calls, and compiles a small function with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from . import Bench, Observer
+from .tensors import device_of, normal, seeded
+
+_OF_CPUS = ("g++", "clang++")
+_OF_CARDS = ("gcc", "clang", "cc", *_OF_CPUS)
+"""Inductor compiles C++ for a CPU (torch._inductor.cpp_builder); on a card Triton builds its launchers with a C compiler (triton.runtime.build)."""
+
+
+def _tools(bench: Bench) -> dict[str, Any]:
+    card = bench.expected.gpu_type is not None
+    named = [bench.environ.get(name, "").partition(" ")[0] for name in (("CC", "CXX") if card else ("CXX",))]
+    words = [word for word in named if word] + list(_OF_CARDS if card else _OF_CPUS)
+    compiler, headers = tools(words, bench.environ.get("PATH"), sysconfig.get_path("include"))
+    return {"compile.compiler": compiler, "compile.headers": headers}
+
+
+def tools(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
+    """Return the name of the first compiler that is there, None where none is, and whether Python.h is in `include`."""
+    found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
+    return found, os.path.exists(os.path.join(include, "Python.h"))
+
+
+def _compiled(bench: Bench) -> dict[str, Any]:
+    # A cache that an earlier run filled would hide that nothing can be compiled now.
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        os.environ[name] = str(bench.scratch / name.lower())
+    began = time.perf_counter()
+    error = compiled_error(device_of(bench))
+    return {"compile.error": error, "compile.compile_s": time.perf_counter() - began}
+
+
+def compiled_error(device: str) -> float:
+    """Return the relative error of a compiled function (a product, a norm and an activation) against the same one as it is written."""
+    import torch
+
+    generator = seeded()
+    inputs, weights = (normal(shape, generator).to(device) for shape in ((32, 64), (64, 64)))
+
+    def written(x: Any, w: Any) -> Any:
+        return torch.nn.functional.gelu(torch.nn.functional.layer_norm(x @ w, (64,))).sum(-1)
+
+    plain = written(inputs, weights)
+    made = torch.compile(written)(inputs, weights)
+    return float((made - plain).norm() / plain.norm())
+
+
+OBSERVERS: dict[str, Observer] = {"K01": _tools, "K02": _compiled}

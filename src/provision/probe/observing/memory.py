@@ -1,0 +1,69 @@
+"""Holds a device's memory in blocks, writes patterns into all of it, and counts what does not come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+PATTERNS = (0x00, -0x5555555555555556, 0x5555555555555555, -1)
+"""Words of 8 bytes 00, AA, 55 and FF: each bit is tried in both states and beside bits of the other one. Source: DCGM 4.6, memory test."""
+_WORD = 8
+
+
+def hold(device: str, wanted: int, block: int) -> list[Any]:
+    """Allocate blocks of `block` bytes (a multiple of 8) until `wanted` bytes are held or the device has no more."""
+    import torch
+
+    blocks: list[Any] = []
+    while (len(blocks) + 1) * block <= wanted:
+        try:
+            blocks.append(torch.empty(block // _WORD, dtype=torch.int64, device=device))
+        except RuntimeError as error:
+            if "memory" not in str(error):
+                raise
+            break
+    return blocks
+
+
+def wrong_words(blocks: Sequence[Any]) -> int:
+    """Return how many words of 8 bytes did not hold what was written: all blocks are written before the first is read, with each pattern and its address."""
+    found = 0
+    for pattern in PATTERNS:
+        write(blocks, pattern)
+        found += differing(blocks, pattern)
+    write_addresses(blocks)
+    return found + misplaced(blocks)
+
+
+def write(blocks: Sequence[Any], pattern: int) -> None:
+    """Fill all blocks with one word."""
+    for block in blocks:
+        block.fill_(pattern)
+
+
+def differing(blocks: Sequence[Any], pattern: int) -> int:
+    """Return how many words are not the pattern."""
+    return sum(int((block != pattern).sum()) for block in blocks)
+
+
+def write_addresses(blocks: Sequence[Any]) -> None:
+    """Write into each word which one it is: two addresses that lead to one place are found so, and by no pattern."""
+    import torch
+
+    for place, block in enumerate(blocks):
+        torch.arange(place * len(block), (place + 1) * len(block), out=block)
+
+
+def misplaced(blocks: Sequence[Any]) -> int:
+    """Return how many words do not hold their own number."""
+    import torch
+
+    found = 0
+    for place, block in enumerate(blocks):
+        # An eighth at a time: the numbers to compare with need memory of their own, and most of it is held.
+        step = max(1, len(block) // 8)
+        for start in range(0, len(block), step):
+            part = block[start : start + step]
+            first = place * len(block) + start
+            found += int((part != torch.arange(first, first + len(part), device=block.device)).sum())
+    return found

@@ -1,0 +1,238 @@
+"""Computes what is known in float64, and tells how far off the device is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..proofs.recipe import weights_hash
+from . import Bench, Observer
+from .tensors import SEED, device_of, distance, kind_of, normal, seeded, worst
+
+_ROWS, _DEPTH, _COLUMNS = 512, 1024, 512
+_TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5)}
+"""Relative and absolute tolerance of torch.testing.assert_close for each type; the absolute one is scaled by the square root of the depth."""
+
+
+def _products(bench: Bench) -> dict[str, Any]:
+    import torch
+
+    device = device_of(bench)
+    # On a CPU a product in fp16 takes 10 s where one in bf16 takes 0.2 s, and nobody trains in it there.
+    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, **({"fp16": torch.float16} if device == "cuda" else {})}
+    found: dict[str, Any] = {"numerics.device": device}
+    for name, kind in kinds.items():
+        error, outside = product_error(name, kind, device)
+        found[f"numerics.{name}_error"] = error
+        found[f"numerics.{name}_outside"] = outside
+    return found
+
+
+def product_error(name: str, kind: Any, device: str) -> tuple[float, int]:
+    """Relative Frobenius error of a product against float64 of the same rounded inputs, and how many elements lie outside torch's tolerances.
+
+    Shapes (512, 1024) and (1024, 512), standard normal, seeded on the CPU so that every device multiplies the same numbers.
+    """
+    import torch
+
+    left, right = _operands(kind)
+    truth = left.double() @ right.double()
+    # A result that is never written must not pass as zeros or as what the memory held before.
+    result = torch.full((_ROWS, _COLUMNS), float("nan"), dtype=kind, device=device)
+    torch.mm(left.to(device), right.to(device), out=result)
+    difference = (result.double().cpu() - truth).abs()
+    relative, absolute = _TOLERANCES[name]
+    inside = difference <= absolute * math.sqrt(_DEPTH) + relative * truth.abs()
+    return float(difference.norm() / truth.norm()), int((~inside).sum())
+
+
+def _operands(kind: Any) -> tuple[Any, Any]:
+    generator = seeded()
+    left, right = normal((_ROWS, _DEPTH), generator), normal((_DEPTH, _COLUMNS), generator)
+    return left.to(kind), right.to(kind)
+
+
+def _signature(bench: Bench) -> dict[str, Any]:
+    import torch
+
+    error, _ = product_error("fp32", torch.float32, device_of(bench))
+    return {"numerics.fp32_signature": error}
+
+
+def _convolutions(bench: Bench) -> dict[str, Any]:
+    import torch
+
+    device = device_of(bench)
+    found = {"numerics.device": device, "numerics.conv_error": convolution_error(device)}
+    if device == "cuda":
+        torch.backends.cudnn.enabled = False
+        try:
+            found["numerics.conv_plain_error"] = convolution_error(device)
+        finally:
+            torch.backends.cudnn.enabled = True
+    return found
+
+
+def convolution_error(device: str) -> list[float]:
+    """Return the worst errors (as `distance` tells them) of an fp32 convolution over one and over two dimensions, of its result and of both its gradients."""
+    from torch.nn.functional import conv1d, conv2d
+
+    return worst([*_convolved(conv1d, (2, 16, 128), (32, 16, 5), device), *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device)])
+
+
+def _convolved(convolve: Callable[..., Any], inputs: tuple[int, ...], weights: tuple[int, ...], device: str) -> Iterator[tuple[float, float]]:
+    import torch
+
+    generator = seeded()
+    operands = [normal(inputs, generator), normal(weights, generator)]
+    sides = []
+    for kind, place in ((torch.float64, "cpu"), (torch.float32, device)):
+        leaves = [one.to(place, kind).requires_grad_() for one in operands]
+        result = convolve(*leaves, padding=1)
+        upstream = normal(result.shape, seeded(SEED + 1)).to(place, kind)
+        result.backward(upstream)
+        sides.append([result, *(leaf.grad for leaf in leaves)])
+    for truth, computed in zip(*sides, strict=True):
+        yield distance(computed, truth)
+
+
+def _short_products(bench: Bench) -> dict[str, Any]:
+    if "fp8" not in (bench.memo.get("formats") or []):
+        return {"numerics.fp8_error": None}
+    try:
+        return {"numerics.fp8_error": fp8_error(device_of(bench))}
+    except (RuntimeError, TypeError, AttributeError) as error:
+        # The function changes from one torch to the next: that it refuses matters to those only who declare fp8.
+        return {"numerics.fp8_error": None, "numerics.fp8_refused": f"{type(error).__name__}: {str(error)[:200]}"}
+
+
+def fp8_error(device: str) -> list[float]:
+    """Return the errors (as `distance` tells them) of a product in fp8 (e4m3, bf16 out) against float64 of the same rounded inputs.
+
+    Shapes (256, 512) and (512, 256): cards of compute capability 9.0 take the left by rows, the right by columns, and sizes that 16 divides.
+    """
+    import torch
+
+    generator = seeded()
+    left, right = normal((256, 512), generator), normal((256, 512), generator)
+    left, right = (one.to(torch.float8_e4m3fn).to(device) for one in (left, right))
+    result = scaled_product(left, right.t(), torch.tensor(1.0, device=device))
+    return list(distance(result, left.cpu().double() @ right.cpu().double().t()))
+
+
+def scaled_product(left: Any, right: Any, one: Any) -> Any:
+    """Multiply two fp8 matrices, the left by rows and the right by columns, into bf16, both scaled by `one`; by the public function where there is one."""
+    import torch
+
+    functional = torch.nn.functional
+    if hasattr(functional, "scaled_mm"):
+        whole = functional.ScalingType.TensorWise
+        return functional.scaled_mm(left, right, one, whole, one, whole, output_dtype=torch.bfloat16)
+    return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+
+
+def _twice(bench: Bench) -> dict[str, Any]:
+    import torch
+
+    devices = {"cpu", device_of(bench)}
+    same = True
+    for device in sorted(devices):
+        for kind in (torch.float32, torch.bfloat16):
+            left, right = (operand.to(device) for operand in _operands(kind))
+            same = same and torch.equal(left @ right, left @ right)
+    return {"numerics.repeats": same}
+
+
+def _finite(bench: Bench) -> dict[str, Any]:
+    device = device_of(bench)
+    kind = kind_of(bench.expected.training.precision, device)
+    return {"numerics.unfinite": unfinite([*written(kind, device), *gradients(kind, device)])}
+
+
+def unfinite(tensors: list[Any]) -> int:
+    """Return how many elements are no finite numbers."""
+    return sum(int((~tensor.isfinite()).sum()) for tensor in tensors)
+
+
+def written(kind: Any, device: str) -> list[Any]:
+    """Return results of usual operations, written into memory that was full of NaN."""
+    import torch
+
+    def empty() -> Any:
+        return torch.full((64, 256), math.nan, dtype=kind, device=device)
+
+    one = normal((64, 256), seeded()).to(kind).to(device)
+    outs = [empty() for _ in range(4)]
+    torch.add(one, one, out=outs[0])
+    torch.tanh(one, out=outs[1])
+    torch.mul(one, one, out=outs[2])
+    torch.softmax(one, -1, out=outs[3])
+    return outs
+
+
+def gradients(kind: Any, device: str) -> list[Any]:
+    """Return the loss of a small network with a norm, an activation and a cross entropy, and the gradients of its weights."""
+    import torch
+
+    torch.manual_seed(SEED)
+    network = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.LayerNorm(128), torch.nn.GELU(), torch.nn.Linear(128, 32)).to(device, kind)
+    inputs = normal((32, 64), seeded()).to(device, kind)
+    loss = torch.nn.functional.cross_entropy(network(inputs), torch.arange(32, device=device))
+    loss.backward()
+    return [loss.detach(), *(weight.grad for weight in network.parameters())]
+
+
+def _random(bench: Bench) -> dict[str, Any]:
+    devices = sorted({"cpu", device_of(bench)})
+    first, again, other = ({device: drawn(device, seed) for device in devices} for seed in (SEED, SEED, SEED + 1))
+    return {f"rng.{device}_sha": settled(first[device], again[device], other[device]) for device in devices}
+
+
+def settled(first: str, again: str, other: str) -> str | None:
+    """Return the digest of what a seed gives, None where it does not give it twice, or another seed gives the same."""
+    return first if first == again != other else None
+
+
+def drawn(device: str, seed: int) -> str:
+    """Return a digest of 4096 whole numbers from a seeded generator: whole, so that no instruction set rounds them in its own way."""
+    import torch
+
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return weights_hash({"drawn": torch.randint(2**31, (4096,), generator=generator, device=device)})[:16]
+
+
+def _steps(bench: Bench) -> dict[str, Any]:
+    return {"numerics.steps_error": steps_error(device_of(bench))}
+
+
+def steps_error(device: str) -> float:
+    """Return the worst relative error of fp32 softmax, layer norm and three steps of AdamW against float64."""
+    import torch
+    from torch.nn.functional import layer_norm, softmax
+
+    start = normal((64, 512), seeded())
+
+    def stepped(values: Any) -> Any:
+        weights = torch.nn.Parameter(values.clone())
+        optimizer = torch.optim.AdamW([weights], lr=1e-2)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (weights**2).sum().backward()
+            optimizer.step()
+        return weights
+
+    ways: tuple[Callable[[Any], Any], ...] = (lambda x: softmax(x, -1), lambda x: layer_norm(x, (512,)), stepped)
+    return worst([distance(way(start.to(device)), way(start.double())) for way in ways])[0]
+
+
+OBSERVERS: dict[str, Observer] = {
+    "N01": _products,
+    "N02": _signature,
+    "N03": _convolutions,
+    "N05": _short_products,
+    "N06": _twice,
+    "N07": _finite,
+    "N08": _random,
+    "N09": _steps,
+}

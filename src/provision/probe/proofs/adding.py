@@ -1,0 +1,84 @@
+"""What each process does when several compute together: joins, adds up numbers whose sum is known, and notes how fast that went."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+_NUMBERS = 1 << 20
+_WARM, _ROUNDS = 2, 5
+_PATIENCE = timedelta(seconds=50)
+
+
+def work(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
+    """Join as one of the processes that torchrun started, and write what was found to `folder`/RANK.json; `sizes` are the bytes of the messages to time."""
+    import torch
+    from torch import distributed
+
+    rank, ranks, local = (int(environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    device = f"cuda:{local}" if backend == "nccl" else "cpu"
+    if backend == "nccl":
+        torch.cuda.set_device(local)
+    distributed.init_process_group(backend, timeout=_PATIENCE)
+    found = {"wrong": wrong_sums(rank, ranks, device), "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes]}
+    distributed.destroy_process_group()
+    (folder / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def wrong_sums(rank: int, ranks: int, device: str) -> int:
+    """Add up one vector of whole numbers over all ranks. Returns how many of the 2^20 sums are wrong; whole numbers this small are exact in fp32."""
+    import torch
+    from torch import distributed
+
+    own = torch.arange(_NUMBERS, device=device, dtype=torch.float32) % 1021
+    mine = own + rank
+    distributed.all_reduce(mine)
+    return int((mine != own * ranks + ranks * (ranks - 1) // 2).sum())
+
+
+def bus_gb_s(count: int, seconds: float, ranks: int) -> float:
+    """Return the bus bandwidth of an all_reduce of so many bytes in GB/s: what each link has to carry. Source: nccl-tests, doc/PERFORMANCE.md."""
+    return count / seconds * 2 * (ranks - 1) / ranks / 1e9
+
+
+def _seconds(count: int, device: str) -> float:
+    import torch
+    from torch import distributed
+
+    # All ranks hold the same message of ones: the sum stays finite over the few rounds, and NCCL's speed does not depend on it.
+    message = torch.ones(count // 4, device=device)
+    measured = []
+    for _ in range(_WARM + _ROUNDS):
+        distributed.barrier()
+        began = time.perf_counter()
+        distributed.all_reduce(message)
+        if device != "cpu":
+            torch.cuda.synchronize()
+        measured.append(time.perf_counter() - began)
+    return sorted(measured[_WARM:])[_ROUNDS // 2]
+
+
+def alone(backend: str, scratch: Path) -> int:
+    """Join as the only process, add up, and return how many sums are wrong: shows that the backend's library loads and starts."""
+    from torch import distributed
+
+    device = "cuda:0" if backend == "nccl" else "cpu"
+    handle, name = scratch / "alone", f"file://{scratch / 'alone'}"
+    if handle.exists():
+        os.unlink(handle)
+    distributed.init_process_group(backend, init_method=name, rank=0, world_size=1, timeout=_PATIENCE)
+    try:
+        return wrong_sums(0, 1, device)
+    finally:
+        distributed.destroy_process_group()
+
+
+def told(folder: Path, ranks: int) -> list[dict[str, Any]]:
+    """Return what the ranks wrote, in their order; those that wrote nothing are left out."""
+    files = [folder / f"{rank}.json" for rank in range(ranks)]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]

@@ -1,0 +1,75 @@
+"""Runs inside an environment with torch, on its CPU: what the measuring rooms of the probe make of devices that are whole and of ones that are not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def facts(scratch: Path) -> dict[str, Any]:
+    import torch
+    from provision_probe.observing import abilities, compiling, device, memory, numbers, speed, tensors
+    from provision_probe.proofs import adding
+
+    torch.set_num_threads(1)
+    blocks = memory.hold("cpu", 5 * 4096 + 100, 4096)
+    memory.write(blocks, memory.PATTERNS[1])
+    blocks[3].view(torch.uint8)[17] ^= 1
+    planted = memory.differing(blocks, memory.PATTERNS[1])
+    memory.write_addresses(blocks)
+    blocks[2][5] = blocks[2][6]
+    displaced = memory.misplaced(blocks)
+    copied: list[int] = []
+    formats = {name: speed.operands(name, "cpu", 64) for name in ("fp32", "tf32", "bf16", "fp8")}
+    burnt = device.burn("fp32", "cpu", 32, 0.2)
+    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16}
+    return {
+        "held": [len(blocks), int(sum(block.numel() * block.element_size() for block in blocks))],
+        "refused": len(memory.hold("cpu", 1 << 62, 1 << 61)),
+        "sound": memory.wrong_words(blocks),
+        "planted": planted,
+        "displaced": displaced,
+        "aliased": memory.wrong_words([blocks[0], blocks[1], blocks[0]]),
+        "zeros": {name: [float((one.float() == 0).float().mean()) for one in pair] for name, pair in formats.items()},
+        "random_bytes": len(set(speed.random_bytes(100_000, "cpu").tolist())),
+        "rounds": [len(speed.times(lambda: copied.append(1), "cpu", 3, 10)), len(copied)],
+        "copied": speed.copied_gb_s("cpu", 1 << 20),
+        "moved": speed.moved_gb_s("cpu", 1 << 20),
+        "flop": speed.flop(8192),
+        "tflops": speed.tflops_of(1000, [3.0, 0.002, 0.001]),
+        "products": {name: speed.multiplied_tflops(name, "cpu", 64) for name in ("fp32", "tf32", "bf16", "fp8")},
+        "product_right": float((speed.pairs_of("fp32", "cpu", 64)() - formats["fp32"][0] @ formats["fp32"][1]).abs().max()),
+        "flags_after": dict(abilities.changed_flags()),
+        "burnt": burnt,
+        "capabilities": {"T4": abilities.formats((7, 5), False), "A100": abilities.formats((8, 0), True), "L4": abilities.formats((8, 9), True)},
+        "cudnn": [abilities.dotted(92000), abilities.dotted(8907), abilities.dotted(None)],
+        "attention": {name: abilities.attended(kind, "cpu") for name, kind in kinds.items()},
+        "convolution": numbers.convolution_error("cpu"),
+        "one_element": _with_one_wrong(numbers, abilities),
+        "fp8": numbers.fp8_error("cpu"),
+        "unfinite": [numbers.unfinite([*numbers.written(kind, "cpu"), *numbers.gradients(kind, "cpu")]) for kind in kinds.values()],
+        "nan": numbers.unfinite([torch.tensor([1.0, float("nan"), float("inf")])]),
+        "worst": [tensors.worst([(1.0, 2.0), (3.0, 1.0)]), [one != one for one in tensors.worst([(1.0, 2.0), (float("nan"), 1.0)])]],
+        "steps": numbers.steps_error("cpu"),
+        "drawn": [numbers.drawn("cpu", 20), numbers.drawn("cpu", 20), numbers.drawn("cpu", 21)],
+        "settled": [numbers.settled("a", "a", "b"), numbers.settled("a", "c", "b"), numbers.settled("a", "a", "a")],
+        "tools": [compiling.tools(("g++",), "/nowhere", "/nowhere"), compiling.tools(("g++", sys.executable), "/nowhere", "/nowhere")],
+        "alone": [adding.alone("gloo", scratch), ranks.alone("gloo", scratch)],
+        "bus": adding.bus_gb_s(1 << 30, 0.01, 8),
+    }
+
+
+def _with_one_wrong(numbers: Any, abilities: Any) -> list[float]:
+    import torch
+
+    truth = torch.randn(256, 256, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    wrong = truth.float()
+    wrong[7, 9] += 1
+    return list(numbers.distance(wrong, truth))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[1])
+    print("\n" + json.dumps(facts(Path(sys.argv[2]))))

@@ -1,0 +1,181 @@
+"""Cases of judging as data, and those of torch, numbers, cards, collectives and torch.compile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from provision.probe.observing.loaders import EXPECTED_SUM
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a judge is given, and what it has to say."""
+
+    id: str
+    status: str
+    seen: dict[str, Any]
+    changes: dict[str, Any] = field(default_factory=dict)
+    says: str = ""
+
+
+CPU: dict[str, Any] = {"packages": [{"name": "torch", "version": "2.13.0+cpu"}]}
+CARD = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {"fp16": 121, "bf16": 121, "tf32": 60, "fp8": 242}, "source": "the vendor's sheet"}
+L4: dict[str, Any] = {**CPU, "gpu": {"type": "L4", "count": 1}, "card": CARD}
+UNKNOWN = {**L4, "card": None}
+H200_CARD = {**CARD, "bandwidth_gb_s": 4800, "tflops": {"bf16": 989, "fp16": 989, "tf32": 494.5, "fp8": 1979}}
+H200: dict[str, Any] = {**CPU, "gpu": {"type": "H200", "count": 1}, "card": H200_CARD}
+EIGHT = {**H200, "gpu": {"type": "H200", "count": 8}, "tier": "deep"}
+MPS = {**CPU, "gpu": {"type": "mps", "count": 1}}
+LOCKED = {
+    **L4,
+    "packages": [{"name": "torch", "version": "2.13.0"}, {"name": "nvidia-cudnn-cu13", "version": "9.20.0.48"}, {"name": "triton", "version": "3.6.0"}],
+}
+COMPILED = {**CPU, "training__method": "full", "training__model": None, "training__batch_size": None, "training__sequence_length": None,
+            "training__torch_compile": True, "training__strategy": "none", "training__launcher": "auto"}  # fmt: skip
+WORKERS = {**CPU, "training__dataloader_workers": 2}
+DEEP = {**CPU, "tier": "deep"}
+BURN = {**H200, "tier": "burn"}
+MEMORY = {
+    "memory.total_bytes": 24 * GIB,
+    "memory.free_bytes": 23.5 * GIB,
+    "memory.wanted_bytes": 21 * GIB,
+    "memory.held_bytes": 21 * GIB,
+    "memory.wrong_words": 0,
+}
+NO_MEMORY = {"memory.total_bytes": None}
+MATH = {"math": [1.6e-3, 1e-2]}
+CUDA = {"numerics.device": "cuda", "numerics.conv_error": [3e-4, 1e-3], "numerics.conv_plain_error": [3e-7, 3e-6]}
+PRODUCTS = {"numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.bf16_error": 1.7e-3, "numerics.bf16_outside": 0,
+            "numerics.fp16_error": 2.1e-4, "numerics.fp16_outside": 0, "numerics.device": "cuda"}  # fmt: skip
+SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "_several.tail": "NCCL WARN no peer"}
+BURNT = {"burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4}
+
+
+def product(speed: Any, name: str = "NVIDIA H200", form: str = "bf16") -> dict[str, Any]:
+    return {"speed.format": form, "speed.product_tflops": speed, "gpu.name": name}
+
+
+def moved(there: Any, back: Any, link: float | None = 63.0) -> dict[str, Any]:
+    return {"speed.to_card_gb_s": there, "speed.from_card_gb_s": back, "link.gb_s": link}
+
+
+OF_DEVICES = [
+    Row("T04", "pass", {"torch.libraries": {"cudnn": "9.20.0", "triton": "3.6.0", "nccl": "2.29.7"}}, LOCKED, "cudnn 9.20.0, triton 3.6.0"),
+    Row("T04", "fail", {"torch.libraries": {"cudnn": "9.1.0", "triton": "3.6.0"}}, LOCKED, "cudnn 9.1.0, locked 9.20.0.48"),
+    Row("T04", "fail", {"torch.libraries": {"cudnn": "9.20.0"}}, LOCKED, "triton is not there"),
+    Row("T04", "skip", {"torch.libraries": {}}, L4),
+    Row("T05", "pass", {"gpu.formats": ["fp16", "bf16", "tf32", "fp8"]}, {**L4, "training__precision": "bf16"}),
+    Row("T05", "pass", {"gpu.formats": ["fp16"]}, L4),
+    Row("T05", "fail", {"gpu.formats": ["fp16"]}, {**L4, "training__precision": "bf16"}, "the card has no bf16, only fp32, fp16"),
+    Row("T05", "fail", {"gpu.formats": ["fp16", "bf16", "tf32"]}, {**L4, "training__precision": "fp8"}, "no fp8"),
+    Row("T05", "unknown", {"gpu.formats": None}, L4),
+    Row("T05", "skip", {"gpu.formats": None}, MPS),
+    Row("T06", "pass", {"torch.flags": {}}, CPU),
+    Row("T06", "pass", {"torch.flags": {"cuda.matmul.fp32_precision": "tf32"}}, {**L4, "training__precision": "tf32"}),
+    Row("T06", "warn", {"torch.flags": {"cuda.matmul.fp32_precision": "tf32"}}, L4, "starts with cuda.matmul.fp32_precision = tf32"),
+    Row("T06", "warn", {"torch.flags": {"cudnn.benchmark": True}}, {**L4, "training__precision": "tf32"}, "cudnn.benchmark = True"),
+    Row("T07", "pass", {"attention.errors": {**MATH, "flash": [1.9e-3, 1e-2]}}, CPU, "attention by flash, math"),
+    Row("T07", "fail", {"attention.errors": {}}, CPU, "math backend"),
+    Row("T07", "warn", {"attention.errors": MATH}, L4, "no fast attention"),
+    Row("N04", "pass", {"attention.errors": {**MATH, "flash": [1.9e-3, 1e-2]}}, CPU),
+    Row("N04", "fail", {"attention.errors": {**MATH, "flash": [6e-3, 1e-2]}}, CPU, "the flash backend is wrong"),
+    Row("N04", "fail", {"attention.errors": {**MATH, "flash": [1.9e-3, 0.2]}}, CPU, "the flash backend is wrong"),
+    Row("N04", "fail", {"attention.errors": {**MATH, "cudnn": ["nan", "nan"]}}, CPU, "the cudnn backend is wrong"),
+    Row("N04", "fail", {"attention.errors": {"math": ["nan", "nan"]}}, CPU, "the math backend is wrong"),
+    Row("N04", "unknown", {"attention.errors": {}}, CPU),
+    Row("N01", "pass", PRODUCTS, L4, "fp32, bf16, fp16 products"),
+    Row("N01", "fail", {**PRODUCTS, "numerics.fp16_error": 6e-4}, L4, "fp16 products are wrong"),
+    Row("N01", "fail", {**PRODUCTS, "numerics.fp16_outside": 1}, L4, "1 elements outside"),
+    Row("N02", "fail", {"numerics.fp32_signature": 2.9e-4}, CPU, "which is that of tf32"),
+    Row("N02", "fail", {"numerics.fp32_signature": 2.9e-3}, CPU, "which is that of bf16"),
+    Row("N03", "pass", {"numerics.device": "cpu", "numerics.conv_error": [4e-7, 3e-6]}, CPU),
+    Row("N03", "fail", {"numerics.device": "cpu", "numerics.conv_error": [3e-4, 3e-6]}, CPU, "convolutions are wrong"),
+    Row("N03", "fail", {"numerics.device": "cpu", "numerics.conv_error": [4e-7, 1.0]}, CPU, "worst element 1.0"),
+    Row("N03", "pass", CUDA, L4),
+    Row("N03", "fail", {**CUDA, "numerics.conv_error": [6e-4, 1e-3]}, L4, "at most 0.0005"),
+    Row("N03", "fail", {**CUDA, "numerics.conv_plain_error": [3e-4, 1e-3]}, L4, "without cuDNN"),
+    Row("N03", "pass", {**CUDA, "numerics.conv_plain_error": [3e-4, 1e-3]}, {**L4, "training__precision": "tf32"}),
+    Row("N05", "pass", {"numerics.fp8_error": [1.65e-3, 9e-3]}, L4),
+    Row("N05", "warn", {"numerics.fp8_error": [1.65e-3, 0.1]}, L4, "worst element 0.1"),
+    Row("N05", "fail", {"numerics.fp8_error": [6e-3, 9e-3]}, {**L4, "training__precision": "fp8"}, "fp8 products are wrong"),
+    Row("N05", "warn", {"numerics.fp8_error": None, "numerics.fp8_refused": "TypeError: scaled_mm"}, L4, "TypeError: scaled_mm"),
+    Row("N05", "fail", {"numerics.fp8_error": None, "numerics.fp8_refused": "no"}, {**L4, "training__precision": "fp8"}, "no fp8 product"),
+    Row("N05", "skip", {"numerics.fp8_error": None}, L4),
+    Row("N07", "pass", {"numerics.unfinite": 0}, CPU),
+    Row("N07", "fail", {"numerics.unfinite": 3}, CPU, "3 numbers"),
+    Row("N08", "pass", {"rng.cpu_sha": "96ab", "rng.cuda_sha": "11ff"}, CPU),
+    Row("N08", "fail", {"rng.cpu_sha": "96ab", "rng.cuda_sha": None}, CPU, "one seed"),
+    Row("N09", "pass", {"numerics.steps_error": 7e-8}, DEEP),
+    Row("N09", "fail", {"numerics.steps_error": 4e-6}, DEEP, "wrong: relative error 4e-06"),
+    Row("N09", "fail", {"numerics.steps_error": "nan"}, DEEP),
+    Row("M01", "pass", MEMORY, L4, "21 GiB of 24 GiB can be held"),
+    Row("M01", "fail", {**MEMORY, "memory.held_bytes": 20 * GIB}, L4, "only 20 GiB of 21 GiB"),
+    Row("M01", "warn", {**MEMORY, "memory.free_bytes": 20 * GIB}, L4, "20 GiB of 24 GiB are free"),
+    Row("M01", "unknown", NO_MEMORY, L4),
+    Row("M01", "skip", NO_MEMORY, MPS),
+    Row("M02", "pass", MEMORY, L4),
+    Row("M02", "fail", {**MEMORY, "memory.wrong_words": 1}, L4, "1 words"),
+    Row("M02", "fail", {**MEMORY, "memory.wrong_words": 1, "memory.held_bytes": GIB}, L4, "1 words"),
+    Row("M02", "skip", {**MEMORY, "memory.held_bytes": 17 * GIB}, L4, "only 17 GiB of 24 GiB"),
+    Row("M02", "skip", {**MEMORY, "memory.held_bytes": 0, "memory.wrong_words": None}, L4),
+    Row("M02", "unknown", NO_MEMORY, L4),
+    Row("B01", "pass", {"speed.copy_gb_s": 4300.0}, H200, "90% of 4800"),
+    Row("B01", "warn", {"speed.copy_gb_s": 3500.0}, H200, "73% of 4800"),
+    Row("B01", "fail", {"speed.copy_gb_s": 2600.0}, H200, "54% of 4800"),
+    Row("B01", "pass", {"speed.copy_gb_s": 2.6}, UNKNOWN, "nothing is known to compare it with"),
+    Row("B01", "fail", {"speed.copy_gb_s": "inf"}, H200, "is no speed"),
+    Row("B01", "unknown", {"speed.copy_gb_s": None}, H200),
+    Row("B02", "pass", moved(52.0, 50.0), H200, "from the card: 50 GB/s, 79% of 63"),
+    Row("B02", "warn", moved(40.0, 50.0), H200, "to the card: 40 GB/s"),
+    Row("B02", "fail", moved(52.0, 20.0), H200, "from the card: 20 GB/s"),
+    Row("B02", "pass", moved(12.0, 13.0, None), H200, "nothing is known"),
+    Row("B02", "unknown", moved(None, None, None), H200),
+    Row("F01", "pass", product(788.0), H200, "bf16 products: 788 TFLOP/s, 80% of 989"),
+    Row("F01", "warn", product(600.0), H200, "61% of 989"),
+    Row("F01", "fail", product(450.0), H200, "46% of 989"),
+    Row("F01", "warn", product(40.0, "NVIDIA L4"), L4, "33% of 121"),
+    Row("F01", "pass", product(100.0, "NVIDIA L4"), L4),
+    Row("F01", "warn", product(300.0, "NVIDIA H100 PCIe"), H200),
+    Row("F01", "pass", product(1.0), UNKNOWN, "nothing is known"),
+    Row("F01", "unknown", product(None), H200),
+    Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1.45e+03"),
+    Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": 900.0}}, {**H200, "tier": "deep"}, "fp8 is below half"),
+    Row("F02", "skip", {"speed.others_tflops": {}}, {**H200, "tier": "deep"}),
+    Row("F02", "unknown", {"speed.others_tflops": None}, {**H200, "tier": "deep"}),
+    Row("F03", "pass", BURNT, BURN),
+    Row("F03", "fail", {**BURNT, "burn.last_tflops": 700.0}, BURN, "700 TFLOP/s at the end"),
+    Row("F03", "fail", {**BURNT, "burn.reasons": 0x4C}, BURN, "NVML gives the reasons 0x48"),
+    Row("F03", "pass", {**BURNT, "burn.reasons": None}, BURN),
+    Row("F03", "unknown", {"burn.first_tflops": None, "burn.last_tflops": None, "burn.reasons": None}, BURN),
+    Row("C01", "pass", {"several.alone_wrong": 0}, H200),
+    Row("C01", "fail", {"several.alone_wrong": 9}, H200, "9 sums"),
+    Row("C01", "unknown", {"several.alone_wrong": None}, H200),
+    Row("C01", "skip", {"several.alone_wrong": None}, MPS),
+    Row("C02", "pass", SUMS, EIGHT),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5}, EIGHT, "5 sums over 8 cards"),
+    Row("C02", "fail", {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0}, EIGHT, "8 cards hang"),
+    Row("C02", "fail", {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0}, EIGHT, "NCCL WARN no peer"),
+    Row("C02", "fail", {**SUMS, "several.sums_exit": 1, "several.sums_ranks": 7}, EIGHT, "7 of 8 cards came to an end (exit code 1)"),
+    Row("C02", "unknown", {"several.sums_wrong": None}, EIGHT),
+    Row("C03", "pass", {"several.bus_gb_s": 425.0, "gpu.name": "NVIDIA H200"}, EIGHT, "431 is usual"),
+    Row("C03", "warn", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA H200"}, EIGHT, "340 GB/s of bus bandwidth, 431 is usual"),
+    Row("C03", "pass", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA B200"}, EIGHT, "nothing is known"),
+    Row("C03", "unknown", {"several.bus_gb_s": None, **SUMS}, EIGHT),
+    Row("K01", "pass", {"compile.compiler": "g++", "compile.headers": True}, COMPILED),
+    Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a compiler, which"),
+    Row("K01", "fail", {"compile.compiler": "g++", "compile.headers": False}, COMPILED, "needs Python.h"),
+    Row("K01", "warn", {"compile.compiler": None, "compile.headers": False}, DEEP),
+    Row("K02", "pass", {"compile.error": 1e-7}, COMPILED),
+    Row("K02", "fail", {"compile.error": 2e-4}, COMPILED, "off by 0.0002"),
+    Row("K02", "fail", {"compile.error": "nan"}, COMPILED),
+    Row("L03", "pass", {"loaders.forkserver_sum": EXPECTED_SUM}, DEEP),
+    Row("L03", "fail", {"loaders.forkserver_sum": 0}, {**DEEP, **WORKERS}),
+    Row("L03", "skip", {"loaders.forkserver_sum": None}, DEEP),
+    Row("L04", "pass", {"loaders.large_right": True}, WORKERS, "a batch of 128 MiB"),
+    Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, WORKERS, "does not arrive from a worker: No space left"),
+    Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": ""}, WORKERS, "it is damaged"),
+    Row("L04", "skip", {"loaders.large_right": None}, WORKERS),
+]  # fmt: skip

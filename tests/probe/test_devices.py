@@ -1,0 +1,240 @@
+"""The rooms that measure cards, on the CPU: bytes, operations and patterns are right, and what is planted wrong is found."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.probe.observing.several import Together, rank_program
+from provision.probe.observing.speed import link_gb_s
+from tests.probe.test_driver import library, newer  # noqa: F401 - fixtures
+from tests.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401 - fixtures
+from tests.support import require
+
+pytestmark = [pytest.mark.hf, pytest.mark.slow]
+
+SCRIPT = Path(__file__).with_name("measuring.py")
+OFFLINE = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+HANGS = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from provision_probe.proofs.adding import work
+if os.environ["RANK"] == "1":
+    print("NCCL WARN rank 1 never joins", flush=True)
+    time.sleep(300)
+work("gloo", Path(sys.argv[2]), [], os.environ)
+"""
+TOGETHER = """
+import json, os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from provision_probe.observing.several import rank_program, together
+folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
+run = together(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
+print("\\n" + json.dumps([run.code, run.told, run.tail]))
+"""
+BURN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from provision_probe.observing.device import burn
+print(burn("fp32", "cpu", 32, 0.1)["burn.reasons"])
+"""
+RUN = {"method": "full", "model": None, "batch_size": None, "sequence_length": None, "torch_compile": True, "strategy": "none", "launcher": "auto"}
+COMPILED = {f"training__{key}": given for key, given in RUN.items()}
+
+
+@pytest.fixture(scope="module")
+def facts(hf_python: str, probe: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    argv = [hf_python, str(SCRIPT), str(probe), str(tmp_path_factory.mktemp("scratch"))]
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def test_memory_is_held_in_whole_blocks_until_there_is_no_more(facts: dict[str, Any]) -> None:
+    assert facts["held"] == [5, 5 * 4096]
+    assert facts["refused"] == 0
+
+
+def test_a_planted_byte_a_moved_word_and_two_addresses_of_one_place_are_found(facts: dict[str, Any]) -> None:
+    assert (facts["sound"], facts["planted"], facts["displaced"]) == (0, 1, 1)
+    # Two blocks at one address agree on every pattern: only the addresses tell.
+    assert facts["aliased"] == 512
+
+
+def test_what_is_timed_is_random_and_never_zeros(facts: dict[str, Any]) -> None:
+    assert all(share < 0.02 for pair in facts["zeros"].values() for share in pair), facts["zeros"]
+    assert facts["random_bytes"] == 256
+
+
+def test_bytes_and_operations_are_counted_right(facts: dict[str, Any]) -> None:
+    assert facts["rounds"] == [10, 13]
+    assert facts["flop"] == 2 * 8192 * 8192 * 8192
+    assert facts["tflops"] == pytest.approx(1.0)
+    assert 0.1 < facts["copied"] < 2000
+    assert all(0.05 < speed < 2000 for speed in facts["moved"])
+    assert all(0 < speed < 10 for speed in facts["products"].values())
+    assert facts["product_right"] < 1e-4
+    assert facts["burnt"]["burn.first_tflops"] > 0
+    assert facts["burnt"]["burn.last_tflops"] > 0
+
+
+def test_reasons_to_slow_down_are_gathered_while_it_multiplies(hf_python: str, probe: Path, newer: Path) -> None:  # noqa: F811
+    environ = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "reasons=76;count=2"}
+    done = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env=environ, timeout=300)
+    assert done.stdout.split() == ["76"], done.stderr[-2000:]
+
+
+def test_timing_tf32_leaves_the_flags_as_they_were(facts: dict[str, Any]) -> None:
+    assert facts["flags_after"] == {}
+
+
+def test_formats_follow_the_compute_capability(facts: dict[str, Any]) -> None:
+    assert facts["capabilities"] == {"T4": ["fp16"], "A100": ["fp16", "bf16", "tf32"], "L4": ["fp16", "bf16", "tf32", "fp8"]}
+    assert facts["cudnn"] == ["9.20.0", "8.9.7", None]
+
+
+def test_errors_lie_in_their_bands_and_one_wrong_element_leaves_them(facts: dict[str, Any]) -> None:
+    assert facts["attention"]["fp32"]["math"][0] < 1e-6 < facts["attention"]["bf16"]["math"][0] < 4.5e-3
+    assert facts["convolution"][0] < 5e-6
+    assert 1e-3 < facts["fp8"][0] < 5e-3
+    assert facts["steps"] < 3.9e-6
+    norm, worst = facts["one_element"]
+    assert norm < 5e-3
+    assert worst > 0.9
+
+
+def test_what_is_not_finite_is_counted(facts: dict[str, Any]) -> None:
+    assert (facts["unfinite"], facts["nan"]) == ([0, 0], 2)
+
+
+def test_a_nan_is_the_worst_of_all(facts: dict[str, Any]) -> None:
+    assert facts["worst"] == [[3.0, 2.0], [True, False]]
+
+
+def test_one_seed_gives_one_sequence(facts: dict[str, Any]) -> None:
+    first, again, other = facts["drawn"]
+    assert first == again != other
+    assert facts["settled"] == ["a", None, None]
+
+
+def test_one_process_joins_itself_twice(facts: dict[str, Any]) -> None:
+    assert facts["alone"] == [0, 0]
+    assert facts["bus"] == pytest.approx(1.073741824 / 0.01 * 2 * 7 / 8)
+
+
+def test_a_compiler_that_is_not_there_is_not_found(facts: dict[str, Any]) -> None:
+    assert facts["tools"] == [[None, False], ["python", False]]
+
+
+def test_the_link_is_read_from_linux(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/bus/pci/devices/0000:3b:00.0"
+    folder.mkdir(parents=True)
+    (folder / "max_link_speed").write_text("32.0 GT/s PCIe\n")
+    (folder / "max_link_width").write_text("16\n")
+    assert link_gb_s(tmp_path, "0000:3b:00.0") == pytest.approx(63.0, rel=0.01)
+    (folder / "max_link_width").write_text("255\n")
+    assert link_gb_s(tmp_path, "0000:3b:00.0") is None
+    assert link_gb_s(tmp_path, "0000:af:00.0") is None
+    assert link_gb_s(tmp_path, "") is None
+
+
+def run_together(hf_python: str, probe: Path, folder: Path, patience: float, *script: str) -> Together:
+    argv = [hf_python, "-c", TOGETHER, str(probe), str(folder), str(patience), *script]
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    code, told, tail = json.loads(done.stdout.splitlines()[-1])
+    return Together(code, tuple(told), tail)
+
+
+def running(word: str) -> list[str]:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [line] if word in (line := file.read_bytes().decode("utf-8", "replace")) else []
+    return found
+
+
+def test_two_processes_add_up_through_torchrun(hf_python: str, probe: Path, tmp_path: Path) -> None:
+    run = run_together(hf_python, probe, tmp_path, 100)
+    assert run.code == 0, run.tail
+    assert [one["wrong"] for one in run.told] == [0, 0]
+    assert all(one["bus_gb_s"][0] > 0.001 for one in run.told)
+
+
+def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, tmp_path: Path) -> None:
+    script = tmp_path / "hangs.py"
+    script.write_text(HANGS)
+    began = time.monotonic()
+    run = run_together(hf_python, probe, tmp_path, 12, str(script))
+    assert (run.code, run.told) == (None, ())
+    assert "NCCL WARN rank 1 never joins" in run.tail
+    assert time.monotonic() - began < 50
+    assert not running(str(script))
+
+
+def test_from_a_folder_a_rank_is_started_as_a_module() -> None:
+    assert rank_program("gloo", Path("/f"), [8]) == ["-m", "provision.probe", "rank", "gloo", "/f", "8"]
+
+
+def test_a_flag_that_a_variable_sets_is_told(verify: Verify) -> None:  # noqa: F811
+    _, report = verify("T06", environ={"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"})
+    found = checks(report)["T06"]
+    assert found["status"] == "warn"
+    assert "cuda.matmul.fp32_precision = tf32" in found["message"]
+
+
+def test_the_deep_checks_of_numbers_and_loaders_hold(verify: Verify) -> None:  # noqa: F811
+    _, report = verify("N04", "N09", "L03", "L04", tier="deep", training__dataloader_workers=2)
+    assert {checks(report)[name]["status"] for name in ("T07", "N04", "N09", "L03", "L04")} == {"pass"}, checks(report)
+
+
+def test_declared_cards_that_are_not_there_are_unknown_and_break_nothing(verify: Verify) -> None:  # noqa: F811
+    code, report = verify("T04", "T05", "N05", "M02", "B01", "B02", "F01", "C01", "C02", gpu={"type": "L4", "count": 2})
+    found = {name: one["status"] for name, one in checks(report).items()}
+    assert code == 1
+    assert found["T02"] == "fail"
+    assert {name for name, status in found.items() if status == "unknown"} == {"T05", "M01", "M02", "B01", "B02", "F01", "C01", "C02"}
+    assert [stage["name"] for stage in report["stages"] if stage["exit"] == 0] == ["torch", "device", "collectives"]
+
+
+def test_a_declared_compile_is_run(verify: Verify) -> None:  # noqa: F811
+    require("cc", shutil.which("g++") is not None, "torch.compile needs g++")
+    _, report = verify("K01", "K02", **COMPILED)
+    found = checks(report)
+    assert (found["K01"]["status"], found["K02"]["status"]) == ("pass", "pass"), found
+    assert value(report, "compile.error") < 1e-4
+    assert [stage["name"] for stage in report["stages"]] == ["compile"]
+
+
+def test_a_machine_without_a_compiler_fails_before_the_job_does(verify: Verify, tmp_path: Path) -> None:  # noqa: F811
+    code, report = verify("K01", "K02", environ={"PATH": str(tmp_path)}, **COMPILED)
+    found = checks(report)
+    assert code == 1
+    assert "needs a compiler" in found["K01"]["message"]
+    assert "g++" in found["K02"]["fix"], found["K02"]
+
+
+def test_a_batch_larger_than_shared_memory_fails(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "64 MiB are mounted at /dev/shm in a namespace, which needs root and unshare")
+    promised = document(packages=[{"name": "torch", "version": "2.13.0"}], training__dataloader_workers=2)
+    (tmp_path / "expectations.json").write_text(json.dumps(promised))
+    words = [hf_python, str(probe), "verify", "--expectations", str(tmp_path / "expectations.json"), "--out", str(tmp_path / "report.json"), "--only", "L04"]
+    script = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *words], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    assert (tmp_path / "report.json").exists(), done.stderr
+    found = checks(json.loads((tmp_path / "report.json").read_text()))["L04"]
+    assert (done.returncode, found["status"]) == (1, "fail"), found
+    assert "No space left on device" in found["message"]
+    assert "--shm-size" in found["fix"]
