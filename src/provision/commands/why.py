@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,16 +12,14 @@ from provision.commands.loading import Judged, Loaded, judge, judge_resolved
 from provision.commands.lock import read_lock
 from provision.diagnostics import Diagnostic
 from provision.effects import Tell, World, WriteFile
-from provision.errors import UsageError, WorldError
+from provision.errors import UsageError
 from provision.facts import load as load_facts
 from provision.facts.parts import symptoms
-from provision.verification import read_report
-from provision.verification.report import LIMIT as REPORT_LIMIT
-from provision.verification.symptoms import Explanation, explain
-
-LIMIT = 32 * 2**20
-"""Bytes of a text, or of a notebook with its outputs."""
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+from provision.lock.model import Lock
+from provision.verification import Report, read_report
+from provision.verification.report import LIMIT
+from provision.verification.symptoms import Explanation, Held, explain
+from provision.verification.told import Place
 
 
 class Answer(NamedTuple):
@@ -40,35 +36,14 @@ def why(text: str, spec: Path | None, report: Path | None, world: World, tell: T
 
     With `fix`, the safe fixes of the findings that explain it are applied to the spec. Raises SourceError and WorldError for what cannot be read.
     """
+    facts = load_facts()
     judged = _judged(spec, world) if spec is not None else None
-    stored = read_report(world.read(report, REPORT_LIMIT), str(report)) if report is not None else None
-    findings = _findings(judged, spec, world) if judged is not None and spec is not None else ()
-    found = explain(text, symptoms(), findings, stored)
+    stored = read_report(world.read(report, LIMIT), str(report)) if report is not None else None
+    findings, lock = _findings(judged, spec, world) if judged is not None and spec is not None else ((), None)
+    places = (*((_of_report(stored),) if stored is not None else ()), *((_of_lock(lock),) if lock is not None else ()))
+    found = explain(text, symptoms(), Held(facts, findings, stored, places))
     changed = _mended(judged, [finding for one in found for finding in one.findings], world, tell) if fix and judged is not None else {}
     return Answer(found, str(spec or ""), str(report or ""), changed)
-
-
-def text_of(content: bytes, name: str) -> str:
-    """Return the text that is looked through: of a notebook its saved outputs, without colours. Raises UsageError when there is none."""
-    text = content.decode("utf-8", "replace")
-    if name.endswith(".ipynb"):
-        text = "\n".join(_outputs(text, name))
-        if not text.strip():
-            raise UsageError(f"{name} holds no output", why="an error is looked for in what its cells have printed", hint="save the notebook after the error")
-    if not text.strip():
-        raise UsageError(f"{name} is empty", hint="give the text of the error: provision why trace.txt, or pipe it into provision why -")
-    return _ANSI.sub("", text)
-
-
-def _outputs(text: str, name: str) -> Iterator[str]:
-    try:
-        cells = json.loads(text)["cells"]
-        outputs = [output for cell in cells if isinstance(cell, dict) for output in cell.get("outputs", ()) if isinstance(output, dict)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise WorldError(f"{name} is no notebook", why="it is not JSON with cells", hint="copy the error into a text file") from None
-    for output in outputs:
-        parts = output.get("traceback") or output.get("text") or ()
-        yield parts if isinstance(parts, str) else "\n".join(str(part) for part in parts)
 
 
 def _judged(spec: Path, world: World) -> Judged:
@@ -78,14 +53,26 @@ def _judged(spec: Path, world: World) -> Judged:
     return documents[0]
 
 
-def _findings(judged: Judged, path: Path, world: World) -> tuple[Diagnostic, ...]:
-    """Return what the rules say of the spec, and of its locked versions where there is a lock."""
+def _findings(judged: Judged, path: Path, world: World) -> tuple[tuple[Diagnostic, ...], Lock | None]:
+    """Return what the rules say of the spec, and of its locked versions where there is a lock; and that lock."""
     if judged.spec is None:
-        return judged.diagnostics
+        return judged.diagnostics, None
     loaded = Loaded(path, judged.source, judged.spec, load_facts(), judged.diagnostics)
     lock = read_lock(loaded, world)
     resolved = judge_resolved(loaded, lock) if lock is not None else ()
-    return tuple({(one.id, one.message): one for one in (*judged.diagnostics, *resolved)}.values())
+    return tuple({(one.id, one.message): one for one in (*judged.diagnostics, *resolved)}.values()), lock
+
+
+def _of_report(report: Report) -> Place:
+    """Return what a report knows of its place. Its readings name the packages that were asked for, not those that came with them."""
+    readings = {str(one.get("key")): one.get("value") for one in report.document["readings"] if isinstance(one, Mapping)}
+    packages = {key.removeprefix("package."): value for key, value in readings.items() if key.startswith("package.") and isinstance(value, str)}
+    return Place("the report", packages, str(readings.get("python.version") or ""), readings)
+
+
+def _of_lock(lock: Lock) -> Place:
+    """Return what a lock knows: one version of each package, torch's as it is at the first target."""
+    return Place("the lock", {package.name: package.version for package in reversed(lock.packages)}, lock.python, {}, whole=True)
 
 
 def _mended(judged: Judged, findings: list[Diagnostic], world: World, tell: Tell) -> dict[str, str]:
