@@ -99,6 +99,38 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
     assert "precision: bf16" in changed  # another finding, of another error
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("ModuleNotFoundError: No module named 'peft'", "peft"),
+        ("ModuleNotFoundError: No module named 'sklearn.metrics'", "scikit-learn"),
+        ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
+    ],
+)
+def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+    (found,) = told("-", "--spec", "mine.yaml", cwd=tmp_path, text=text)
+    assert any(remark.endswith("--fix adds it") for remark in found["remarks"])
+    assert (tmp_path / "mine.yaml").read_text() == SPEC
+
+    done = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
+
+    assert done.returncode == 0, done.stderr
+    assert f'"transformers>=5.13", {line}]' in (tmp_path / "mine.yaml").read_text().replace(f'"{line}"', line)
+    assert "--fix adds it" not in done.stdout
+    again = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
+    assert again.stderr == ""
+
+
+@pytest.mark.parametrize("module", ["my_own_module", "tranformers", "torch", "../x", "a" * 90])
+def test_fix_adds_no_name_that_is_not_known_or_is_listed(tmp_path: Path, module: str) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+
+    run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=f"ModuleNotFoundError: No module named '{module}'")
+
+    assert (tmp_path / "mine.yaml").read_text() == SPEC
+
+
 def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
     error = {"output_type": "error", "ename": "ImportError", "evalue": "", "traceback": ["\x1b[0;31mRuntimeError\x1b[0m: No CUDA GPUs are available"]}
     cells = [{"cell_type": "code", "source": "CUDA out of memory", "outputs": [error]}]

@@ -410,6 +410,14 @@ def test_the_command_writes_a_file_and_says_so(tmp_path: Path) -> None:
     assert "'about': 'H07 shared memory: /dev/shm has 64 MiB, 1 GiB declared'" in (tmp_path / "repro.py").read_text()
 
 
+def test_the_program_as_json() -> None:
+    words = [PROVISION, "report", "repro", str(RECORDED / "small-shm.json"), "H07", "--output-format", "json"]
+    told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+
+    assert (told["check"], told["file"]) == ("H07", None)
+    compile(told["program"], "H07", "exec")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -69,11 +69,12 @@ def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> in
 @click.argument("check")
 @TARGET
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
-def repro(report: Path, check: str, targets: tuple[str, ...], out: Path | None) -> int:
+@FORM
+def repro(report: Path, check: str, targets: tuple[str, ...], out: Path | None, form: str) -> int:
     """Write a failed check as a short program that needs no provision.
 
     REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, and with 0 when it is mended.
     """
     from provision.cli import reproducing
 
-    return reproducing.repro(report, targets, check, out)
+    return reproducing.repro(report, targets, check, out, form)

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.lint import edits_of
 from provision.commands.loading import Judged, Loaded, judge, judge_resolved
 from provision.commands.lock import read_lock
-from provision.diagnostics import Diagnostic
+from provision.diagnostics import Applicability, Diagnostic, Fix
 from provision.effects import Tell, World, WriteFile
 from provision.errors import UsageError
 from provision.facts import load as load_facts
 from provision.facts.parts import symptoms
 from provision.lock.model import Lock
+from provision.rules.needs import added
+from provision.source import edited_together
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 from provision.verification.symptoms import Explanation, Held, explain
@@ -34,7 +35,8 @@ class Answer(NamedTuple):
 def why(text: str, spec: Path | None, report: Path | None, world: World, tell: Tell, *, fix: bool = False) -> Answer:
     """Return what an error's text means, held against a spec with its lock, and a report, where these are named.
 
-    With `fix`, the safe fixes of the findings that explain it are applied to the spec. Raises SourceError and WorldError for what cannot be read.
+    With `fix`, the safe fixes of the findings that explain it are applied to the spec, and what it lacks is added to its packages. Raises SourceError and
+    WorldError for what cannot be read.
     """
     facts = load_facts()
     judged = _judged(spec, world) if spec is not None else None
@@ -42,8 +44,9 @@ def why(text: str, spec: Path | None, report: Path | None, world: World, tell: T
     findings, lock = _findings(judged, spec, world) if judged is not None and spec is not None else ((), None)
     places = (*((_of_report(stored),) if stored is not None else ()), *((_of_lock(lock),) if lock is not None else ()))
     found = explain(text, symptoms(), Held(facts, findings, stored, places))
-    changed = _mended(judged, [finding for one in found for finding in one.findings], world, tell) if fix and judged is not None else {}
-    return Answer(found, str(spec or ""), str(report or ""), changed)
+    additions = _additions(found, judged, lock) if judged is not None else {}
+    changed = _mended(judged, found, additions, world, tell) if fix and judged is not None else {}
+    return Answer(_offering(found, {} if fix else additions), str(spec or ""), str(report or ""), changed)
 
 
 def _judged(spec: Path, world: World) -> Judged:
@@ -75,9 +78,32 @@ def _of_lock(lock: Lock) -> Place:
     return Place("the lock", {package.name: package.version for package in reversed(lock.packages)}, lock.python, {}, whole=True)
 
 
-def _mended(judged: Judged, findings: list[Diagnostic], world: World, tell: Tell) -> dict[str, str]:
-    changed = {}
-    for name, (old, new) in edits_of((judged._replace(diagnostics=tuple(findings)),)).items():
+def _additions(found: tuple[Explanation, ...], judged: Judged, lock: Lock | None) -> dict[str, Fix]:
+    """Return how to list what the error says is missing, by name: of the packages that neither the spec nor its lock has."""
+    if judged.spec is None:
+        return {}
+    listed = {package.key for package in judged.spec.packages} | {str(package.name) for package in judged.spec.conda_packages}
+    there = listed | ({package.name for package in lock.packages} if lock is not None else set())
+    return {name: added(name, specifier) for one in found if not _safe(one) for name, specifier in one.wanted if name not in there}
+
+
+def _safe(one: Explanation) -> bool:
+    """Whether a finding that explains it has a safe fix of its own."""
+    return any(finding.fix is not None and finding.fix.applicability is Applicability.SAFE for finding in one.findings)
+
+
+def _offering(found: tuple[Explanation, ...], additions: Mapping[str, Fix]) -> tuple[Explanation, ...]:
+    """Return the explanations with what --fix would add, each where the error says so."""
+    return tuple(
+        one._replace(remarks=(*one.remarks, *(f"the spec does not list {name}: --fix adds it" for name, _ in one.wanted if name in additions))) for one in found
+    )
+
+
+def _mended(judged: Judged, found: tuple[Explanation, ...], additions: Mapping[str, Fix], world: World, tell: Tell) -> dict[str, str]:
+    findings = [finding for one in found for finding in one.findings]
+    safe = [finding.fix for finding in findings if finding.fix is not None and finding.fix.applicability is Applicability.SAFE]
+    before, changed = judged.source.files, {}
+    for name, new in edited_together((judged.source, fix) for fix in (*safe, *additions.values())).items():
         world.perform(WriteFile(Path(name), new, mode=None), tell)
-        changed[name] = "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
+        changed[name] = "".join(difflib.unified_diff(before[name].splitlines(True), new.splitlines(True), name, name))
     return changed

@@ -10,7 +10,7 @@ from provision.diagnostics import Diagnostic
 from provision.facts import Facts
 from provision.facts.packages import Symptom
 from provision.verification.report import Report
-from provision.verification.told import Known, Place, other_python, remarks
+from provision.verification.told import Known, Place, other_python, remarks, wanted
 
 _GENERIC = (
     "module-missing",
@@ -33,7 +33,7 @@ _LINE = 500
 class Explanation(NamedTuple):
     """A symptom that a text shows: the line, the versions in it; and what says that its cause is there: findings of the spec, failed checks of the report.
 
-    `remarks` say what those versions mean, by the facts, the lock and the report.
+    `remarks` say what those versions mean, by the facts, the lock and the report; `wanted` are packages that it says are missing, each with a specifier.
     """
 
     symptom: Symptom
@@ -42,6 +42,7 @@ class Explanation(NamedTuple):
     remarks: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
     checks: tuple[Mapping[str, Any], ...]
+    wanted: tuple[tuple[str, str], ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -83,7 +84,14 @@ def _explained(symptom: Symptom, match: re.Match[str], text: str, held: Held) ->
     failed = tuple(check for check in _failed(held.report) if str(check.get("id")).partition(":")[0] in symptom.checks)
     said = remarks(symptom.tells, match.groups(), Known(held.facts, held.places))
     told = tuple(group for group in match.groups() if group)
-    return Explanation(symptom, line[:_LINE], told, said, tuple(one for one in held.findings if one.id in symptom.rules), failed)
+    lacking = wanted(symptom.tells, match.groups(), held.facts)
+    findings = tuple(one for one in held.findings if one.id in symptom.rules and ("module" not in symptom.tells or _names(one, lacking)))
+    return Explanation(symptom, line[:_LINE], told, said, findings, failed, lacking)
+
+
+def _names(finding: Diagnostic, lacking: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a finding says that one of these packages is needed: that another one is missing explains no missing module."""
+    return any(re.search(rf"\bneeds (?:[\w-]+ or )?{re.escape(name)}(?![\w-])", finding.message) for name, _ in lacking)
 
 
 def _failed(report: Report | None) -> Iterator[Mapping[str, Any]]:

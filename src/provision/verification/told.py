@@ -44,6 +44,20 @@ def remarks(tells: Sequence[str], said: Sequence[str | None], known: Known) -> t
     return tuple(dict.fromkeys(sentences))
 
 
+def wanted(tells: Sequence[str], said: Sequence[str | None], facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Return the packages that a text says are missing or too old, each with a specifier; only those whose name the facts know."""
+    found: list[tuple[str, str]] = []
+    for tell, value in zip(tells, said, strict=False):
+        kind, _, name = tell.partition(":")
+        if kind == "needs" and value and parsed(value.rstrip(".,")) is not None:
+            found.append((name, f">={value.rstrip('.,')}"))
+        elif kind == "module" and value:
+            module = value.partition(".")[0]
+            row = facts.replaced.get(module.lower())
+            found.append((str(canonicalize_name(row.instead if row is not None else module)), ""))
+    return tuple((name, specifier) for name, specifier in found if name in facts.popular or name in facts.seen or name in facts.runs)
+
+
 def other_python(text: str, places: Iterable[Place]) -> str:
     """Return that the paths in a text are of another Python than the place it is held against, or ""."""
     found = sorted(set(_PATH_OF_PYTHON.findall(text)), key=ordered)
