@@ -134,7 +134,7 @@ def _driver_cuda(value: str, known: Known) -> Iterator[str]:
         first = toolkit.driver_first
         lacking = [row for row in known.facts.toolkits.values() if ordered(row.floor_linux) > ordered(first)]
         words += f", a driver from {first.split('.')[0]} on"
-        words += f"; builds for CUDA {lacking[0].cuda.split('.')[0]} need {lacking[0].floor_linux}, older ones run" if lacking else ""
+        words += f"; builds for CUDA {lacking[0].cuda.split('.')[0]} need driver {lacking[0].floor_linux}, those for an older CUDA run" if lacking else ""
     yield words
     for place in known.places:
         driver, torch = place.readings.get("driver.version"), place.packages.get("torch", "")
