@@ -18,7 +18,7 @@ JOBS ?= 2
 .PHONY: demo apply test check bench bench-lock facts remake docs clean
 
 demo: $(VENV)/.installed
-	@PROVISION="$(CURDIR)/$(BIN)/provision" examples/demo/demo.sh
+	@PROVISION="$(CURDIR)/$(BIN)/provision" sh examples/demo/demo.sh
 
 apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes

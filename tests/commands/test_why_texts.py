@@ -57,7 +57,7 @@ def test_what_a_group_holds_is_known() -> None:
         ("ImportError: peft>=0.18.0 is required", LOCKED, "peft>=0.18.0 is asked for, and the lock has none"),
         ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is asked for"),
         ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", HERE, "torch 2.0.1+cu118 was found, as the report has it"),
-        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", LOCKED, "and the lock has 2.13.0+cpu: the error came from another"),
+        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", LOCKED, "2.0.1+cu118 was found, and the lock has 2.13.0+cpu"),
         ("version `GLIBC_2.34' not found", HERE, "glibc 2.34 is asked for, and the report has 2.31"),
         ("version `GLIBC_2.28' not found", HERE, "the report has 2.31: the error came from another environment"),
         ("No module named 'peft'", LOCKED, "the module peft is missing, and the lock has none of that name"),

@@ -101,7 +101,7 @@ def _held(lead: str, name: str, places: tuple[Place, ...], fits: Callable[[str],
         elif parsed(have) is None or (fits is None and _alike(found, have)):
             yield f"{lead}, as {place.teller} has it" if found else lead
         elif fits is None:
-            yield f"{lead}, and {place.teller} has {have}: {_ELSEWHERE}"
+            yield f"{lead}, and {place.teller} has {have}"
         else:
             yield f"{lead}, and {place.teller} has {have}" + (f", which will do: {_ELSEWHERE}" if fits(have) else "")
     if not places:
