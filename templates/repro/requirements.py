@@ -29,11 +29,12 @@ def meets(version, sign, bound):
 
 wrong = 0
 for package, reported in CASE["requirements"]:
+    if installed(package) is None:
+        sys.exit(f"{package} is not installed in {sys.prefix}: run this with the Python of the environment")
     name, wanted = re.match(r"([\w.-]+)(.*)", reported).groups()
-    lines = [line.split(";")[0].replace(" ", "") for line in (importlib.metadata.requires(package) or [] if installed(package) else [])]
+    lines = [line.split(";")[0].replace(" ", "") for line in importlib.metadata.requires(package) or []]
     still = any(line.startswith(name) and sorted(line[len(name) :].strip("()").split(",")) == sorted(wanted.split(",")) for line in lines)
-    found = installed(name)
-    met = found is not None and all(meets(found, *pair) for pair in re.findall(r"(>=|<=|==|!=|~=|>|<)([\w.*+]+)", wanted))
-    print(f"{package} {installed(package)} {'needs' if still else 'no longer needs'} {reported}, installed is {found}{'' if met else ': not met'}")
+    met = installed(name) is not None and all(meets(installed(name), *pair) for pair in re.findall(r"(>=|<=|==|!=|~=|>|<)([\w.*+]+)", wanted))
+    print(f"{package} {'needs' if still else 'no longer needs'} {reported}, installed is {installed(name)}{': not met' * (still and not met)}")
     wrong += still and not met
 sys.exit(wrong > 0)
