@@ -1,4 +1,5 @@
-# make apply: the main job, from nothing to a verified environment.   make test: every check of this repository.
+# make demo: what it is, told in a minute, offline.   make apply: the main job, from nothing to a verified environment.   make test: every check of this
+# repository.
 # Needs Python 3.11 or newer and make; everything else is put into .venv and .cache here.
 
 ifndef PYTHON
@@ -14,7 +15,10 @@ PYTEST_ARGS ?=
 # Processes that share the tests, a file each. Most of a test is waiting for programs it has started.
 JOBS ?= 2
 
-.PHONY: apply test test-device check bench bench-lock facts remake docs clean
+.PHONY: demo apply test test-device check bench bench-lock facts remake docs clean
+
+demo: $(VENV)/.installed
+	@PROVISION="$(CURDIR)/$(BIN)/provision" sh examples/demo/demo.sh
 
 apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,38 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
     assert "precision: bf16" in changed  # another finding, of another error
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("ModuleNotFoundError: No module named 'peft'", "peft"),
+        ("ModuleNotFoundError: No module named 'sklearn.metrics'", "scikit-learn"),
+        ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
+    ],
+)
+def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+    (found,) = told("-", "--spec", "mine.yaml", cwd=tmp_path, text=text)
+    assert any(remark.endswith("--fix adds it") for remark in found["remarks"])
+    assert (tmp_path / "mine.yaml").read_text() == SPEC
+
+    done = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
+
+    assert done.returncode == 0, done.stderr
+    assert f'"transformers>=5.13", {line}]' in (tmp_path / "mine.yaml").read_text().replace(f'"{line}"', line)
+    assert "--fix adds it" not in done.stdout
+    again = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
+    assert again.stderr == ""
+
+
+@pytest.mark.parametrize("module", ["my_own_module", "tranformers", "torch", "../x", "a" * 90])
+def test_fix_adds_no_name_that_is_not_known_or_is_listed(tmp_path: Path, module: str) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+
+    run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=f"ModuleNotFoundError: No module named '{module}'")
+
+    assert (tmp_path / "mine.yaml").read_text() == SPEC
+
+
 def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
     error = {"output_type": "error", "ename": "ImportError", "evalue": "", "traceback": ["\x1b[0;31mRuntimeError\x1b[0m: No CUDA GPUs are available"]}
     cells = [{"cell_type": "code", "source": "CUDA out of memory", "outputs": [error]}]
@@ -114,6 +147,7 @@ def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
         ("bare.ipynb", b'{"cells": []}', "bare.ipynb holds no output"),
         ("odd.ipynb", b"[1", "odd.ipynb is no notebook"),
         ("deep.ipynb", b"[" * 100_000, "deep.ipynb is no notebook"),
+        ("model.bin", b"PK\x03\x04\0\0" * 1000, "model.bin is no text"),
     ],
 )
 def test_bad_input(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
@@ -125,6 +159,74 @@ def test_bad_input(tmp_path: Path, name: str, content: bytes | None, said: str) 
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+CUDA = "RuntimeError: No CUDA GPUs are available"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CUDA.replace(":", ":\x1b[0m").encode(),
+        f"Traceback\r\n{CUDA}\r\n".encode(),
+        f"step 1\rstep 2\r{CUDA}\r\n".encode(),
+        f"\ufeff{CUDA}".encode(),
+        f"{CUDA}\r\n".encode("utf-16"),
+        f"\x1b]8;;file:///a\x1b\\\x1b[31m{CUDA[:20]}\x1b[0m{CUDA[20:]}\x1b]8;;\x07".encode(),
+        b"\xff\xfe\xfd bytes that are no text " + CUDA.encode("utf-16-le"),
+        b"\xe9\xe8 " + CUDA.encode(),
+    ],
+    ids=["colour", "windows", "progress", "mark", "powershell", "link", "damaged utf-16", "latin-1"],
+)
+def test_texts_as_programs_write_them(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "trace.txt").write_bytes(content)
+    if content.startswith(b"\xff\xfe\xfd"):
+        assert run("why", "trace.txt", cwd=tmp_path).returncode == 1  # odd bytes before it: it cannot be told, and nothing breaks
+        return
+
+    assert [one["id"] for one in told("trace.txt", cwd=tmp_path)] == ["no-cuda-gpus"]
+
+
+def test_a_huge_log_is_answered_by_its_ends(tmp_path: Path) -> None:
+    with (tmp_path / "huge.txt").open("w") as file:
+        file.write("RuntimeError: Too many open files\n")
+        file.writelines("loss 0.5\n" * 1000 for _ in range(5600))
+        file.write(f"{CUDA}\n{'x' * 3_000_000}")
+
+    before = time.monotonic()
+    done = run("why", "huge.txt", "--output-format", "json", cwd=tmp_path)
+
+    assert (tmp_path / "huge.txt").stat().st_size > 50_000_000
+    assert [one["id"] for one in json.loads(done.stdout)["explanations"]] == ["no-cuda-gpus", "worker-files"]
+    assert "characters in its middle are not looked through" in done.stderr
+    assert time.monotonic() - before < 20
+
+
+def test_one_line_without_end_is_looked_through_at_its_ends(tmp_path: Path) -> None:
+    (tmp_path / "line.txt").write_text("a" * 20_000_000 + " " + CUDA)
+
+    (found,) = told("line.txt", cwd=tmp_path)
+
+    assert (found["id"], len(found["line"]) <= 500) == ("no-cuda-gpus", True)
+
+
+def test_a_notebook_with_many_outputs(tmp_path: Path) -> None:
+    stream = {"output_type": "stream", "text": ["loss 0.5\n"] * 50}
+    plot = {"output_type": "display_data", "data": {"image/png": "A" * 100_000}}
+    cells = [{"cell_type": "code", "outputs": [stream, plot, None, {"text": None}, {"text": 7}]} for _ in range(200)]
+    cells.append({"cell_type": "code", "outputs": [{"output_type": "error", "ename": "RuntimeError", "evalue": "No CUDA GPUs are available", "traceback": []}]})
+    (tmp_path / "many.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    (tmp_path / "without-suffix").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+
+    assert [one["id"] for one in told("many.ipynb", cwd=tmp_path)] == ["no-cuda-gpus"]
+    assert [one["id"] for one in told("without-suffix", cwd=tmp_path)] == ["no-cuda-gpus"]
+
+
+def test_versions_of_the_lock_and_the_report_are_told(tmp_path: Path) -> None:
+    text = "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`"
+    done = run("why", "-", "--report", str(RECORDED / "accelerate-too-old.json"), cwd=tmp_path, text=text)
+
+    assert "it says   accelerate>=1.1.0 is asked for, and the report has 0.26.1" in done.stdout
 
 
 def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:

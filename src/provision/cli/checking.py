@@ -67,13 +67,16 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
     """Show what an error means; exit 1 when nothing in it is known."""
     import sys
 
-    from provision.commands.why import LIMIT, text_of
     from provision.commands.why import why as ask
+    from provision.verification.error_text import LIMIT, text_of
     from provision.views import why as view
 
     world = Machine()
     content = sys.stdin.buffer.read(LIMIT) if trace == "-" else world.read(Path(trace), LIMIT)
-    answer = ask(text_of(content, "standard input" if trace == "-" else trace), spec, report, world, terminal.note, fix=fix)
+    text, left_out = text_of(content, "standard input" if trace == "-" else trace)
+    if left_out:
+        terminal.note(f"this is long: {left_out} characters in its middle are not looked through")
+    answer = ask(text, spec, report, world, terminal.note, fix=fix)
     if form == "json":
         terminal.show(json.dumps({**view.document(answer.explanations), "changed": dict(answer.changed)}, indent=1))
     else:

@@ -151,7 +151,7 @@ def _verified(done: tuple[Verified, ...], failed: Errors, form: str, *, verbose:
 def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: bool, form: str) -> int:
     """Show a stored report, or the report.json at `path`."""
     world = Machine()
-    found = _reports(path, targets, world)
+    found = reports_of(path, targets, world)
     for one, report_path in found:
         if wrong := edited(one):
             terminal.note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
@@ -206,7 +206,8 @@ def _write_page(page: Path, found: list[tuple[Report, Path]], world: Machine) ->
     terminal.note(f"wrote {page}")
 
 
-def _reports(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
+def reports_of(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
+    """Return the report.json at `path`, or the stored reports of a spec's targets, each with its place. Raises Refused where one that is named has none."""
     if path.suffix == ".json":
         return [(read_report(world.read(path, LIMIT), str(path)), path)]
     loaded = load(path, world)

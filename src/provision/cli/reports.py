@@ -21,7 +21,7 @@ class Shown(click.Group):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click asks it
         """Return the pieces of the usage line."""
-        return ["[show] [OPTIONS] [SPEC] | add [OPTIONS] FILE"]
+        return ["[show] [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro [OPTIONS] REPORT CHECK"]
 
 
 @click.group(
@@ -35,7 +35,7 @@ class Shown(click.Group):
     ),
 )
 def report() -> None:
-    """Show a verification's report, or file one from Colab.
+    """Show a verification's report, file one from Colab, or write a failed check as a program.
 
     SPEC may be a report.json.
     """
@@ -66,3 +66,19 @@ def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> in
     from provision.cli import homecoming
 
     return homecoming.add(file, spec, target, **options)
+
+
+@report.command(epilog=examples("provision report repro report.json P02 > repro.py", "provision report repro specs/quickstart.yaml H07 --out repro.py"))
+@click.argument("report", type=click.Path(path_type=Path))
+@click.argument("check")
+@TARGET
+@click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
+@FORM
+def repro(report: Path, check: str, targets: tuple[str, ...], out: Path | None, form: str) -> int:
+    """Write a failed check as a short program that needs no provision.
+
+    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, and with 0 when it is mended.
+    """
+    from provision.cli import reproducing
+
+    return reproducing.repro(report, targets, check, out, form)

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.lint import edits_of
 from provision.commands.loading import Judged, Loaded, judge, judge_resolved
 from provision.commands.lock import read_lock
-from provision.diagnostics import Diagnostic
+from provision.diagnostics import Applicability, Diagnostic, Fix
 from provision.effects import Tell, World, WriteFile
-from provision.errors import UsageError, WorldError
+from provision.errors import UsageError
 from provision.facts import load as load_facts
 from provision.facts.parts import symptoms
-from provision.verification import read_report
-from provision.verification.report import LIMIT as REPORT_LIMIT
-from provision.verification.symptoms import Explanation, explain
-
-LIMIT = 32 * 2**20
-"""Bytes of a text, or of a notebook with its outputs."""
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+from provision.lock.model import Lock
+from provision.rules.needs import added
+from provision.source import edited_together
+from provision.verification import Report, read_report
+from provision.verification.report import LIMIT
+from provision.verification.symptoms import Explanation, Held, explain
+from provision.verification.told import Place
 
 
 class Answer(NamedTuple):
@@ -38,37 +35,18 @@ class Answer(NamedTuple):
 def why(text: str, spec: Path | None, report: Path | None, world: World, tell: Tell, *, fix: bool = False) -> Answer:
     """Return what an error's text means, held against a spec with its lock, and a report, where these are named.
 
-    With `fix`, the safe fixes of the findings that explain it are applied to the spec. Raises SourceError and WorldError for what cannot be read.
+    With `fix`, the safe fixes of the findings that explain it are applied to the spec, and what it lacks is added to its packages. Raises SourceError and
+    WorldError for what cannot be read.
     """
+    facts = load_facts()
     judged = _judged(spec, world) if spec is not None else None
-    stored = read_report(world.read(report, REPORT_LIMIT), str(report)) if report is not None else None
-    findings = _findings(judged, spec, world) if judged is not None and spec is not None else ()
-    found = explain(text, symptoms(), findings, stored)
-    changed = _mended(judged, [finding for one in found for finding in one.findings], world, tell) if fix and judged is not None else {}
-    return Answer(found, str(spec or ""), str(report or ""), changed)
-
-
-def text_of(content: bytes, name: str) -> str:
-    """Return the text that is looked through: of a notebook its saved outputs, without colours. Raises UsageError when there is none."""
-    text = content.decode("utf-8", "replace")
-    if name.endswith(".ipynb"):
-        text = "\n".join(_outputs(text, name))
-        if not text.strip():
-            raise UsageError(f"{name} holds no output", why="an error is looked for in what its cells have printed", hint="save the notebook after the error")
-    if not text.strip():
-        raise UsageError(f"{name} is empty", hint="give the text of the error: provision why trace.txt, or pipe it into provision why -")
-    return _ANSI.sub("", text)
-
-
-def _outputs(text: str, name: str) -> Iterator[str]:
-    try:
-        cells = json.loads(text)["cells"]
-        outputs = [output for cell in cells if isinstance(cell, dict) for output in cell.get("outputs", ()) if isinstance(output, dict)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise WorldError(f"{name} is no notebook", why="it is not JSON with cells", hint="copy the error into a text file") from None
-    for output in outputs:
-        parts = output.get("traceback") or output.get("text") or ()
-        yield parts if isinstance(parts, str) else "\n".join(str(part) for part in parts)
+    stored = read_report(world.read(report, LIMIT), str(report)) if report is not None else None
+    findings, lock = _findings(judged, spec, world) if judged is not None and spec is not None else ((), None)
+    places = (*((_of_report(stored),) if stored is not None else ()), *((_of_lock(lock),) if lock is not None else ()))
+    found = explain(text, symptoms(), Held(facts, findings, stored, places))
+    additions = _additions(found, judged, lock) if judged is not None else {}
+    changed = _mended(judged, found, additions, world, tell) if fix and judged is not None else {}
+    return Answer(_offering(found, {} if fix else additions), str(spec or ""), str(report or ""), changed)
 
 
 def _judged(spec: Path, world: World) -> Judged:
@@ -78,19 +56,54 @@ def _judged(spec: Path, world: World) -> Judged:
     return documents[0]
 
 
-def _findings(judged: Judged, path: Path, world: World) -> tuple[Diagnostic, ...]:
-    """Return what the rules say of the spec, and of its locked versions where there is a lock."""
+def _findings(judged: Judged, path: Path, world: World) -> tuple[tuple[Diagnostic, ...], Lock | None]:
+    """Return what the rules say of the spec, and of its locked versions where there is a lock; and that lock."""
     if judged.spec is None:
-        return judged.diagnostics
+        return judged.diagnostics, None
     loaded = Loaded(path, judged.source, judged.spec, load_facts(), judged.diagnostics)
     lock = read_lock(loaded, world)
     resolved = judge_resolved(loaded, lock) if lock is not None else ()
-    return tuple({(one.id, one.message): one for one in (*judged.diagnostics, *resolved)}.values())
+    return tuple({(one.id, one.message): one for one in (*judged.diagnostics, *resolved)}.values()), lock
 
 
-def _mended(judged: Judged, findings: list[Diagnostic], world: World, tell: Tell) -> dict[str, str]:
-    changed = {}
-    for name, (old, new) in edits_of((judged._replace(diagnostics=tuple(findings)),)).items():
+def _of_report(report: Report) -> Place:
+    """Return what a report knows of its place. Its readings name the packages that were asked for, not those that came with them."""
+    readings = {str(one.get("key")): one.get("value") for one in report.document["readings"] if isinstance(one, Mapping)}
+    packages = {key.removeprefix("package."): value for key, value in readings.items() if key.startswith("package.") and isinstance(value, str)}
+    return Place("the report", packages, str(readings.get("python.version") or ""), readings)
+
+
+def _of_lock(lock: Lock) -> Place:
+    """Return what a lock knows: one version of each package, torch's as it is at the first target."""
+    return Place("the lock", {package.name: package.version for package in reversed(lock.packages)}, lock.python, {}, whole=True)
+
+
+def _additions(found: tuple[Explanation, ...], judged: Judged, lock: Lock | None) -> dict[str, Fix]:
+    """Return how to list what the error says is missing, by name: of the packages that neither the spec nor its lock has."""
+    if judged.spec is None:
+        return {}
+    listed = {package.key for package in judged.spec.packages} | {str(package.name) for package in judged.spec.conda_packages}
+    there = listed | ({package.name for package in lock.packages} if lock is not None else set())
+    return {name: added(name, specifier) for one in found if not _safe(one) for name, specifier in one.wanted if name not in there}
+
+
+def _safe(one: Explanation) -> bool:
+    """Whether a finding that explains it has a safe fix of its own."""
+    return any(finding.fix is not None and finding.fix.applicability is Applicability.SAFE for finding in one.findings)
+
+
+def _offering(found: tuple[Explanation, ...], additions: Mapping[str, Fix]) -> tuple[Explanation, ...]:
+    """Return the explanations with what --fix would add, each where the error says so."""
+    return tuple(
+        one._replace(remarks=(*one.remarks, *(f"the spec does not list {name}: --fix adds it" for name, _ in one.wanted if name in additions))) for one in found
+    )
+
+
+def _mended(judged: Judged, found: tuple[Explanation, ...], additions: Mapping[str, Fix], world: World, tell: Tell) -> dict[str, str]:
+    findings = [finding for one in found for finding in one.findings]
+    safe = [finding.fix for finding in findings if finding.fix is not None and finding.fix.applicability is Applicability.SAFE]
+    before, changed = judged.source.files, {}
+    for name, new in edited_together((judged.source, fix) for fix in (*safe, *additions.values())).items():
         world.perform(WriteFile(Path(name), new, mode=None), tell)
-        changed[name] = "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
+        changed[name] = "".join(difflib.unified_diff(before[name].splitlines(True), new.splitlines(True), name, name))
     return changed

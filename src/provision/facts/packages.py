@@ -127,7 +127,7 @@ class Constraint(NamedTuple):
 class Symptom(NamedTuple):
     """The text of an error (`regex`, to search for), the layer it comes from, its cause and what helps.
 
-    `rules` find the cause in a spec, `checks` on a device.
+    `rules` find the cause in a spec, `checks` on a device. `tells` names what each group of `regex` holds (provision.verification.told).
     """
 
     id: str
@@ -139,6 +139,7 @@ class Symptom(NamedTuple):
     note: str = ""
     rules: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    tells: tuple[str, ...] = ()
 
 
 class OptimizerState(NamedTuple):

@@ -32,8 +32,8 @@ def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str
     yield fit(pen(safe_line(first.line), Ink.STRONG) if len(first.line) < width else safe_line(first.line), width)
     yield ""
     yield from _field("means", first.symptom.cause, width)
-    if first.told:
-        yield from _field("it says", ", ".join(first.told), width)
+    for place, remark in enumerate(first.remarks):
+        yield from _field("it says" if place == 0 else "", remark, width)
     for finding in first.findings:
         yield from _field("here", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
@@ -65,6 +65,7 @@ def _explanation(one: Explanation) -> dict[str, Any]:
         "id": symptom.id,
         "line": one.line,
         "said": list(one.told),
+        "remarks": list(one.remarks),
         "means": symptom.cause,
         "helps": symptom.fix,
         "fits": one.fits,

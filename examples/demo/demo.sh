@@ -1,0 +1,31 @@
+#!/bin/sh
+# The one-minute story, offline: four pins that fail together, what an error means, and why a job works on Colab and fails on Workbench.
+# It calls the provision on the PATH, or the one that $PROVISION names; `make demo` names that of this checkout. It writes nothing.
+trap 'exit 130' INT
+cd "$(dirname "$0")" || exit 2
+
+# A command that finds something ends with 1, which is what is shown here. Anything above is a fault, and ends the story.
+step() {
+	printf '\n# %s\n$ provision' "$1"
+	shift
+	printf ' %s' "$@"
+	printf '\n'
+	"${PROVISION:-provision}" "$@"
+	code=$?
+	[ "$code" -le 1 ] || exit "$code"
+}
+
+step 'What is wrong with these pins? Nothing is installed to find out.' lint four-pins.yaml --output-format concise
+step 'Which versions near them go together?' suggest four-pins.yaml --most 1
+step 'The job is moved to Workbench and dies. What does its error mean there?' why trace.txt --report workbench.json
+step 'It works on Colab. Which difference matters?' diff colab.json workbench.json
+
+cat <<'END'
+
+# Next, from the folder of this checkout:
+#   make apply                       a real environment on this machine, locked, made and proven by a training run
+#   .venv/bin/python -m pip install --editable '.[sandbox]'
+#   .venv/bin/provision apply specs/workbench-l4.yaml --sandbox
+#                                    the same for a Workbench instance, in a look-alike of Google's services: no account, no cost
+# (colab.json and workbench.json are simulated: the real probe, with made-up packages and a driver that only answers. See examples/demo/README.md.)
+END

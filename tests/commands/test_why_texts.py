@@ -1,0 +1,116 @@
+"""provision why: every symptom in the words in which it is documented and in those that are printed now, the versions in them, and what is no symptom."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from provision.facts import load
+from provision.facts.parts import symptoms
+from provision.verification.symptoms import Held, explain
+from provision.verification.told import KINDS, Place
+
+TEXTS = Path(__file__).parents[1] / "symptoms"
+PRINTED: dict[str, list[dict[str, Any]]] = yaml.safe_load((TEXTS / "printed.yaml").read_text(encoding="utf-8"))
+CASES = [(identity, case) for identity, cases in PRINTED.items() for case in cases]
+FACTS = load()
+HERE = Place(
+    "the report", {"torch": "2.0.1+cu118", "accelerate": "1.15.0", "transformers": "4.29.2"}, "3.11.7", {"host.glibc": "2.31", "driver.version": "535.1"}
+)
+LOCKED = Place("the lock", {"torch": "2.13.0+cpu", "accelerate": "0.26.1"}, "3.11", {}, whole=True)
+
+
+def test_every_symptom_has_a_text_and_every_text_a_symptom() -> None:
+    assert set(PRINTED) == {one.id for one in symptoms()}
+
+
+@pytest.mark.parametrize(("identity", "case"), CASES, ids=[f"{identity}-{cases.index(case)}" for identity, cases in PRINTED.items() for case in cases])
+@pytest.mark.parametrize(
+    "around", ["{}", 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n', "[rank0]: {}\n[rank0]: at the end"]
+)
+def test_it_is_answered(identity: str, case: dict[str, Any], around: str) -> None:
+    if identity == "process-killed" and case["text"] in ("Killed", "zsh: killed     python train.py") and around.startswith("["):
+        around = "{}"  # a shell prints these alone
+    found = explain(around.format(case["text"]), symptoms(), Held(FACTS))
+
+    assert [one.symptom.id for one in found][:1] == [identity]
+    for words in case.get("says", ()):
+        assert any(words in remark for remark in found[0].remarks), found[0].remarks
+
+
+def test_what_a_group_holds_is_known() -> None:
+    for one in symptoms():
+        assert len(one.tells) == re.compile(one.regex).groups, one.id
+        assert {tell.partition(":")[0] for tell in one.tells} <= KINDS, one.id
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "says"),
+    [
+        ("ImportError: accelerate>=1.1.0 is required", LOCKED, "accelerate>=1.1.0 is asked for, and the lock has 0.26.1"),
+        ("ImportError: accelerate>=1.1.0 is required", HERE, "and the report has 1.15.0, which will do: the error came from another environment"),
+        ("ImportError: peft>=0.18.0 is required", LOCKED, "peft>=0.18.0 is asked for, and the lock has none"),
+        ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is asked for"),
+        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", HERE, "torch 2.0.1+cu118 was found, as the report has it"),
+        ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118", LOCKED, "2.0.1+cu118 was found, and the lock has 2.13.0+cpu"),
+        ("version `GLIBC_2.34' not found", HERE, "glibc 2.34 is asked for, and the report has 2.31"),
+        ("version `GLIBC_2.28' not found", HERE, "the report has 2.31: the error came from another environment"),
+        ("No module named 'peft'", LOCKED, "the module peft is missing, and the lock has none of that name"),
+        ("No module named 'accelerate.utils'", HERE, "and the report has accelerate 1.15.0: the error came from another environment"),
+        ("driver on your system is too old", HERE, ""),
+        ("The NVIDIA driver on your system is too old (found version 12020)", HERE, "the report has driver 535.1 and torch 2.0.1+cu118"),
+        ("TrainingArguments.__init__() got an unexpected keyword argument 'eval_strategy'", HERE, "the report has transformers 4.29.2"),
+        (
+            'File "/env/lib/python3.10/site-packages/x.py"\nNo CUDA GPUs are available',
+            HERE,
+            "of Python 3.10, the report is of 3.11.7: the error came",
+        ),
+    ],
+)
+def test_versions_are_held_against_what_is_known(text: str, place: Place, says: str) -> None:
+    found = explain(text, symptoms(), Held(FACTS, places=(place,)))
+
+    if not says:
+        assert found == ()
+        return
+    assert any(says in remark for remark in found[0].remarks), found[0].remarks
+
+
+@pytest.mark.parametrize("version", ["", "x", "1..2", "99999999999999999999", "1.0+" + "a" * 60, "....", "12"])
+def test_odd_versions_do_no_harm(version: str) -> None:
+    texts = (
+        f"(found version {version})",
+        f"Using the `Trainer` with `PyTorch` requires `accelerate>={version}`",
+        f"Disabling PyTorch because PyTorch >= {version} is required but found {version}",
+        f"The NVIDIA driver on your system is too old (found version {version})",
+        f"with CUDA capability sm_{version} is not compatible with the current PyTorch installation",
+        f"Found GPU0 X which is of compute capability (CC) {version}",
+        f"x{version} is required for a normal functioning of this module, but found x=={version}",
+        f"version `GLIBC_{version}' not found",
+        f"nvcc fatal : Unsupported gpu architecture 'compute_{version}'",
+    )
+    for text in texts:
+        explain(text, symptoms(), Held(FACTS, places=(HERE, LOCKED)))
+
+
+@pytest.mark.parametrize("path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem)
+def test_what_is_no_symptom(path: Path) -> None:
+    assert [one.symptom.id for one in explain(path.read_text(encoding="utf-8"), symptoms(), Held(FACTS))] == []
+
+
+def test_no_text_takes_the_search_long() -> None:
+    """Each expression over its own beginnings again and again, in lines as long as they are kept: what a search with two ends to find would need hours for."""
+    slow: dict[str, float] = {}
+    for one in symptoms():
+        words = [word for word in re.findall(r"[\w `'.:]{4,}", re.sub(r"\\.|\(\?[^)]*\)", " ", one.regex)) if word.strip()] or ["a"]
+        for word in {words[0], words[-1], "a", "1", " "}:
+            line = (word * 2000)[:2000]
+            before = time.process_time()
+            re.search(one.regex, "\n".join([line] * 250))
+            slow[f"{one.id} {word}"] = time.process_time() - before
+    assert {name: seconds for name, seconds in slow.items() if seconds > 1} == {}
