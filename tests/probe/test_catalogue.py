@@ -67,6 +67,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["host", "driver", "packages"],
         ["torch", "loaders", "training", "imports"],
         ["resume"],
+        ["rehearsal"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
@@ -75,6 +76,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["training"],
         ["imports"],
         ["resume"],
+        ["rehearsal"],
     ]
 
 
@@ -82,11 +84,13 @@ def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[...,
     inventory = {one.id for one in asked(parse_expectations(document(tier="inventory")))}
     assert {"H01", "P02", "Y01"} <= inventory
     assert not inventory & {"T01", "L01", "R05", "P06:torch"}
-    assert asked(parse_expectations(document(tier="deep"))) == asked(parse_expectations(document(tier="quick")))
+    quick, deep = ({one.id for one in asked(parse_expectations(document(tier=tier)))} for tier in ("quick", "deep"))
+    assert "R05" in quick < deep
+    assert {"S01", "S02", "S03"} <= deep - quick
 
 
 def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:
-    expected = parse_expectations(document(direct=["numpy", "torch"]))
+    expected = parse_expectations(document(direct=["numpy", "torch"], tier="burn"))
     assert [one.id for one in asked(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
     assert [one.id for one in asked(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
     assert [one.id for one in asked(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]

@@ -34,6 +34,7 @@ STAGES: tuple[Stage, ...] = (
     # After the training run, so that whatever a direct package changes on import cannot change what was measured.
     Stage("imports", "imports of direct packages", 420, "warm"),
     Stage("resume", "resume in a fresh process", 300, "fresh"),
+    Stage("rehearsal", "rehearsal of the declared model", 600, "rehearsal"),
 )
 
 THREADS_AND_HUB = {

@@ -12,8 +12,6 @@ LATER = "this version does not do that yet"
 
 def unmade(spec: Spec) -> Iterator[Refusal]:
     """Yield what is refused at every kind of place."""
-    if spec.verify.tier in ("deep", "burn"):
-        yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {LATER}", "use tier: quick")
     for field in ("vram", "driver", "compute_capability"):
         if getattr(spec.requires, field) is not None and (spec.gpu.none or spec.gpu.type == "mps"):
             yield Refusal(
@@ -22,6 +20,6 @@ def unmade(spec: Spec) -> Iterator[Refusal]:
                 f"remove it ({field}: null where a profile brings it), or name the card",
             )
     defaults = type(spec.training)()
-    for field in ("model", "method", "batch_size", "sequence_length", "torch_compile", "strategy", "launcher"):
+    for field in ("method", "torch_compile", "strategy", "launcher"):
         if getattr(spec.training, field) != getattr(defaults, field):
             yield Refusal(("training", field), f"training.{field} has no effect on the verification: {LATER}", "remove it")

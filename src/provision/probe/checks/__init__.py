@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..values import Check
-from . import driver, host, loaders, numerics, packages, torchbuild, training
+from . import driver, host, loaders, numerics, packages, rehearsal, torchbuild, training
 
 CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
@@ -13,4 +13,5 @@ CHECKS: tuple[Check, ...] = (
     *numerics.CHECKS,
     *loaders.CHECKS,
     *training.CHECKS,
+    *rehearsal.CHECKS,
 )

@@ -14,11 +14,12 @@ from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .packages import JUDGES as _PACKAGES
+from .rehearsal import JUDGES as _REHEARSAL
 from .symptoms import explain
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {**_HOST, **_DRIVER, **_ENVIRONMENT, **_PACKAGES, **_TORCH, **_TRAINING, **_REHEARSAL}
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages"})
 

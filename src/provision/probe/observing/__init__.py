@@ -43,4 +43,5 @@ _MODULES = {
     "loaders": "loaders",
     "training": "training",
     "resume": "resuming",
+    "rehearsal": "rehearsal",
 }
