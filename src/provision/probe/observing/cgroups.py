@@ -15,6 +15,11 @@ def memory_limit(root: Path) -> int | None:
     return min((limit for limit in limits if limit < _V1_UNLIMITED), default=None)
 
 
+def memory_folders(root: Path) -> list[Path]:
+    """The folders of the control groups that count this process's memory, its own first."""
+    return [folder for folder, _ in _folders(root, "memory")]
+
+
 def memory_used(root: Path) -> int | None:
     """The bytes that the control group with the smallest limit uses, without what the kernel can take back at once (inactive file pages); None without one."""
     limits = {folder: int(text) for folder, text in _limits(root) if text.isdigit() and int(text) < _V1_UNLIMITED}

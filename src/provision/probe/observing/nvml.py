@@ -14,11 +14,16 @@ NO_LIBRARY = -1
 """Stands for an error code of NVML where there is no library to give one."""
 _SUCCESS = 0
 _UNCORRECTED, _VOLATILE = 1, 0
+_ON_DIE = 0
 _LONG = 96
 
 
 class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class _Rates(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 
 
 class NvmlError(Exception):
@@ -65,6 +70,30 @@ class Nvml:
         count = ctypes.c_uint()
         self._must("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return [self._card(index) for index in range(count.value)]
+
+    def at_work(self) -> list[dict[str, Any]]:
+        """Return what changes of each card while programs run on it."""
+        count = ctypes.c_uint()
+        self._must("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        return [self._at_work(index) for index in range(count.value)]
+
+    def _at_work(self, index: int) -> dict[str, Any]:
+        handle = ctypes.c_void_p()
+        self._must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+        memory, rates = _Memory(), _Rates()
+        told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
+        busy = self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(rates)) == _SUCCESS
+        heat = ctypes.c_uint()
+        hot = self._call("nvmlDeviceGetTemperature", handle, ctypes.c_int(_ON_DIE), ctypes.byref(heat)) == _SUCCESS
+        return {
+            "name": self._name(handle),
+            "total_bytes": memory.total if told else None,
+            "used_bytes": memory.used if told else None,
+            "busy_percent": rates.gpu if busy else None,
+            "temperature_c": heat.value if hot else None,
+            "power_mw": self._one("nvmlDeviceGetPowerUsage", handle, ctypes.c_uint),
+            "reasons": self._reasons(handle),
+        }
 
     def _card(self, index: int) -> dict[str, Any]:
         handle = ctypes.c_void_p()
