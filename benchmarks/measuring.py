@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import colab, workbench
+from benchmarks import colab, monitor, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
@@ -264,6 +264,7 @@ PROMISES: dict[Promise, Measure] = {
     Promise("install", "installing from the lock, warm", "the same uv pip sync", Figure.CPU_ADDED, 0.5): _install,
     Promise("pip", "the same, transformers without torch", "venv + pip install --no-compile", Figure.WALL_RATIO, None): _pip,
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
+    Promise("monitor", "the monitor of a run of 20 s", "", Figure.CPU, 0.2): monitor.beside,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
     Promise("workbench-apply", "provision apply --sandbox, without torch", "the same calls of uv", Figure.CPU_ADDED, 1.5): workbench.apply,
     Promise("workbench-install", "a device, boot to packages", "the same, venv + pip install -r", Figure.WALL_RATIO, 0.25): workbench.install,

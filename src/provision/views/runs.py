@@ -200,7 +200,7 @@ def _top(curve: Curve) -> str:
 
 def _count(value: object) -> str:
     found = number(value)
-    return "" if found is None else f"{found:.0f}"
+    return f"{found:.0f}" if found else ""
 
 
 def _word(value: object) -> str:
