@@ -15,11 +15,11 @@ import pytest
 from provision.probe.expectations import parse_expectations
 from provision.probe.observing.cgroups import memory_used
 from provision.probe.observing.memory import available_bytes
-from provision.probe.observing.rehearsal import is_out_of_memory, least_bytes, plan_of, too_much
+from provision.probe.observing.rehearsal import is_out_of_memory, least_bytes, plan_of, too_large, too_long
 from provision.probe.proofs.declared import Plan, lacking
 from provision.probe.proofs.shape import shape_of
 from provision.probe.values import ProbeError
-from tests.probe.bench import checks
+from tests.probe.bench import Environment, checks
 from tests.probe.test_hf import LIST
 
 GIB = 2**30
@@ -98,11 +98,19 @@ def test_what_this_machine_cannot_give_is_refused_beforehand(document: Callable[
     assert isinstance(small, Plan)
     assert isinstance(large, Plan)
     assert least_bytes(large, None) > 100 * GIB
-    assert too_much(large, None, 22 * GIB, 1e11).startswith("it takes about 104.")
-    assert too_much(large, None, 1000 * GIB, 1e10).endswith("minutes on this CPU")
-    assert too_much(small, None, 22 * GIB, 1e10) == ""
-    assert too_much(small, None, None, 1e10) == ""
-    assert "GiB" in too_much(small, 30 * GIB, 22 * GIB, 1e11), "the facts' estimate counts where there is one"
+    assert too_large(large, None, 22 * GIB).startswith("it takes about 104.")
+    assert too_large(large, None, 1000 * GIB) == ""
+    assert too_long(large, 1e10).endswith("minutes on this CPU")
+    assert too_long(small, 1e10) == ""
+    assert too_large(small, None, 22 * GIB) == ""
+    assert too_large(small, None, None) == ""
+    assert "GiB" in too_large(small, 30 * GIB, 22 * GIB), "the facts' estimate counts where there is one"
+
+
+def test_a_check_of_a_dearer_tier_says_so(environment: Environment) -> None:
+    code, report, said = environment.verify("--only", "S01")
+    assert (code, report) == (2, {})
+    assert "--only S01: tier quick does not ask for it" in said
 
 
 def test_free_memory_is_that_of_the_container(tmp_path: Path) -> None:

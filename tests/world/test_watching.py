@@ -129,7 +129,7 @@ def test_another_sitecustomize_and_the_path_are_as_without_us(tmp_path: Path) ->
 
 def test_what_torch_took_is_noted_where_the_program_imports_it(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(
-        "__version__ = '2.13.0'\nclass cuda:\n    is_available = is_initialized = staticmethod(lambda: True)\n    device_count = staticmethod(lambda: 1)\n"
+        "__version__ = '2.13.0'\nclass cuda:\n    is_initialized = staticmethod(lambda: True)\n    device_count = staticmethod(lambda: 1)\n"
         "    get_device_name = staticmethod(lambda index: 'NVIDIA L4')\n    max_memory_allocated = staticmethod(lambda index: 5)\n"
         "    max_memory_reserved = staticmethod(lambda index: 7)\n    memory_summary = staticmethod(lambda index: 'table with s3cret-value')\n"
     )

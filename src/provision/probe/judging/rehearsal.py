@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..checks.rehearsal import ALLOWED_BESIDE, OF_CARD, OF_ESTIMATE, SAME_SIZE, TIMES_ESTIMATE
 from ..proofs.declared import STEPS
 from ..values import Judgement
 from .cases import Case, bad, ok, size, skipped, unknown, warned
 
+_ELSEWHERE = "complete training where the reason is there, or rehearse at a target that can; tier: quick asks for no rehearsal"
+
 
 def _steps(case: Case) -> Judgement:
     if (why := case.seen["rehearsal.why"]) is not None:
-        return skipped(why) if case.expected.training.model is None else unknown(f"not rehearsed: {why}")
+        return skipped(why) if case.expected.training.model is None else replace(unknown(f"not rehearsed: {why}"), fix=_ELSEWHERE)
     if case.seen["rehearsal.out_of_memory"] is not None:
         return _ran_out(case)
     return _wrong_size(case) or _wrong_steps(case) or _went_through(case)

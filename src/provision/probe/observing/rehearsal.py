@@ -56,11 +56,16 @@ def logits_bytes(plan: Plan) -> int:
     return plan.tokens * plan.shape.vocabulary * (4 if plan.method == "inference" else 8)
 
 
-def too_much(plan: Plan, estimate: int | None, available: int | None, rate: float) -> str:
-    """Why a plan is not tried on this CPU, of which `available` bytes are free and which makes `rate` operations a second; "" when it is."""
+def too_large(plan: Plan, estimate: int | None, available: int | None) -> str:
+    """Why a plan is not tried on a CPU beside which `available` bytes of RAM are free; "" when it is."""
     needed = least_bytes(plan, estimate)
     if available is not None and needed > _SHARE_OF_FREE * available:
         return f"it takes about {needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB of RAM are free here"
+    return ""
+
+
+def too_long(plan: Plan, rate: float) -> str:
+    """Why a plan is not tried on a CPU that makes `rate` operations a second; "" when it is."""
     # A training step takes 6 operations a parameter and token, 2 of them forward (arXiv 2001.08361, section 2.1).
     seconds = STEPS * 6 * plan.shape.parameters * plan.tokens / (rate * _UTILISATION)
     return f"it would take about {seconds / 60:.0f} minutes on this CPU" if seconds > _MOST_S else ""
@@ -70,15 +75,14 @@ def _two_steps(bench: Bench) -> dict[str, Any]:
     plan = plan_of(bench.expected)
     if isinstance(plan, str):
         return {"rehearsal.why": plan}
-    settle_environment(os.environ, bench.expected, bench.scratch)
-    _import(bench)
     told = {"rehearsal.why": None, "rehearsal.model": str(plan.shape), "rehearsal.device": plan.device, "rehearsal.logits_bytes": logits_bytes(plan)}
+    settle_environment(os.environ, bench.expected, bench.scratch)
     available = available_bytes(bench.root)
-    if plan.device == "cpu":
-        if why := too_much(plan, bench.expected.estimate_bytes, available, _rate()):
-            return {**told, "rehearsal.why": why}
-        if available is not None:
-            spare_the_machine(available)
+    if plan.device == "cpu" and (why := too_large(plan, bench.expected.estimate_bytes, available) or too_long(plan, _rate())):
+        return {**told, "rehearsal.why": why}
+    _import(bench)
+    if plan.device == "cpu" and available is not None:
+        spare_the_machine(available)
     peak = CardPeak() if plan.device == "cuda" else ProcessPeak()
     error, found = _tried(bench, plan)
     return {
@@ -114,19 +118,18 @@ def is_out_of_memory(text: str) -> bool:
 
 def _import(bench: Bench) -> None:
     """Import all that a run needs, so that what it takes is not counted as the run's."""
-    import torch
+    import torch  # noqa: F401
 
-    if bench.expected.gpu_type is None:
-        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        torch.set_num_threads(max(1, cpus // 2))  # two threads of one core are no faster, and far slower beside another program
     if bench.expected.proof is Proof.HF_TRAINER:
         from transformers import LlamaForCausalLM, Trainer  # noqa: F401
 
 
 def _rate() -> float:
-    """Return the operations a second of a product of matrices on this CPU, with random numbers."""
+    """Return the operations a second of a product of matrices on this CPU, with random numbers and the threads that a run will have."""
     import torch
 
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    torch.set_num_threads(max(1, cpus // 2))  # two threads of one core are no faster, and far slower beside another program
     one = torch.randn(_SIDE, _SIDE)
     one @ one
     began = time.perf_counter()
