@@ -107,3 +107,9 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *card, unsigned long long *out) 
 	*out = (unsigned long long)told("reasons", 1);
 	return 0;
 }
+int nvmlDeviceGetUtilizationRates(void *card, unsigned *out) {
+	out[1] = 0;
+	return number("busy", 80, out);
+}
+int nvmlDeviceGetTemperature(void *card, int sensor, unsigned *out) { return number("temperature", 60, out); }
+int nvmlDeviceGetPowerUsage(void *card, unsigned *out) { return number("power_mw", 55000, out); }

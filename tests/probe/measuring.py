@@ -56,7 +56,7 @@ def facts(scratch: Path) -> dict[str, Any]:
         "drawn": [numbers.drawn("cpu", 20), numbers.drawn("cpu", 20), numbers.drawn("cpu", 21)],
         "settled": [numbers.settled("a", "a", "b"), numbers.settled("a", "c", "b"), numbers.settled("a", "a", "a")],
         "tools": [compiling.tools(("g++",), "/nowhere", "/nowhere"), compiling.tools(("g++", sys.executable), "/nowhere", "/nowhere")],
-        "alone": [adding.alone("gloo", scratch), ranks.alone("gloo", scratch)],
+        "alone": [adding.alone("gloo", scratch), adding.alone("gloo", scratch)],
         "bus": adding.bus_gb_s(1 << 30, 0.01, 8),
     }
 

@@ -97,6 +97,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["device"],
         ["collectives"],
         ["compile"],
+        ["rehearsal"],
     ]
     assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
         ["host", "driver", "packages"],
@@ -110,6 +111,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["device"],
         ["collectives"],
         ["compile"],
+        ["rehearsal"],
     ]
 
 
@@ -119,7 +121,7 @@ def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[...,
     assert not inventory & {"T01", "L01", "R05", "P06:torch"}
     quick, deep, burn = ({one.id for one in asked(parse_expectations(document(tier=tier, **CARDS)))} for tier in ("quick", "deep", "burn"))
     assert {"F01", "C02"} <= quick < deep < burn
-    assert {"F02", "C03", "N09", "L03", "K01", "K02", "W02", "X01", "X02"} <= deep - quick
+    assert {"F02", "C03", "N09", "L03", "K01", "K02", "W02", "X01", "X02", "S01", "S02", "S03"} <= deep - quick
     assert {"F03"} == burn - deep
 
 
@@ -134,7 +136,7 @@ def test_a_quiet_check_is_left_out_where_it_does_not_apply_and_skipped_when_it_i
 
 
 def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:
-    expected = parse_expectations(document(direct=["numpy", "torch"]))
+    expected = parse_expectations(document(direct=["numpy", "torch"], tier="burn"))
     assert [one.id for one in asked(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
     assert [one.id for one in asked(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
     assert [one.id for one in asked(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]

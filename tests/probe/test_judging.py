@@ -85,6 +85,45 @@ NOWHERE = dict.fromkeys(("host.place", "host.container", "host.machine"))
 HUB: dict[str, Any] = {"net.hub": "hub.example", "net.reached": "answer", "net.status": 200, "net.problem": None, "net.proxy": False}
 LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3, "_libraries.variables": ["LD_PRELOAD"]}
 FACTS = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {}, "source": "data sheet"}
+DECLARED: dict[str, Any] = {
+    "packages": HF,
+    "tier": "deep",
+    "estimate_bytes": GIB,
+    "levers": [{"change": {"gradient_checkpointing": True}, "saves_bytes": GIB // 2}],
+    "training__model": {"parameters": 10**8, "hidden_size": 768, "layers": 8},
+    "training__batch_size": 4,
+    "training__sequence_length": 128,
+    "training__method": "full",
+    "training__torch_compile": False,
+    "training__strategy": "none",
+    "training__launcher": "auto",
+}
+REHEARSED: dict[str, Any] = {
+    "rehearsal.why": None, "rehearsal.out_of_memory": None, "rehearsal.model": "8 layers of 768", "rehearsal.device": "cuda",
+    "rehearsal.parameters": 10**8, "rehearsal.steps": 2, "rehearsal.finite": True, "rehearsal.step_s": 1.0,
+    "rehearsal.logits_bytes": 0, "rehearsal.peak_bytes": GIB, "rehearsal.memory_bytes": 2 * GIB,
+}  # fmt: skip
+RAN_OUT = {**REHEARSED, "rehearsal.out_of_memory": "CUDA out of memory", "rehearsal.parameters": None, "rehearsal.steps": 0, "rehearsal.peak_bytes": 2 * GIB}
+REHEARSALS = [
+    Row("S01", "pass", REHEARSED, DECLARED, "2 steps of 100 million parameters"),
+    Row("S01", "fail", {**REHEARSED, "rehearsal.parameters": 2 * 10**8}, DECLARED, "200 million parameters, 100 declared"),
+    Row("S01", "fail", {**REHEARSED, "rehearsal.steps": 1}, DECLARED, "1 of 2 steps"),
+    Row("S01", "fail", {**REHEARSED, "rehearsal.finite": False}, DECLARED, "not a number"),
+    Row("S01", "fail", RAN_OUT, DECLARED, "memory ran out at 2 GiB"),
+    Row("S01", "unknown", {"rehearsal.why": "it takes about 109.1 GiB"}, DECLARED, "109.1 GiB"),
+    Row("S01", "skip", {"rehearsal.why": "no model"}, {**DECLARED, "training__model": None}),
+    Row("S02", "pass", REHEARSED, DECLARED),
+    Row("S02", "pass", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB, "rehearsal.logits_bytes": GIB}, DECLARED, "logits that it leaves out"),
+    Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB}, DECLARED, "two steps took 2 GiB; the estimate is 1 GiB"),
+    Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": GIB // 4}, DECLARED, "took 256 MiB"),
+    Row("S02", "unknown", REHEARSED, {**DECLARED, "estimate_bytes": None}, "no estimate"),
+    Row("S02", "skip", RAN_OUT, DECLARED),
+    Row("S03", "pass", REHEARSED, DECLARED, "take 1 GiB of 2 GiB of the card"),
+    Row("S03", "fail", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB - 1}, DECLARED, "nothing is left"),
+    Row("S03", "fail", RAN_OUT, DECLARED, "does not fit"),
+    Row("S03", "skip", {"rehearsal.why": "too large"}, DECLARED),
+    Row("S03", "unknown", {**REHEARSED, "rehearsal.peak_bytes": None}, DECLARED),
+]
 ROWS = [
     Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),
     Row("H01", "fail", {**SYSTEM, "host.platform": "linux-aarch64"}, says="the lock is for linux-x86_64"),
@@ -179,6 +218,7 @@ ROWS = [
     Row("P04", "pass", {"packages.unmet": [], "packages.unread": []}),
     Row("P04", "fail", {"packages.unmet": ["a 1 needs b>=2, installed is 1"], "packages.unread": []}, says="needs b>=2"),
     Row("P04", "unknown", {"packages.unmet": [], "packages.unread": ["a: not a requirement"]}),
+    *REHEARSALS,
     Row("P06", "pass", {"_imported.torch": ["torch"]}, {"direct": ["torch"]}),
     Row("P06", "skip", {"_imported.torch": []}, {"direct": ["torch"]}),
     Row("P07", "pass", FILES, says="9 files of the locked packages have the size that"),

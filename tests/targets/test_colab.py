@@ -130,7 +130,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a shape that the card lacks": ("colab", {"gpu": "A100-40GB", "colab": {"shape": "high"}}, "Colab has no machine of shape high with A100-40GB"),
     "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, and 2 are asked for"),
     "a toolkit": ("colab", {"cuda_toolkit": "12.8"}, "installing a CUDA toolkit on a runtime"),
-    "a tier that is not made": ("colab", {"verify": {"tier": "deep"}}, "tier deep: this version does not do that yet"),
     "a secret without a browser": (
         "apart",
         {"secrets": {"T": {"colab": "T"}}, "colab": {"via": "colab-cli", "runtime": "latest"}},

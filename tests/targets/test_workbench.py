@@ -327,7 +327,6 @@ class TestPlan:
             ({"image": "us-docker.pkg.dev/x/y:1"}, {}, "container images"),
             ({"subnet": "s", "zones": ["us-central1-a", "us-east1-b"]}, {}, "several"),
             ({}, {"cuda_toolkit": "12.8"}, "CUDA toolkit"),
-            ({}, {"verify": {"tier": "burn"}}, "tier burn"),
             ({}, {"gpu": "RTX-4090"}, "Workbench has no RTX-4090"),
             ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "out of the instance's reach"),
         ],

@@ -273,14 +273,18 @@ def apply(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 )
 @SPEC
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
+@click.option("--monitor/--no-monitor", default=True, show_default=True, help="Record what the program takes: RAM, shared memory, GPU.")
 @click.pass_obj
-def run(argv: tuple[str, ...], spec: Path | None, target: str | None) -> int:
-    """Run a program in the environment, with its variables, paths and secrets."""
+def run(argv: tuple[str, ...], spec: Path | None, target: str | None, *, monitor: bool) -> int:
+    """Run a program in the environment, with its variables, paths and secrets.
+
+    What it took is told at its end; `provision report run` draws it.
+    """
     from provision.cli import making
 
     if not argv:
         raise click.UsageError("no program is named; write it after --, as in: provision run -- python train.py")
-    return making.run(spec_or_default(spec), target, argv)
+    return making.run(spec_or_default(spec), target, argv, monitor=monitor)
 
 
 @app.command(epilog=examples("provision destroy", "provision destroy specs/quickstart.yaml --yes"))

@@ -111,12 +111,21 @@ def _apply(path: Path, targets: tuple[str, ...], world: Machine, loaded: Loaded,
     return applied.exit_code
 
 
-def run(path: Path, target: str | None, argv: tuple[str, ...]) -> int:
-    """Run a program in the environment; the exit code is the program's."""
+def run(path: Path, target: str | None, argv: tuple[str, ...], *, monitor: bool) -> int:
+    """Run a program in the environment; the exit code is the program's, and so is the signal that ends it."""
     world = Machine()
     loaded = load(path, world)
     (name,) = choose(loaded, (target,) if target else (), everything=False)
-    return start(loaded, name, argv, world, terminal.note)
+    ran = start(loaded, name, argv, world, terminal.note, monitor=monitor)
+    if ran.record is not None:
+        from provision.cli import recounting
+
+        recounting.told(ran.record, path, name, world)
+    if ran.code < 0:
+        from provision.world.watching import end_as
+
+        end_as(-ran.code)
+    return ran.code
 
 
 def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: float, yes: bool, form: str, sandbox: bool, faults: tuple[str, ...]) -> int:

@@ -21,7 +21,7 @@ class Shown(click.Group):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click asks it
         """Return the pieces of the usage line."""
-        return ["[show] [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro [OPTIONS] REPORT CHECK"]
+        return ["[show] [OPTIONS] [SPEC] | run [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro [OPTIONS] REPORT CHECK"]
 
 
 @click.group(
@@ -52,6 +52,21 @@ def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     from provision.cli import looking
 
     return looking.report(spec_or_default(spec), targets, **options)
+
+
+@report.command(epilog=examples("provision report run", "provision report run --html run.html", "provision report run path/to/record.json"))
+@SPEC
+@click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the record as one HTML page, with its chart.")
+@FORM
+def run(spec: Path | None, target: str | None, **options: Any) -> int:
+    """Show what the last `provision run` took.
+
+    SPEC may be a record of a run.
+    """
+    from provision.cli import recounting
+
+    return recounting.run(spec_or_default(spec), target, **options)
 
 
 @report.command()

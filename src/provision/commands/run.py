@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path, PurePath
 from shlex import quote
+from typing import NamedTuple
 
 from provision.commands.launching import launch_of, one_for_several
 from provision.commands.loading import Loaded
@@ -10,14 +12,21 @@ from provision.commands.lock import read_lock
 from provision.commands.planning import is_notebook, place_of
 from provision.commands.remote import is_remote
 from provision.commands.verify import activation
-from provision.effects import Tell, World
+from provision.effects import Tell, Watch, World
 from provision.errors import LockError, Refused
 from provision.lock.asked import differences
 from provision.stores import LocalStore
 
 
-def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: Tell) -> int:
-    """Run `argv` in the target's environment and return its exit code; this process may become the program.
+class Ran(NamedTuple):
+    """How a program ended (negative: by that signal), and where its record is; None where none was asked for."""
+
+    code: int
+    record: Path | None
+
+
+def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: Tell, *, monitor: bool = True) -> Ran:
+    """Run `argv` in the target's environment; without `monitor` this process may become the program.
 
     Raises LockError without a lock, Refused when the environment is not there or not whole, or when a secret's variable is not set. When the spec has moved
     since the lock was made, it says so and runs in what was made.
@@ -30,10 +39,10 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     kind, place = place_of(loaded, lock, target, world)
     if is_remote(place):
         hint = f"open it, and run the program there: provision open {quote(str(loaded.path))} --target {quote(target)}"
-        raise Refused(f"{place.address} is an instance, and programs run on it", why="`run` starts programs on this machine", hint=hint)
+        raise Refused(f"{place.address} is an instance, and programs run on it", why="`run` starts and records programs on this machine", hint=hint)
     if is_notebook(place):
         hint = "run it there: in a cell of its own below those that make the environment"
-        raise Refused(f"{place.address} is a notebook, and programs run in it", why="`run` starts programs on this machine", hint=hint)
+        raise Refused(f"{place.address} is a notebook, and programs run in it", why="`run` starts and records programs on this machine", hint=hint)
     store = LocalStore(loaded.folder, world)
     have = kind.look(place, store.ledger(), world)
     if not have.whole:
@@ -43,4 +52,22 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
         tell(said)
     seat = kind.seat(place)
     caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
-    return world.run(argv, {**caller, **kind.variables(place, caller), **activation(seat.prefix, caller)})
+    environment = {**caller, **kind.variables(place, caller), **activation(seat.prefix, caller)}
+    if not monitor:
+        return Ran(world.run(argv, environment), None)
+    watch = _watch(loaded, target, argv, world)
+    return Ran(world.run(argv, environment, watch), watch.record)
+
+
+def runs_folder(loaded: Loaded, target: str) -> Path:
+    """Return where the records of a target's runs are."""
+    return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
+
+
+def _watch(loaded: Loaded, target: str, argv: tuple[str, ...], world: World) -> Watch:
+    now = world.now()
+    record = runs_folder(loaded, target) / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
+    # Arguments may hold secrets, and a script's name is what tells one run from another.
+    script = next((PurePath(word).name for word in argv[1:] if word.endswith(".py") and "=" not in word), "")
+    program: dict[str, str | int] = {"name": PurePath(argv[0]).name, "script": script, "arguments": len(argv) - 1}
+    return Watch(record, {"spec": loaded.spec.name, "target": target, "created_utc": now}, program, tuple(sorted(loaded.spec.secrets)))

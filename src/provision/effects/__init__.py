@@ -34,6 +34,7 @@ from provision.effects.here import (
     RemoveTree,
     RemoveUnchanged,
     RunProbe,
+    Watch,
     WriteFile,
 )
 from provision.effects.packages import (
@@ -99,6 +100,7 @@ __all__ = [
     "Tell",
     "UpdateInstance",
     "UploadObjects",
+    "Watch",
     "World",
     "WriteFile",
 ]
@@ -168,8 +170,11 @@ class World(Reader, Protocol):
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError (NetworkError) with the reason and the way out."""
 
-    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> int:
-        """Run a program with the caller's terminal and return its exit code; a World may become the program, and then never returns."""
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None) -> int:
+        """Run a program with the caller's terminal and return its exit code, negative for the signal that ended it.
+
+        With `watch` a record of what it took is written; without, a World may become the program, and then never returns.
+        """
 
     def now(self) -> str:
         """Return the time as 2026-11-20T12:00:00Z."""

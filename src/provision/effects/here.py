@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,3 +90,12 @@ class RunProbe(NamedTuple):
 
 
 OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+
+
+class Watch(NamedTuple):
+    """Where the record of a run goes, and what it says of spec and program; values of the variables in `secrets` are kept out of it."""
+
+    record: Path
+    subject: Mapping[str, str]
+    program: Mapping[str, str | int]
+    secrets: tuple[str, ...]

@@ -40,6 +40,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("device", "memory and speed of the card", 300, "card"),
     Stage("collectives", "several cards", 300, "several"),
     Stage("compile", "torch.compile", 300, "compile"),
+    Stage("rehearsal", "rehearsal of the declared model", 600, "rehearsal"),
 )
 
 THREADS_AND_HUB = {

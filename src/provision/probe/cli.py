@@ -17,6 +17,7 @@ from typing import Any
 
 from .canonical import canonical, write_whole
 from .catalogue import STAGES, known_ids
+from .catalogue import asked as asked_checks
 from .expectations import load_expectations
 from .values import Interrupted, ProbeError, Result
 
@@ -83,6 +84,8 @@ def _verify(asked: argparse.Namespace) -> int:
     strange = sorted(only - known_ids(expected))
     if strange:
         raise ProbeError(f"--only {strange[0]}: there is no check of that id")
+    if only and not asked_checks(expected, only):
+        raise ProbeError(f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer verify.tier does")
     _require_writable(asked.out)
     say = _say_event if asked.events else _say_line
     document = verify(expected, asked.expectations, only, say, os.environ)

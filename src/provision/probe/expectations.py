@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .taking import Taker
 from .values import Need, ProbeError, Proof, Tier
 from .versions import normal_name
 
@@ -71,6 +72,14 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class Lever:
+    """A change of `training` that saves memory: field to value, and bytes saved on each card by the facts' estimate."""
+
+    change: dict[str, Any]
+    saves_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Expectations:
     """One expectations file. `packages` maps PEP 503 names to the locked version; `flavour` is None when torch is not locked."""
 
@@ -99,7 +108,9 @@ class Expectations:
     card: Card | None = None
     """None where no card is declared or the facts have no row of it."""
     estimate_bytes: int | None = None
-    """What the facts expect the declared training to take of the card's memory; None where the spec says too little."""
+    """What the facts expect the declared training to take of the card's memory, of RAM without one; None where the spec says too little."""
+    levers: tuple[Lever, ...] = ()
+    """Changes of the declared training that save memory, the one that saves most first."""
     simulated: tuple[str, ...] = ()
     """What is not real on this machine, in words, as whoever made the machine says."""
     shared: bool = False
@@ -159,7 +170,7 @@ def load_expectations(path: Path) -> Expectations:
 
 def parse_expectations(document: object, where: str = "expectations") -> Expectations:
     """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is missing or of the wrong type."""
-    take = _Taker(document, where)
+    take = Taker(document, where)
     schema = take.text("schema")
     if schema != SCHEMA:
         raise ProbeError(f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe that belongs to the tool which wrote the file")
@@ -188,13 +199,14 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         training=_training(take),
         card=_card(take),
         estimate_bytes=take.maybe_size("estimate_bytes") if "estimate_bytes" in take.document else None,
+        levers=_levers(take),
         simulated=take.names("simulated", optional=True),
         shared="shared" in take.document and take.of("shared", bool, "true or false"),
         installed=take.text("installed") if "installed" in take.document else "",
     )
 
 
-def _requires(take: _Taker) -> Requires:
+def _requires(take: Taker) -> Requires:
     return Requires(
         ram_bytes=take.maybe_size("requires.ram_bytes"),
         disk_bytes=take.maybe_size("requires.disk_bytes"),
@@ -205,7 +217,7 @@ def _requires(take: _Taker) -> Requires:
     )
 
 
-def _training(take: _Taker) -> Training:
+def _training(take: Taker) -> Training:
     return Training(
         framework=take.one_of("training.framework", FRAMEWORKS),
         precision=take.one_of("training.precision", PRECISIONS),
@@ -217,7 +229,7 @@ def _training(take: _Taker) -> Training:
     )
 
 
-def _declared_run(take: _Taker) -> dict[str, Any]:
+def _declared_run(take: Taker) -> dict[str, Any]:
     if "method" not in take.of("training", dict, "an object"):
         return {}
     model = take.of("training.model", dict, "an object") if take.document["training"].get("model") is not None else None
@@ -232,7 +244,7 @@ def _declared_run(take: _Taker) -> dict[str, Any]:
     }
 
 
-def _card(take: _Taker) -> Card | None:
+def _card(take: Taker) -> Card | None:
     if take.document.get("card") is None:
         return None
     tflops = {name: take.number(f"card.tflops.{name}") for name in take.of("card.tflops", dict, "an object of numbers")}
@@ -240,69 +252,10 @@ def _card(take: _Taker) -> Card | None:
     return Card(int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source"))
 
 
-class _Taker:
-    """Takes typed values out of a decoded document by dotted route."""
-
-    def __init__(self, document: object, where: str) -> None:
-        if not isinstance(document, dict):
-            raise ProbeError(f"{where}: the file has to hold one JSON object")
-        self.document = document
-        self.where = where
-
-    def of(self, route: str, kind: type, what: str) -> Any:
-        value = self._at(route)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise ProbeError(f"{self.where}: {route} has to be {what}, it is {value!r:.60}")
-        return value
-
-    def text(self, route: str) -> str:
-        return str(self.of(route, str, "a text"))
-
-    def maybe_text(self, route: str) -> str | None:
-        return None if self._at(route) is None else self.text(route)
-
-    def number(self, route: str) -> float:
-        value = self._at(route)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
-            raise ProbeError(f"{self.where}: {route} has to be a number of at least 0, it is {value!r:.60}")
-        return value
-
-    def maybe_size(self, route: str) -> int | None:
-        return None if self._at(route) is None else int(self.number(route))
-
-    def one_of(self, route: str, allowed: tuple[str, ...]) -> str:
-        value = self.text(route)
-        if value not in allowed:
-            raise ProbeError(f"{self.where}: {route} is {value!r}, known are {', '.join(allowed)}")
-        return value
-
-    def texts(self, route: str) -> dict[str, str]:
-        block = self.of(route, dict, "an object of texts")
-        for key, value in block.items():
-            if not isinstance(value, str):
-                raise ProbeError(f"{self.where}: {route}.{key} has to be a text, it is {value!r:.60}")
-        return dict(block)
-
-    def names(self, route: str, optional: bool = False) -> tuple[str, ...]:
-        if optional and route not in self.document:
-            return ()
-        block = self.of(route, list, "a list of texts")
-        if not all(isinstance(value, str) for value in block):
-            raise ProbeError(f"{self.where}: {route} has to be a list of texts")
-        return tuple(block)
-
-    def packages(self) -> dict[str, str]:
-        locked: dict[str, str] = {}
-        for place, entry in enumerate(self.of("packages", list, "a list")):
-            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not isinstance(entry.get("version"), str):
-                raise ProbeError(f'{self.where}: packages[{place}] has to be {{"name": text, "version": text}}')
-            locked[normal_name(entry["name"])] = entry["version"]
-        return locked
-
-    def _at(self, route: str) -> Any:
-        value: Any = self.document
-        for part in route.split("."):
-            if not isinstance(value, dict) or part not in value:
-                raise ProbeError(f"{self.where}: {route} is missing")
-            value = value[part]
-        return value
+def _levers(take: Taker) -> tuple[Lever, ...]:
+    rows = take.of("levers", list, "a list") if "levers" in take.document else []
+    for place, row in enumerate(rows):
+        saves = row.get("saves_bytes") if isinstance(row, dict) else None
+        if not isinstance(saves, int) or isinstance(saves, bool) or not isinstance(row.get("change"), dict):
+            raise ProbeError(f'{take.where}: levers[{place}] has to be {{"change": object, "saves_bytes": integer}}')
+    return tuple(Lever(row["change"], row["saves_bytes"]) for row in rows)

@@ -115,6 +115,10 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("launch.*", _C.CONTEXT),
     ("launch.weights_error", _C.MEASUREMENT),
     ("launch.run_s", _C.NOISE),
+    ("rehearsal.*", _C.CONTEXT),
+    ("rehearsal.peak_bytes", _C.MEASUREMENT),
+    ("rehearsal.memory_bytes", _C.NOISE),
+    ("rehearsal.step_s", _C.NOISE),
 )
 """What is published of all that observers note, and what a difference in it means; the longest matching pattern counts, the rest stays unpublished."""
 

@@ -1,4 +1,4 @@
-"""What a spec may ask for and no kind of place does yet: refused by each, so that no field is without effect."""
+"""What no kind of place can do: refused by each, so that no field is without effect."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ LATER = "this version does not do that yet"
 
 def unmade(spec: Spec) -> Iterator[Refusal]:
     """Yield what is refused at every kind of place."""
-    if spec.verify.tier in ("deep", "burn"):
-        yield Refusal(("verify", "tier"), f"tier {spec.verify.tier}: {LATER}", "use tier: quick")
     for field in ("vram", "driver", "compute_capability"):
         if getattr(spec.requires, field) is not None and (spec.gpu.none or spec.gpu.type == "mps"):
             yield Refusal(
@@ -21,7 +19,3 @@ def unmade(spec: Spec) -> Iterator[Refusal]:
                 f"gpu: {spec.gpu} has no {field} that could be checked",
                 f"remove it ({field}: null where a profile brings it), or name the card",
             )
-    defaults = type(spec.training)()
-    for field in ("model", "batch_size", "sequence_length"):
-        if getattr(spec.training, field) != getattr(defaults, field):
-            yield Refusal(("training", field), f"training.{field} has no effect on the verification: {LATER}", "remove it")

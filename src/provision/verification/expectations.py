@@ -8,11 +8,13 @@ from typing import Any
 
 import provision
 from provision.facts import load
+from provision.facts.memory import Estimate
 from provision.lock import Environment, Lock, digest_of
 from provision.sites import workload_of
 from provision.spec import Model, Spec, bytes_of, parameters_of, seconds_of
 
 SCHEMA = "provision.expectations/1"
+_MOST_LEVERS = 3
 _GIB = 2**30
 """Vendors say GB and mean GiB: what a card of 24 GB shows is a little less than 24 GiB, never more."""
 
@@ -67,6 +69,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
 def _known(spec: Spec) -> dict[str, Any]:
     facts = load()
     card, work = facts.card(spec.gpu.type), workload_of(spec.training, spec.gpu.count)
+    half = "fp16" if card and not facts.feature(card, "bf16") else "bf16"
     return {
         "card": {
             "memory_bytes": int(card.memory_gb * _GIB),
@@ -76,8 +79,14 @@ def _known(spec: Spec) -> dict[str, Any]:
         }
         if card
         else None,
-        "estimate_bytes": facts.memory(work).total if card and work else None,
+        "estimate_bytes": _expected_bytes(facts.memory(work), on_card=not spec.gpu.none) if work else None,
+        "levers": [{"change": dict(lever.change), "saves_bytes": lever.saves} for lever in facts.levers(work, half=half)[:_MOST_LEVERS]] if work else [],
     }
+
+
+def _expected_bytes(found: Estimate, *, on_card: bool) -> int:
+    # Without a card there is no CUDA context either.
+    return found.total if on_card else found.total - found.overhead
 
 
 def _model(model: Model | None) -> dict[str, int | None] | None:

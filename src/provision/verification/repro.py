@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from provision.assets import asset
 from provision.errors import Refused
-from provision.probe.checks.driver import CARD_USED
+from provision.probe.checks.driver import CARD_USED, VRAM_SHARE
 from provision.probe.checks.host import NOFILE_FLOOR, RAM_SHARE
 from provision.probe.checks.numerics import BF16_ERROR, FP32_ERROR, TF32_ERROR
-from provision.probe.judging.torchbuild import VRAM_SHARE
 from provision.probe.proofs.trainer import CHECKPOINT_FILES
 from provision.verification.report import Report
 

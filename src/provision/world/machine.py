@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from provision.errors import WorldError
 from provision.world import files  # the other rooms are imported where they are used: what only looks at a spec does without them
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Resolution,
         Sources,
         Tell,
+        Watch,
     )
     from provision.world.awaiting import Clock
     from provision.world.cloud.pace import Pace
@@ -209,8 +210,8 @@ class Machine:
             case _:
                 assert_never(effect)
 
-    def run(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> NoReturn:
-        """Become a program; raises WorldError when there is no such program, or when it cannot be started."""
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None) -> int:
+        """Become a program, or run it under watch; raises WorldError when there is no such program, or when it cannot be started."""
         from provision.world import process
 
         program = shutil.which(argv[0], path=environment.get("PATH"))
@@ -219,7 +220,11 @@ class Machine:
                 f"no program called {argv[0]}", why="it is neither in the environment nor on the PATH", hint="check its spelling, or add its package"
             )
         try:
-            process.become([program, *argv[1:]], environment)
+            if watch is None or sys.platform != "linux":
+                process.become([program, *argv[1:]], environment)
+            from provision.world.watching import watched
+
+            return watched([program, *argv[1:]], environment, watch)
         except OSError as error:
             hint = "a script needs a first line such as #!/usr/bin/env python3" if error.errno == errno.ENOEXEC else ""
             raise WorldError(f"cannot start {program}", why=os.strerror(error.errno or 0), hint=hint) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..values import Check
-from . import compiling, device, driver, host, loaders, numerics, packages, several, torchbuild, training
+from . import compiling, device, driver, host, loaders, numerics, packages, rehearsal, several, torchbuild, training
 
 CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
@@ -17,4 +17,5 @@ CHECKS: tuple[Check, ...] = (
     *training.CHECKS,
     *several.CHECKS,
     *compiling.CHECKS,
+    *rehearsal.CHECKS,
 )

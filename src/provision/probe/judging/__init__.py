@@ -21,6 +21,7 @@ from .launching import JUDGES as _LAUNCHING
 from .loaders import JUDGES as _LOADERS
 from .numerics import JUDGES as _NUMERICS
 from .packages import JUDGES as _PACKAGES
+from .rehearsal import JUDGES as _REHEARSAL
 from .several import JUDGES as _SEVERAL
 from .surroundings import JUDGES as _SURROUNDINGS
 from .symptoms import explain
@@ -43,6 +44,7 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     **_LOADERS,
     **_SEVERAL,
     **_COMPILE,
+    **_REHEARSAL,
 }
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})

@@ -48,4 +48,5 @@ _MODULES = {
     "launch": "launching",
     "collectives": "several",
     "compile": "compiling",
+    "rehearsal": "rehearsal",
 }

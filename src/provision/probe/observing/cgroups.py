@@ -15,6 +15,27 @@ def memory_limit(root: Path) -> int | None:
     return min((limit for limit in limits if limit < _V1_UNLIMITED), default=None)
 
 
+def memory_folders(root: Path) -> list[Path]:
+    """The folders of the control groups that count this process's memory, its own first."""
+    return [folder for folder, _ in _folders(root, "memory")]
+
+
+def memory_used(root: Path) -> int | None:
+    """The bytes that the control group with the smallest limit uses, without what the kernel can take back at once (inactive file pages); None without one."""
+    limits = {folder: int(text) for folder, text in _limits(root) if text.isdigit() and int(text) < _V1_UNLIMITED}
+    if not limits:
+        return None
+    folder = min(limits, key=lambda one: limits[one])
+    for name, statistic in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):
+        try:
+            used = int((folder / name).read_text(encoding="ascii"))
+            counts = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
+            return max(0, used - int(counts.get(statistic, 0)))
+        except (OSError, ValueError):
+            continue
+    return None
+
+
 def cpu_quota(root: Path) -> float | None:
     """How many CPUs the smallest quota grants (1.5 is one and a half); None without one."""
     quotas = []
@@ -25,6 +46,14 @@ def cpu_quota(root: Path) -> float | None:
     v1 = zip(_values(root, "cpu", "", "cpu.cfs_quota_us"), _values(root, "cpu", "", "cpu.cfs_period_us"), strict=False)
     quotas += [int(quota) / int(period) for quota, period in v1 if quota.isdigit() and period.isdigit()]
     return min(quotas, default=None)
+
+
+def _limits(root: Path) -> Iterator[tuple[Path, str]]:
+    for folder, version in _folders(root, "memory"):
+        try:
+            yield folder, (folder / ("memory.max" if version == 2 else "memory.limit_in_bytes")).read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            continue
 
 
 def _values(root: Path, controller: str, v2_name: str, v1_name: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ NO_LIBRARY = -1
 """Stands for an error code of NVML where there is no library to give one, or where it lacks a function that is needed."""
 _SUCCESS = 0
 _UNCORRECTED, _VOLATILE = 1, 0
+_ON_DIE = 0
 _LONG = 96
 _RECOVERY_ACTION = 230
 """NVML_FI_DEV_GET_GPU_RECOVERY_ACTION."""
@@ -56,6 +57,10 @@ class _Field(ctypes.Structure):
 
 class _Fabric(ctypes.Structure):
     _fields_ = (("cluster", ctypes.c_ubyte * 16), ("status", ctypes.c_int), ("clique", ctypes.c_uint), ("state", ctypes.c_ubyte))
+
+
+class _Rates(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 
 
 class NvmlError(Exception):
@@ -112,6 +117,26 @@ class Nvml:
         for index, handle in enumerate(handles):
             self._must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
         return handles
+
+    def at_work(self) -> list[dict[str, Any]]:
+        """Return what changes of each card while programs run on it."""
+        return [self._at_work(handle) for handle in self._handles()]
+
+    def _at_work(self, handle: ctypes.c_void_p) -> dict[str, Any]:
+        memory, rates = _Memory(), _Rates()
+        told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
+        busy = self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(rates)) == _SUCCESS
+        heat = ctypes.c_uint()
+        hot = self._call("nvmlDeviceGetTemperature", handle, ctypes.c_int(_ON_DIE), ctypes.byref(heat)) == _SUCCESS
+        return {
+            "name": self._name(handle),
+            "total_bytes": memory.total if told else None,
+            "used_bytes": memory.used if told else None,
+            "busy_percent": rates.gpu if busy else None,
+            "temperature_c": heat.value if hot else None,
+            "power_mw": self._one("nvmlDeviceGetPowerUsage", handle, ctypes.c_uint),
+            "reasons": self._reasons(handle),
+        }
 
     def _card(self, handle: ctypes.c_void_p) -> dict[str, Any]:
         memory = _Memory()

@@ -43,13 +43,10 @@ class Build:
         self.recipe, self.folder = recipe, folder
         self.wrapped: Any = None
         self.notes: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None, "train.not_exercised": sorted(arguments)}
-        name = _OPTIMIZERS.get(family(recipe.optimizer))
-        kind = getattr(torch.optim, name, None) if name else None
-        if kind is None:
-            raise ValueError(f"torch.optim has no optimizer for {recipe.optimizer!r}; known here: {', '.join(sorted(_OPTIMIZERS))}")
+        kind = optimizer_named(recipe.optimizer)
         self.layers = _layers(recipe.dropout).to(recipe.device)
         self.optimizer = kind(self.layers.parameters(), lr=recipe.learning_rate * _RATE_FACTORS.get(kind.__name__, 1.0))
-        self.options: dict[str, tuple[Any, Any]] = {"optimizer": (name, type(self.optimizer).__name__)}
+        self.options: dict[str, tuple[Any, Any]] = {"optimizer": (kind.__name__, type(self.optimizer).__name__)}
 
     def train(self, resume_from: Path | None = None) -> Outcome:
         """Train to the last step, from the start or from a checkpoint."""
@@ -156,6 +153,17 @@ class Build:
         if random_state["cuda"] is not None:
             torch.cuda.set_rng_state(random_state["cuda"])
         return int(json.loads((folder / "state.json").read_text(encoding="utf-8"))["step"])
+
+
+def optimizer_named(optimizer: str) -> Any:
+    """The class of torch.optim for a declared optimizer. Raises ValueError for one that torch itself does not have."""
+    import torch
+
+    name = _OPTIMIZERS.get(family(optimizer))
+    kind = getattr(torch.optim, name, None) if name else None
+    if kind is None:
+        raise ValueError(f"torch.optim has no optimizer for {optimizer!r}; known here: {', '.join(sorted(_OPTIMIZERS))}")
+    return kind
 
 
 def _layers(dropout: float) -> Any:

@@ -1,0 +1,109 @@
+"""What one look at a running program shows: memory of it and all it started, shared memory, the container, and the cards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..observing.cgroups import memory_folders, memory_limit
+from ..observing.nvml import Nvml, NvmlError
+
+_PARENT, _RSS = 1, 21
+"""Places in /proc/PID/stat behind the name in brackets (proc_pid_stat(5), fields 4 and 24)."""
+SLOWED = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
+"""Reasons of nvml.h for which a card runs slower than it could; a limit of power (0x04) is usual under load."""
+
+
+def family(pid: int, root: Path = Path("/")) -> list[int]:
+    """Return the bytes of RAM (resident) of a process and of each that descends from it; () once it is gone. Pages that several share count for each."""
+    parents, memory = {}, {}
+    page = os.sysconf("SC_PAGE_SIZE")
+    for number, fields in _processes(root / "proc"):
+        parents[number], memory[number] = int(fields[_PARENT]), int(fields[_RSS]) * page
+    children: dict[int, list[int]] = {}
+    for number, parent in parents.items():
+        children.setdefault(parent, []).append(number)
+    ours, left = [], [pid] if pid in parents else []
+    while left:
+        ours.append(number := left.pop())
+        left += children.get(number, [])
+    return [memory[number] for number in ours]
+
+
+def shared_memory(root: Path = Path("/")) -> tuple[int, int] | None:
+    """Return the bytes used and in all of /dev/shm; None without it."""
+    try:
+        found = os.statvfs(root / "dev/shm")
+    except OSError:
+        return None
+    return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_blocks * found.f_frsize
+
+
+def container(root: Path = Path("/")) -> dict[str, int | None]:
+    """Return limit and peak of the control group that limits memory (bytes), and how many processes the kernel ended for memory in it, or on the machine."""
+    told: dict[str, int | None] = {"limit_bytes": memory_limit(root), "peak_bytes": None, "kills": None}
+    for folder in memory_folders(root):
+        told["peak_bytes"] = told["peak_bytes"] or _number(folder, "memory.peak") or _number(folder, "memory.max_usage_in_bytes")
+        kills = _counted(folder / "memory.events", "oom_kill")
+        told["kills"] = kills if told["kills"] is None else told["kills"]
+    if told["kills"] is None:
+        told["kills"] = _counted(root / "proc/vmstat", "oom_kill")
+    return told
+
+
+def ram(root: Path = Path("/")) -> int | None:
+    """Return the machine's RAM in bytes."""
+    count = _counted(root / "proc/meminfo", "MemTotal:")
+    return None if count is None else count * 1024
+
+
+class Cards:
+    """The cards of this machine, asked through NVML; none where there is no driver, and `error` says by which code of NVML."""
+
+    def __init__(self) -> None:
+        self.error: int | None = None
+        self._library: Nvml | None = None
+        try:
+            self._library = Nvml()
+        except NvmlError as error:
+            self.error = error.code
+
+    def look(self) -> list[dict[str, Any]]:
+        """Return memory, utilisation, temperature, power and throttle reasons of each card."""
+        if self._library is None:
+            return []
+        try:
+            return self._library.at_work()
+        except NvmlError as error:
+            self.error = error.code
+            return []
+
+
+def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
+    for name in os.listdir(proc):
+        if name.isdigit():
+            try:
+                with open(proc / name / "stat", encoding="utf-8", errors="replace") as file:
+                    text = file.read()
+            except OSError:  # it ended meanwhile
+                continue
+            fields = text[text.rfind(")") + 2 :].split()
+            if len(fields) > _RSS:
+                yield int(name), fields
+
+
+def _number(folder: Path, name: str) -> int | None:
+    try:
+        return int((folder / name).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _counted(file: Path, name: str) -> int | None:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return None
+    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [name]), None)

@@ -1,0 +1,150 @@
+"""Rehearses the declared training with random weights, and looks at how much memory it takes; refuses beforehand what this machine cannot give."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from ..expectations import Expectations
+from ..proofs.declared import STEPS, Plan, Rehearsed, lacking, with_trainer, without_trainer
+from ..proofs.recipe import scratch_folder, settle_environment
+from ..proofs.shape import shape_of
+from ..values import Proof
+from . import Bench, Observer
+from .taking import CardPeak, ProcessPeak, available_bytes, spare_the_machine
+
+_SHARE_OF_FREE = 0.8
+"""Of free RAM, what a rehearsal on CPU may be expected to take."""
+_MOST_S = 240.0
+"""How long a rehearsal on CPU may be expected to take, below its stage's limit."""
+_UTILISATION = 0.2
+"""Of the speed of a product of matrices, what a training step reaches on CPU at least."""
+_SIDE = 1024
+
+
+def plan_of(expected: Expectations) -> Plan | str:
+    """What is to be rehearsed, or why nothing is."""
+    training = expected.training
+    model = training.model
+    if model is None or model.parameters is None:
+        return "training.model gives no number of parameters"
+    if training.batch_size is None or training.sequence_length is None:
+        return "batch_size and sequence_length of the training are not both given"
+    if training.precision == "fp8":
+        return "fp8 is not rehearsed"
+    return lacking(training.method, expected.proof is Proof.HF_TRAINER) or Plan(
+        shape=shape_of(model.parameters, model.hidden_size, model.layers),
+        method=training.method,
+        precision=training.precision,
+        optimizer=training.optimizer,
+        gradient_checkpointing=training.gradient_checkpointing,
+        batch_size=training.batch_size,
+        sequence_length=training.sequence_length,
+        device="cpu" if expected.gpu_type is None else "mps" if expected.gpu_type == "mps" else "cuda",
+    )
+
+
+def least_bytes(plan: Plan, estimate: int | None) -> int:
+    """What a rehearsal takes at least: the estimate, or weights, gradients and AdamW's state in 32 bits where there is none, and logits with their gradient."""
+    weights = plan.shape.parameters * (16 if plan.method == "full" else 4)
+    return (estimate if estimate is not None else weights) + logits_bytes(plan)
+
+
+def logits_bytes(plan: Plan) -> int:
+    """What logits (and their gradient, in training) take in 32 bits, which no estimate holds: the spec gives no vocabulary."""
+    return plan.tokens * plan.shape.vocabulary * (4 if plan.method == "inference" else 8)
+
+
+def too_large(plan: Plan, estimate: int | None, available: int | None) -> str:
+    """Why a plan is not tried on a CPU beside which `available` bytes of RAM are free; "" when it is."""
+    needed = least_bytes(plan, estimate)
+    if available is not None and needed > _SHARE_OF_FREE * available:
+        return f"it takes about {needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB of RAM are free here"
+    return ""
+
+
+def too_long(plan: Plan, rate: float) -> str:
+    """Why a plan is not tried on a CPU that makes `rate` operations a second; "" when it is."""
+    # A training step takes 6 operations a parameter and token, 2 of them forward (arXiv 2001.08361, section 2.1).
+    seconds = STEPS * 6 * plan.shape.parameters * plan.tokens / (rate * _UTILISATION)
+    return f"it would take about {seconds / 60:.0f} minutes on this CPU" if seconds > _MOST_S else ""
+
+
+def _two_steps(bench: Bench) -> dict[str, Any]:
+    plan = plan_of(bench.expected)
+    if isinstance(plan, str):
+        return {"rehearsal.why": plan}
+    told = {"rehearsal.why": None, "rehearsal.model": str(plan.shape), "rehearsal.device": plan.device, "rehearsal.logits_bytes": logits_bytes(plan)}
+    settle_environment(os.environ, bench.expected, bench.scratch)
+    available = available_bytes(bench.root)
+    if plan.device == "cpu" and (why := too_large(plan, bench.expected.estimate_bytes, available) or too_long(plan, _rate())):
+        return {**told, "rehearsal.why": why}
+    _import(bench)
+    if plan.device == "cpu" and available is not None:
+        spare_the_machine(available)
+    peak = CardPeak() if plan.device == "cuda" else ProcessPeak()
+    error, found = _tried(bench, plan)
+    return {
+        **told,
+        "rehearsal.out_of_memory": error,
+        "rehearsal.parameters": found.parameters if found else None,
+        "rehearsal.trained": found.trained if found else None,
+        "rehearsal.steps": len(found.losses) if found else 0,
+        "rehearsal.finite": found.finite if found else None,
+        "rehearsal.step_s": found.step_s if found else None,
+        "rehearsal.peak_bytes": peak.bytes(),
+        "rehearsal.memory_bytes": _card_bytes() if plan.device == "cuda" else available,
+    }
+
+
+def _tried(bench: Bench, plan: Plan) -> tuple[str | None, Rehearsed | None]:
+    try:
+        if bench.expected.proof is Proof.HF_TRAINER:
+            return None, with_trainer(plan, scratch_folder(bench.scratch, "rehearsal"))
+        return None, without_trainer(plan)
+    except MemoryError:
+        return "MemoryError", None
+    except RuntimeError as error:  # torch.cuda.OutOfMemoryError is one, and so is what the allocator of the CPU raises
+        if not is_out_of_memory(str(error)):
+            raise
+        return str(error).split("\n")[0][:200], None
+
+
+def is_out_of_memory(text: str) -> bool:
+    """Whether an error of torch says that memory ran out, on a card or on the CPU."""
+    return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
+
+
+def _import(bench: Bench) -> None:
+    """Import all that a run needs, so that what it takes is not counted as the run's."""
+    import torch  # noqa: F401
+
+    if bench.expected.proof is Proof.HF_TRAINER:
+        from transformers import LlamaForCausalLM, Trainer  # noqa: F401
+
+
+def _rate() -> float:
+    """Return the operations a second of a product of matrices on this CPU, with random numbers and the threads that a run will have."""
+    import torch
+
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    torch.set_num_threads(max(1, cpus // 2))  # two threads of one core are no faster, and far slower beside another program
+    one = torch.randn(_SIDE, _SIDE)
+    one @ one
+    began = time.perf_counter()
+    one @ one
+    return float(2 * _SIDE**3 / (time.perf_counter() - began))
+
+
+def _card_bytes() -> int:
+    import torch
+
+    return int(torch.cuda.mem_get_info()[1])
+
+
+def _nothing_more(_bench: Bench) -> dict[str, Any]:
+    return {}  # judged from what the two steps gave
+
+
+OBSERVERS: dict[str, Observer] = {"S01": _two_steps, "S02": _nothing_more, "S03": _nothing_more}

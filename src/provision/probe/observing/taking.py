@@ -1,0 +1,76 @@
+"""How much memory is free and how much a process takes: of this machine or container, and of a card through torch."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+from .cgroups import memory_limit, memory_used
+
+_KIB = 1024
+
+
+def available_bytes(root: Path) -> int | None:
+    """Bytes of RAM that can be taken without the kernel or the container ending someone; None where the system does not tell."""
+    free = _field(root / "proc/meminfo", "MemAvailable")
+    limit, used = memory_limit(root), memory_used(root)
+    left = max(0, limit - used) if limit is not None and used is not None else None
+    known = [one for one in (free, left) if one is not None]
+    return min(known, default=None)
+
+
+class ProcessPeak:
+    """The most RAM that this process takes from now on, over what it takes now."""
+
+    def __init__(self) -> None:
+        with contextlib.suppress(OSError):  # gVisor has no clear_refs: the mark then stands at the peak so far, which is below that of a training
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        self._before = _field(Path("/proc/self/status"), "VmRSS") or 0
+
+    def bytes(self) -> int | None:
+        """Return the bytes; None where the system does not tell."""
+        most = _field(Path("/proc/self/status"), "VmHWM")
+        return max(0, most - self._before) if most is not None else None
+
+
+class CardPeak:
+    """The most memory that a card gives from now on: what torch reserves, and what is held beside it (its context, other programs)."""
+
+    def __init__(self) -> None:
+        import torch
+
+        torch.cuda.init()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+    def bytes(self) -> int:
+        """Return the bytes."""
+        import torch
+
+        free, total = torch.cuda.mem_get_info()
+        beside = max(0, total - free - torch.cuda.memory_reserved())
+        return int(torch.cuda.max_memory_reserved() + beside)
+
+
+def spare_the_machine(available: int) -> None:
+    """Let this process fail before others: its data may grow by `available` bytes, and the kernel ends it first when memory runs out. Linux only."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    now = _field(Path("/proc/self/status"), "VmData") or 0
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = now + available
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _field(file: Path, name: str) -> int | None:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = (line.split() for line in lines if line.startswith(f"{name}:"))
+    return next((int(words[1]) * _KIB for words in found if len(words) > 1 and words[1].isdigit()), None)

@@ -1,0 +1,207 @@
+"""What a run took, as text: the line at its end, and a summary with a small chart of each curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from provision.safe import safe_line
+from provision.views.words import amount, seconds
+
+_STEPS = "▁▂▃▄▅▆▇█"
+_MOST_CARDS = 64
+
+
+class Curve(NamedTuple):
+    """One curve over time: its name, the unit of its values ("bytes", "%"), the values (None: not known), and the most there could be."""
+
+    name: str
+    unit: str
+    values: tuple[float | None, ...]
+    bound: float | None
+    throttled: tuple[bool, ...] = ()
+
+    @property
+    def peak(self) -> float | None:
+        """The largest value."""
+        return max((value for value in self.values if value is not None), default=None)
+
+
+class Row(NamedTuple):
+    """A figure with its name."""
+
+    name: str
+    value: str
+
+
+def ending(record: Mapping[str, Any]) -> list[str]:
+    """Return one line on how a run ended, where that was not by itself, and one with its peaks."""
+    return [*_why(record), f"peak {'; '.join(_peaks(record))}; {seconds(number(record['ended'].get('seconds')) or 0)} s"]
+
+
+def text(record: Mapping[str, Any], width: int) -> list[str]:
+    """Return a record as lines: what ran, how it ended, its figures, and each curve drawn in a line."""
+    found = rows(record)
+    lines = [heading(record), *_why(record)]
+    lines += [f"{row.name:<22} {row.value}" for row in found]
+    room = max(10, min(60, width - 50))
+    for curve in curves(record):
+        lines.append(f"{curve.name:<22} {sparkline(curve, room)} {_top(curve)}")
+    return lines
+
+
+def heading(record: Mapping[str, Any]) -> str:
+    """Return what ran, where and when."""
+    program, subject = record["program"], record["subject"]
+    script = f" {_word(program.get('script'))}" if program.get("script") else ""
+    return f"{_word(program.get('name'))}{script} on {_word(subject.get('target'))} of {_word(subject.get('spec'))}, {_word(subject.get('created_utc'))}"
+
+
+def rows(record: Mapping[str, Any]) -> list[Row]:
+    """Return the figures of a record, those that are known."""
+    peaks, limits, ended = record["peaks"], record["limits"], record["ended"]
+    told = [
+        ("ended", _ended(ended)),
+        ("seconds", seconds(number(ended.get("seconds")) or 0)),
+        ("RAM, all processes", _of(peaks.get("ram_bytes"), _ram_limit(limits))),
+        ("RAM, largest process", _of(peaks.get("process_bytes"), None)),
+        ("RAM, container", _of(peaks.get("container_bytes"), limits.get("container_bytes"))),
+        ("processes at once", _count(peaks.get("processes"))),
+        ("shared memory", _of(peaks.get("shm_bytes"), limits.get("shm_bytes"))),
+    ]
+    for place, card in enumerate(_cards(record)):
+        told += _card_rows(place, card)
+    for note in record["torch"]:
+        told += _torch_rows(note if isinstance(note, Mapping) else {})
+    return [Row(name, value) for name, value in told if value]
+
+
+def curves(record: Mapping[str, Any]) -> list[Curve]:
+    """Return what is drawn: RAM, shared memory where any was used, and of each card memory and utilisation with where it was throttled."""
+    limits, series = record["limits"], record["series"]
+    found = [Curve("RAM", "bytes", _column(series, "ram_bytes"), number(_ram_limit(limits)))]
+    if any(_column(series, "shm_bytes")):
+        found.append(Curve("shared memory", "bytes", _column(series, "shm_bytes"), number(limits.get("shm_bytes"))))
+    for place, card in enumerate(_cards(record)):
+        slowed = tuple(bool(value) for value in _column(series, f"card{place}_throttled"))
+        found.append(Curve(f"GPU {place} memory", "bytes", _column(series, f"card{place}_used_bytes"), number(card.get("total_bytes")), slowed))
+        found.append(Curve(f"GPU {place} busy", "%", _column(series, f"card{place}_busy_percent"), 100.0, slowed))
+    return [curve for curve in found if curve.peak is not None]
+
+
+def times(record: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the seconds since the start of each value."""
+    return tuple(value or 0.0 for value in _column(record["series"], "t"))
+
+
+def sparkline(curve: Curve, room: int) -> str:
+    """Return a curve in `room` characters at most, from nothing to its peak; "!" stands where a card was throttled, "." where nothing is known."""
+    values = curve.values
+    width = min(room, len(values))
+    top = curve.peak or 1.0
+    marks = []
+    for place in range(width):
+        first, last = place * len(values) // width, max(place * len(values) // width + 1, (place + 1) * len(values) // width)
+        part = [value for value in values[first:last] if value is not None]
+        slowed = any(curve.throttled[first:last])
+        marks.append("!" if slowed else _STEPS[min(7, int(8 * max(part) / top))] if part else ".")
+    return "".join(marks)
+
+
+def number(value: object) -> float | None:
+    """Return a number, None for anything else: a record may have been written by anyone."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _why(record: Mapping[str, Any]) -> list[str]:
+    ended, peaks, limits = record["ended"], record["peaks"], record["limits"]
+    kills, name = number(ended.get("memory_kills")) or 0, ended.get("signal")
+    limit = _ram_limit(limits)
+    if kills and name == "SIGKILL":
+        return [f"the kernel ended it for memory: {_of(peaks.get('ram_bytes'), limit)}; take less (smaller batch, fewer workers), or give it more"]
+    if kills:
+        return [f"the kernel ended {int(kills)} process{'es' if kills > 1 else ''} for memory while it ran: {_of(peaks.get('ram_bytes'), limit)}"]
+    if name == "SIGKILL":
+        return [f"it was ended by SIGKILL: by a person, a time limit, or for memory where the kernel does not tell ({_of(peaks.get('ram_bytes'), limit)})"]
+    if ended.get("code") is None:
+        return ["how it ended was not seen: the monitor outlived who started it"]
+    return []
+
+
+def _peaks(record: Mapping[str, Any]) -> list[str]:
+    peaks, limits = record["peaks"], record["limits"]
+    told = [f"RAM {_of(peaks.get('ram_bytes'), _ram_limit(limits)) or 'unknown'}"]
+    if number(peaks.get("shm_bytes")):
+        told.append(f"shared memory {_of(peaks.get('shm_bytes'), limits.get('shm_bytes'))}")
+    for place, card in enumerate(_cards(record)):
+        busy, slowed = number(card.get("busy_percent")), number(card.get("throttled_s"))
+        more = [f"busy {busy:.0f}%"] if busy is not None else []
+        more += [f"throttled {seconds(slowed)} s"] if slowed else []
+        told.append(", ".join([f"GPU {place} {_of(card.get('peak_bytes'), card.get('total_bytes')) or 'unknown'}", *more]))
+    return told
+
+
+def _card_rows(place: int, card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    heat, power, busy, slowed = (number(card.get(name)) for name in ("temperature_c", "power_w", "busy_percent", "throttled_s"))
+    reasons = card.get("throttled_by")
+    by = f" ({', '.join(map(_word, reasons))})" if slowed and isinstance(reasons, list) and reasons else ""
+    return [
+        (f"GPU {place}", _word(card.get("name"))),
+        (f"GPU {place} memory", _of(card.get("peak_bytes"), card.get("total_bytes"))),
+        (f"GPU {place} before", _of(card.get("before_bytes"), None)),
+        (f"GPU {place} busy", "" if busy is None else f"{busy:.0f}% on average"),
+        (f"GPU {place} at most", ", ".join([*([f"{heat:.0f} °C"] if heat is not None else []), *([f"{power:.0f} W"] if power is not None else [])])),
+        (f"GPU {place} throttled", "" if slowed is None else f"{seconds(slowed)} s{by}"),
+    ]
+
+
+def _torch_rows(note: Mapping[str, Any]) -> list[tuple[str, str]]:
+    cards = note.get("cards")
+    told = [("torch", _word(note.get("version")))]
+    for card in cards[:_MOST_CARDS] if isinstance(cards, list) else []:
+        if isinstance(card, Mapping):
+            told.append(("torch allocated", _of(card.get("allocated_bytes"), None)))
+            told.append(("torch reserved", _of(card.get("reserved_bytes"), None)))
+    return told
+
+
+def _cards(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [card for card in record["cards"][:_MOST_CARDS] if isinstance(card, Mapping)]
+
+
+def _column(series: Mapping[str, Any], name: str) -> tuple[float | None, ...]:
+    found = series.get(name)
+    return tuple(number(value) for value in found) if isinstance(found, list) else ()
+
+
+def _ended(ended: Mapping[str, Any]) -> str:
+    if ended.get("signal"):
+        return f"by {_word(ended.get('signal'))}"
+    code = number(ended.get("code"))
+    return "not seen" if code is None else f"with exit code {code:.0f}"
+
+
+def _ram_limit(limits: Mapping[str, Any]) -> object:
+    known = [value for value in (number(limits.get("container_bytes")), number(limits.get("ram_bytes"))) if value]
+    return min(known, default=None)
+
+
+def _of(value: object, limit: object) -> str:
+    most, bound = number(value), number(limit)
+    if most is None:
+        return ""
+    return amount(most, "bytes") + (f" of {amount(bound, 'bytes')}" if bound else "")
+
+
+def _top(curve: Curve) -> str:
+    top = curve.peak or 0.0
+    return f"to {amount(top, 'bytes')}" if curve.unit == "bytes" else f"to {top:.0f}{curve.unit}"
+
+
+def _count(value: object) -> str:
+    found = number(value)
+    return f"{found:.0f}" if found else ""
+
+
+def _word(value: object) -> str:
+    return safe_line(value)[:120] if isinstance(value, str) else ""

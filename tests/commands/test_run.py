@@ -1,0 +1,87 @@
+"""`run` and its record, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from provision.probe.canonical import canonical, digest
+from tests.rig import Bench, small_spec
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a program takes")
+
+
+@pytest.fixture
+def made(bench: Bench) -> Bench:
+    bench.spec(small_spec("alpha", extra="secrets: {MY_TOKEN: {env: MY_TOKEN}}\n"))
+    done = bench.run("apply", "spec.yaml", "--yes", MY_TOKEN="s3cret-value")
+    assert done.returncode == 0, done.stderr
+    return bench
+
+
+def records(bench: Bench) -> list[Path]:
+    return sorted((bench.own / "reports/spec.here/runs").glob("*.json"))
+
+
+def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
+    (made.folder / "train.py").write_text("import sys; print(sys.argv[1]); sys.exit(5)")
+    done = made.run("run", "spec.yaml", "--", "python", "train.py", "--token=s3cret-value", MY_TOKEN="s3cret-value")
+    assert (done.returncode, done.stdout) == (5, "--token=s3cret-value\n")
+    first, second = done.stderr.splitlines()
+    assert first.startswith("provision: peak RAM ")
+    (record,) = records(made)
+    assert second == f"provision: record: {record.relative_to(made.folder)} (drawn by: provision report run spec.yaml --target here)"
+    text = record.read_text()
+    assert "s3cret-value" not in text
+    assert str(made.folder) not in text
+    assert record.stat().st_mode & 0o077 == 0
+    told = json.loads(text)
+    assert told["program"] == {"name": "python", "script": "train.py", "arguments": 2}
+    assert "exit code 5" in made.run("report", "run", "spec.yaml").stdout
+    assert json.loads(made.run("report", "run", "spec.yaml", "--output-format", "json").stdout)["ended"]["code"] == 5
+    assert made.run("report", "run", "spec.yaml", "--html", "run.html").returncode == 0
+    assert "What a run took: python train.py on here of spec" in (made.folder / "run.html").read_text()
+    assert made.run("report", "run", str(record)).stdout.startswith("python train.py on here of spec")
+
+
+def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
+    done = made.run("run", "spec.yaml", "--no-monitor", "--", "python", "-c", "import os; print(os.environ.get('PYTHONPATH'))", MY_TOKEN="t0ken-value")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+    assert records(made) == []
+    missing = made.run("report", "run", "spec.yaml")
+    assert missing.returncode == 2
+    assert "provision run spec.yaml --target here -- PROGRAM" in missing.stderr
+
+
+def test_destroy_takes_the_records_along(made: Bench) -> None:
+    assert made.run("run", "spec.yaml", "--", "true", MY_TOKEN="t0ken-value").returncode == 0
+    assert len(records(made)) == 1
+    assert made.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert not made.own.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: text[: len(text) // 2], "not valid JSON"),
+        (lambda text: text.replace('"code":0', '"code":1'), "damaged or was changed"),
+        (lambda text: text.replace("provision.run/1", "provision.report/1"), "its schema is 'provision.report/1'"),
+        (lambda _: "[" * 100_000, "not valid JSON"),
+        (lambda _: "[]", "its schema is None"),
+        (lambda _: forged({"schema": "provision.run/1", "subject": 7}), "subject is missing or of another type"),
+    ],
+)
+def test_a_record_that_is_none_is_said(bench: Bench, change, says: str) -> None:
+    whole = forged({"schema": "provision.run/1", "ended": {"code": 0}})
+    (bench.folder / "record.json").write_text(change(whole))
+    done = bench.run("report", "run", "record.json")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def forged(body: dict) -> str:
+    return canonical({**body, "digest": digest(body)})
