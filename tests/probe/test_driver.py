@@ -84,7 +84,7 @@ def test_what_is_wrong_is_said_with_its_cure(environment: Environment, newer: Pa
     found = checks(environment, newer, answers, {**L4, "card": CARD})[check]
 
     assert (found["status"], says in found["message"]) == (status, True), found
-    assert fix in (found["fix"] or "")
+    assert fix in (found.get("fix") or "")
 
 
 def test_an_old_driver_is_found_without_torch(environment: Environment, newer: Path) -> None:

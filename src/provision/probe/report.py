@@ -111,7 +111,7 @@ EXIT_CODES = {Result.VERIFIED: 0, Result.SIMULATED: 0, Result.FAILED: 1, Result.
 
 def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:
     judgement, check = one.judgement, one.asked.check
-    return {
+    row = {
         "id": one.asked.id,
         "group": check.group,
         "title": one.asked.title,
@@ -126,6 +126,8 @@ def _check(one: Judged, redactor: Redactor) -> dict[str, Any]:
         "causes": told_causes(check, judgement.status),
         "seconds": round(one.seconds, 2),
     }
+    # Where nothing was asked there is nothing to tell, and half the checks of a machine without a card are such.
+    return {key: value for key, value in row.items() if value is not None} if judgement.status is Status.SKIP else row
 
 
 def told_causes(check: Check, status: Status) -> list[str]:
