@@ -224,10 +224,8 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
             "targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
             "targets of kind colab-enterprise cannot be made by this version",
         ),
-        ("verify: {tier: burn}\ntargets: {c: {kind: colab, runtime: '2026.07', isolation: venv}}\n", "tier burn"),
         ("targets: {here: {kind: local, manager: conda}}\n", "manager: conda"),
         ("cuda_toolkit: '12.8'\n", "CUDA toolkit"),
-        ("verify: {tier: deep}\n", "tier deep"),
         ("system_packages: [surely-not-installed-here]\n", "surely-not-installed-here"),
         ("requires: {vram: 16GiB}\n", "vram"),
         ("secrets: {T: {secret: projects/p/secrets/s/versions/1}}\n", "caller's variables"),
@@ -241,12 +239,11 @@ def test_what_this_version_does_not_do_is_refused_with_its_place(bench: Bench, e
     assert "spec.yaml:" in done.stderr
 
 
-@pytest.mark.parametrize("field", ["model: {parameters: 1B}", "method: lora", "batch_size: 4", "sequence_length: 8", "strategy: ddp", "launcher: torchrun"])
-def test_training_fields_without_effect_are_refused(bench: Bench, field: str) -> None:
-    bench.spec(small_spec("alpha").replace("{framework: none}", f"{{framework: none, {field}}}"))
+@pytest.mark.parametrize("field", ["model: {parameters: 1B}", "batch_size: 4", "torch_compile: true", "strategy: ddp", "launcher: torchrun"])
+def test_what_describes_the_training_is_taken_where_none_runs(bench: Bench, field: str) -> None:
+    bench.spec(small_spec("alpha", extra="verify: {tier: deep}\n").replace("{framework: none}", f"{{framework: none, {field}}}"))
     done = bench.run("plan", "spec.yaml")
-    assert done.returncode == 2
-    assert f"training.{field.partition(':')[0]}" in done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_check_that_does_not_exist_is_named_with_its_neighbours(bench: Bench) -> None:
