@@ -38,6 +38,8 @@ def simulated(name: str) -> Report:
         ("quickstart", "numpy-abi", "P02", "package.pandas 3.1.1 -> 2.1.4"),
         ("quickstart", "small-shm", "H07", "host.shm 23.54 GiB -> 64 MiB"),
         ("quickstart", "shadowed-package", "P03", "env.PYTHONPATH absent -> ~/demo/shadow"),
+        ("cpu-build", "cu130-build", "P02", "package.torch 2.13.0+cpu -> 2.13.0"),
+        ("declared-python", "another-python", "P01", "python.version 3.11.7 -> 3.12.1"),
     ],
 )
 def test_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
