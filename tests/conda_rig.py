@@ -23,9 +23,7 @@ from tests.rig import MINOR, make_wheel
 
 CHANNEL = "conda-forge"
 VERSION = ".".join(str(part) for part in sys.version_info[:3])
-_NOT_PACKED = shutil.ignore_patterns(
-    "test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo", "site-packages", "dist-packages", "__pycache__", "config-*"
-)
+_NOT_PACKED = shutil.ignore_patterns("test", "tests", "idlelib", "lib2to3", "tkinter", "site-packages", "dist-packages", "__pycache__", "config-*")
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)
 _PLATFORMS = ("linux-64", "linux-aarch64", "osx-arm64", "win-64")
 _SEPARATED = f"python {MINOR}.*"
@@ -52,7 +50,9 @@ def conda_channel(cache: Path) -> CondaChannel:
     seen = hashlib.sha256(Path(__file__).read_bytes() + Path(__file__).with_name("rig.py").read_bytes() + f"{sys.version} {sys.base_prefix}".encode())
     folder = cache / f"conda-channel-{seen.hexdigest()[:16]}" / CHANNEL
     if not folder.exists():
-        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        for older in set(cache.glob("conda-channel-*")) - {folder.parent}:
+            shutil.rmtree(older, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=cache) as name:
             lay_out(Path(name) / CHANNEL)
             with suppress(OSError):  # another process was first
@@ -89,6 +89,7 @@ def assemble(
     constrains: Sequence[str] = (),
     files: Path | None = None,
     python: bool = False,
+    number: int = 0,
 ) -> None:
     """Write one package into the channel; without `files` it is empty."""
     from rattler_build import assemble_package
@@ -98,9 +99,8 @@ def assemble(
         more["files_dir"] = files
     out = folder / subdir
     out.mkdir(parents=True, exist_ok=True)
-    assemble_package(
-        name, version, subdir, build, out, depends=list(depends), constrains=list(constrains), compression_level=1, timestamp=_DAY, detect_prefix=False, **more
-    )
+    more |= {"depends": list(depends), "constrains": list(constrains), "build_number": number}
+    assemble_package(name, version, subdir, build, out, compression_level=1, timestamp=_DAY, detect_prefix=False, **more)
     for stray in [path for path in out.iterdir() if path.is_dir()]:
         for made in stray.glob("*.conda"):
             made.rename(out / made.name)
@@ -123,7 +123,7 @@ def _stand_ins(folder: Path) -> None:
     assemble(folder, "pytorch", "2.13.0", build=f"cpu_generic_{tag}_h0_0", depends=[_SEPARATED, libc])
     for cuda, bound in (("126", ">=12.6,<13"), ("130", ">=13.0,<14")):
         needs = [_SEPARATED, "__cuda", f"cuda-version {bound}", "__glibc >=2.28,<3.0.a0"]
-        assemble(folder, "pytorch", "2.13.0", build=f"cuda{cuda}_generic_{tag}_h0_200", depends=needs)
+        assemble(folder, "pytorch", "2.13.0", build=f"cuda{cuda}_generic_{tag}_h0_200", depends=needs, number=200)
 
 
 def _pack_python(folder: Path, staging: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rattler
+from rattler.exceptions import SolverError
 
 from tests.conda_rig import VERSION, CondaChannel, conda_channel
 from tests.rig import MINOR
-
-rattler = pytest.importorskip("rattler")
 
 
 def solved(channel: CondaChannel, *specs: str, **virtual: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_the_build_follows_the_virtual_package(conda: CondaChannel, cuda: str, b
 def test_an_old_c_library_falls_to_the_cpu_in_silence(conda: CondaChannel) -> None:
     """As on conda-forge: why a build has to be asked for by name."""
     assert str(solved(conda, "pytorch", glibc="2.17", cuda="12.6")["pytorch"].build).startswith("cpu_")
-    with pytest.raises(rattler.exceptions.SolverError):
+    with pytest.raises(SolverError):
         solved(conda, "pytorch=*=cuda126*", glibc="2.17", cuda="12.6")
 
 
