@@ -72,6 +72,8 @@ def lay_out(folder: Path) -> None:
         _pack_python(folder, staging / "python")
         for subdir in _PLATFORMS[1:] if sysconfig.get_platform() == "linux-x86_64" else ():
             assemble(folder, "python", VERSION, build="h0_cpython", subdir=subdir)
+        if MINOR != "3.12":
+            assemble(folder, "python", "3.12.8", build="h0_cpython", depends=["__glibc >=2.17,<3.0.a0"])
         for wheel in (_bundled("pip"), make_wheel(staging, "alpha", "1.0"), make_wheel(staging, "alpha", "2.0")):
             _pack_wheel(folder, wheel, staging / wheel.stem)
         _stand_ins(folder)
@@ -121,6 +123,8 @@ def _stand_ins(folder: Path) -> None:
     assemble(folder, "cuda-nvcc", "12.6.85", depends=["cuda-version >=12.6,<12.7.0a0"])
     tag = "py" + MINOR.replace(".", "")
     assemble(folder, "pytorch", "2.13.0", build=f"cpu_generic_{tag}_h0_0", depends=[_SEPARATED, libc])
+    assemble(folder, "pytorch", "2.12.0", build=f"cpu_generic_{tag}_h0_0", depends=[_SEPARATED, libc])
+    assemble(folder, "only-cuda", "1.0", depends=["__cuda"])
     for cuda, bound in (("126", ">=12.6,<13"), ("130", ">=13.0,<14")):
         needs = [_SEPARATED, "__cuda", f"cuda-version {bound}", "__glibc >=2.28,<3.0.a0"]
         assemble(folder, "pytorch", "2.13.0", build=f"cuda{cuda}_generic_{tag}_h0_200", depends=needs, number=200)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from provision.effects.conda import CondaAsk, CondaChannel, CondaRecord, CondaWish, CreateCondaPrefix
 from provision.effects.elsewhere import (
     AwaitReport,
     CloudReader,
@@ -62,6 +63,11 @@ __all__ = [
     "AwaitReport",
     "Binding",
     "CloudReader",
+    "CondaAsk",
+    "CondaChannel",
+    "CondaRecord",
+    "CondaWish",
+    "CreateCondaPrefix",
     "CreateInstance",
     "CreateVenv",
     "DeleteInstance",
@@ -151,6 +157,12 @@ class World(Reader, Protocol):
         """Resolve a project to one set of versions.
 
         Raises LockError with uv's derivation when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def solve_conda(self, ask: CondaAsk, tell: Tell) -> tuple[CondaRecord, ...]:
+        """Return what satisfies an ask of conda channels, for the virtual packages that it names and not for those of this machine.
+
+        Raises Unsatisfiable when nothing does, NetworkError when a channel cannot be reached, WorldError naming what to install without the extra `conda`.
         """
 
     def newest(self, project: Project) -> Release:

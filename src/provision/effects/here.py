@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from provision.effects.conda import CreateCondaPrefix
 from provision.effects.packages import Index, Pin
 
 
@@ -31,6 +32,8 @@ class InstallPackages(NamedTuple):
     minor: str
     pins: tuple[Pin, ...]
     indexes: tuple[Index, ...] = ()
+    shared: bool = False
+    """Whether another program put packages there too: those stay."""
 
 
 class WriteFile(NamedTuple):
@@ -88,4 +91,6 @@ class RunProbe(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+OnThisMachine = (
+    InstallPython | CreateVenv | CreateCondaPrefix | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         Addresses,
         AwaitReport,
         CloudReader,
+        CondaAsk,
+        CondaRecord,
         Effect,
         Index,
         InstallPackages,
@@ -158,6 +160,16 @@ class Machine:
                 tell(note)
         return uv.resolve(project, sources, self._interpreter(project.python) or _own(), self._uv())
 
+    def solve_conda(self, ask: CondaAsk, tell: Tell) -> tuple[CondaRecord, ...]:
+        """Return what satisfies an ask of conda channels; raises Unsatisfiable, LockError, NetworkError, WorldError."""
+        from provision.world import conda
+
+        for note in conda.notes(ask.channels, self._environment):
+            if note not in self._told:
+                self._told.add(note)
+                tell(note)
+        return conda.solve(ask, self._environment, offline=self._offline)
+
     def newest(self, project: Project) -> Release:
         """Return the newest release that a project's only requirement admits; raises LockError, NetworkError, WorldError."""
         from provision.world import uv
@@ -181,6 +193,10 @@ class Machine:
                 uv.install_python(effect, self._uv())
             case effects.CreateVenv():
                 uv.create_venv(effect, self._python(effect.minor), self._uv())
+            case effects.CreateCondaPrefix():
+                from provision.world import conda
+
+                conda.create_prefix(effect, self._environment, self.now(), offline=self._offline)
             case effects.InstallPackages():
                 self._install(effect, tell)
             case effects.WriteFile():
