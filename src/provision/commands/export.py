@@ -1,4 +1,4 @@
-"""Write a lock as a document of another tool: pylock.toml, requirements, a bill of materials, or a uv project."""
+"""Write a lock as a document of another tool: pylock.toml, requirements, a bill of materials, a uv project, or what conda reads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import assert_never
 from provision.commands.loading import Loaded
 from provision.commands.lock import settle
 from provision.commands.planning import choose
-from provision.effects import Reader, Tell, World, WriteFile
+from provision.effects import CondaChannel, Reader, Tell, World, WriteFile
 from provision.errors import Refused, UsageError, WorldError
 from provision.lock import Lock
 from provision.lock.addresses import addresses
+from provision.lock.conda import asked_of_conda
 from provision.lock.portion import Portion, environments_of, portion
-from provision.views.exports import MADE_BY, cyclonedx, pylock, pyproject, requirements
+from provision.views.exports import MADE_BY, conda, cyclonedx, pylock, pyproject, requirements
 
 _LIMIT = 64 * 2**20
 _HEAD = 1024
@@ -31,6 +32,8 @@ class Format(StrEnum):
     REQUIREMENTS = "requirements"
     CYCLONEDX = "cyclonedx"
     PYPROJECT = "pyproject"
+    ENVIRONMENT_YML = "environment.yml"
+    CONDA_EXPLICIT = "conda-explicit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +94,27 @@ def _text(loaded: Loaded, form: Format, part: Portion, world: World, tell: Tell)
             return cyclonedx.text(part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages))
         case Format.PYPROJECT:
             return pyproject.text(part, loaded.spec)
+        case Format.ENVIRONMENT_YML:
+            _refuse_without_conda(part, form, loaded)
+            return conda.environment_yml(part, loaded.spec.name, asked_of_conda(loaded.spec), _own_channels(part, loaded))
+        case Format.CONDA_EXPLICIT:
+            _refuse_without_conda(part, form, loaded)
+            own = _own_channels(part, loaded)
+            channels = tuple(CondaChannel(name, own.get(name, "")) for name in sorted({package.channel for package in part.conda}))
+            return conda.explicit(part, world.channel_addresses(channels))
         case _:
             assert_never(form)
+
+
+def _own_channels(part: Portion, loaded: Loaded) -> dict[str, str]:
+    indexes = loaded.spec.indexes
+    return {package.channel: indexes[package.channel].url for package in part.conda if package.channel in indexes}
+
+
+def _refuse_without_conda(part: Portion, form: Format, loaded: Loaded) -> None:
+    if not part.conda:
+        raise Refused(f"{form} is for a target with manager: conda", why="this target's Python does not come from conda", hint="the other formats fit it")
+    if len(part.environments) > 1:
+        platforms = ", ".join(environment.platform for environment in part.environments)
+        why = f"the builds of conda differ by platform, and {loaded.path} lists {platforms}"
+        raise Refused(f"{form} is for one platform", why=why, hint="leave one in `platforms` of a spec that extends this one")

@@ -137,6 +137,12 @@ class Reader(Protocol):
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
 
+    def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
+        """Return the address of each conda channel by name, ending in a slash, as it holds on any machine: a mirror of this one's is not it.
+
+        Raises WorldError naming what to install without the extra `conda`.
+        """
+
     def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
         """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
 

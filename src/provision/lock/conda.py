@@ -54,6 +54,12 @@ def named_as_indexed(spec: Spec) -> Spec:
     return spec.model_copy(update={"packages": packages})
 
 
+def asked_of_conda(spec: Spec) -> frozenset[str]:
+    """Return the names, as conda has them, of what a spec asks of conda: Python and pip among them."""
+    named = (_ON_CONDA.get(package.key, package.key) for package in spec.packages if package.source == "conda")
+    return frozenset(("python", "pip", *named, *(package.name for package in spec.conda_packages)))
+
+
 def preferences(keep: Lock) -> tuple[Preference, ...]:
     """Return the versions that only conda brings, so that they stay when the index is asked again."""
     known = {package.name for package in keep.packages}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         AwaitReport,
         CloudReader,
         CondaAsk,
+        CondaChannel,
         CondaRecord,
         Effect,
         Index,
@@ -138,6 +139,12 @@ class Machine:
     def cloud(self) -> CloudReader:
         """Return what Google Cloud is asked through; raises WorldError when the extra `workbench` is missing."""
         return self._google().reader
+
+    def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
+        """Return the public address of each conda channel; raises WorldError without the extra `conda`."""
+        from provision.world import conda
+
+        return {channel.name: conda.public_address(channel) for channel in channels}
 
     def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
         """Return where an installer on this machine finds each index, wheels that stand in for one laid out as an index of files."""
