@@ -225,7 +225,6 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
             "targets of kind colab-enterprise cannot be made by this version",
         ),
         ("verify: {tier: burn}\ntargets: {c: {kind: colab, runtime: '2026.07', isolation: venv}}\n", "tier burn"),
-        ("targets: {here: {kind: local, manager: conda}}\n", "manager: conda"),
         ("cuda_toolkit: '12.8'\n", "CUDA toolkit"),
         ("verify: {tier: deep}\n", "tier deep"),
         ("system_packages: [surely-not-installed-here]\n", "surely-not-installed-here"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from provision.effects.conda import CondaAsk, CondaChannel, CondaRecord, CondaWish, CreateCondaPrefix
+from provision.effects.conda import CondaAsk, CondaChannel, CondaProgram, CondaRecord, CondaWish, CreateCondaPrefix
 from provision.effects.elsewhere import (
     AwaitReport,
     CloudReader,
@@ -65,6 +65,7 @@ __all__ = [
     "CloudReader",
     "CondaAsk",
     "CondaChannel",
+    "CondaProgram",
     "CondaRecord",
     "CondaWish",
     "CreateCondaPrefix",
@@ -136,6 +137,9 @@ class Reader(Protocol):
 
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
+
+    def conda_program(self) -> CondaProgram | None:
+        """Return what makes conda environments on this machine; None without the extra `conda`, which every way of making them needs."""
 
     def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
         """Return the address of each conda channel by name, ending in a slash, as it holds on any machine: a mirror of this one's is not it.

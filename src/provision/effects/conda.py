@@ -58,6 +58,14 @@ class CondaAsk(NamedTuple):
     keep: tuple[CondaRecord, ...] = ()
 
 
+class CondaProgram(NamedTuple):
+    """What makes conda environments on this machine: its name, its path (None: py-rattler, in our own process), and why it was taken."""
+
+    name: str
+    path: Path | None
+    because: str
+
+
 class CreateCondaPrefix(NamedTuple):
     """Make a conda environment at `path` of exactly these records, every file checked against its hash; nothing is there before."""
 
@@ -65,5 +73,6 @@ class CreateCondaPrefix(NamedTuple):
     platform: str
     channels: tuple[CondaChannel, ...]
     records: tuple[CondaRecord, ...]
-    wishes: tuple[str, ...] = ()
-    """The names that were asked for, as conda's own list of them."""
+    wishes: tuple[str, ...]
+    """What was asked for by name (match specs), for conda's own list of it."""
+    program: CondaProgram

@@ -54,6 +54,11 @@ def named_as_indexed(spec: Spec) -> Spec:
     return spec.model_copy(update={"packages": packages})
 
 
+def index_name(conda: str) -> str:
+    """Return what the package index calls a package of conda."""
+    return _ON_PYPI.get(conda, canonical(conda))
+
+
 def asked_of_conda(spec: Spec) -> frozenset[str]:
     """Return the names, as conda has them, of what a spec asks of conda: Python and pip among them."""
     named = (_ON_CONDA.get(package.key, package.key) for package in spec.packages if package.source == "conda")
@@ -66,7 +71,7 @@ def preferences(keep: Lock) -> tuple[Preference, ...]:
     found = {}
     for environment in keep.environments:
         for package in keep.conda_of(environment):
-            name = _indexed(package.name)
+            name = index_name(package.name)
             if name in _ON_CONDA and name not in known and environment.flavour is not None:
                 version = f"{package.version}+{environment.flavour}"
                 found[name, environment.key] = Preference(name, version, f"pytorch-{environment.flavour}", (marker_of(environment.platform),))
@@ -112,7 +117,7 @@ def _solved(seat: _Seat, lock: Lock, spec: Spec, facts: Facts, world: World, tel
             records = world.solve_conda(ask, tell)
         except Unsatisfiable as error:
             raise _in_words(error, ask, seat, apart) from error
-        here = {_indexed(record.name): record for record in records if _is_python_package(record) and _indexed(record.name) in indexed}
+        here = {index_name(record.name): record for record in records if _is_python_package(record) and index_name(record.name) in indexed}
         other = {name: record for name, record in here.items() if not _same(record.version, indexed[name])}
         if not other:
             return _Brought(records, frozenset(here))
@@ -223,10 +228,6 @@ def _environment(key: str, seat: _Seat, lock: Lock, packages: tuple[Package, ...
 def _is_python_package(record: CondaRecord) -> bool:
     """Tell a package of Python from a program that has a name of the package index: conda's graphviz is not the one there."""
     return record.name != "pip" and (record.noarch == "python" or any(need.split()[0] in ("python", "python_abi") for need in record.depends))
-
-
-def _indexed(conda: str) -> str:
-    return _ON_PYPI.get(conda, canonical(conda))
 
 
 def _public(version: str) -> str:

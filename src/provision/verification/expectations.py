@@ -9,6 +9,7 @@ from typing import Any
 import provision
 from provision.facts import load
 from provision.lock import Environment, Lock, digest_of
+from provision.lock.conda import index_name
 from provision.sites import workload_of
 from provision.spec import Model, Spec, bytes_of, parameters_of, seconds_of
 
@@ -35,6 +36,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "flavour": environment.flavour,
         "glibc_min": environment.glibc,
         "packages": [{"name": package.name, "version": package.version} for package in lock.held_by(environment)],
+        **({"extras_allowed": sorted({index_name(package.name) for package in brought})} if (brought := lock.conda_of(environment)) else {}),
         "direct": sorted({package.key for package in spec.packages} & lock.versions(environment).keys()),
         "gpu": {"type": None if spec.gpu.none else spec.gpu.type, "count": 0 if spec.gpu.none else spec.gpu.count},
         "requires": {

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish, CreateCondaPrefix
 from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
 from provision.safe import redact, safe
+from provision.world import conda_programs
 
 if TYPE_CHECKING:
     from rattler import Gateway, MatchSpec, RepoDataRecord
@@ -81,7 +84,12 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
     from rattler.exceptions import InstallerError
 
     addresses = {channel.name: address(channel, environment) for channel in effect.channels}
+    if effect.program.path is not None:
+        conda_programs.create(effect, addresses, environment, offline=offline)
+        return
     records = [_repodata_record(rattler, record, addresses[record.channel]) for record in effect.records]
+    for record in effect.records:
+        _refuse_altered(record, addresses[record.channel])
     if offline:
         _refuse_not_cached(effect.records, _cache(environment) / "pkgs")
     wishes = [rattler.MatchSpec(wish)._match_spec for wish in effect.wishes]  # 0.28 takes no other
@@ -212,6 +220,22 @@ def _repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRe
     return made
 
 
+def _refuse_altered(record: CondaRecord, root: str) -> None:
+    """Raise LockError for a file on this machine that is not the locked one: py-rattler compares the sha256 of what it downloads only."""
+    path = Path(unquote(urlsplit(f"{root}{record.subdir}/{record.file}").path))
+    if not root.startswith("file:") or not path.is_file():
+        return
+    with path.open("rb") as file:
+        there = hashlib.file_digest(file, "sha256").hexdigest()
+    if there != record.sha256:
+        raise _altered(f"{record.file} on channel {record.channel} has sha256 {there}, locked is {record.sha256}")
+
+
+def _altered(said: str) -> LockError:
+    hint = "if the change is meant, lock again with `provision lock --upgrade`"
+    return LockError("a file on a conda channel is not the one that was locked", why=said, hint=hint)
+
+
 def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
     held = {entry.name for entry in cache.iterdir()} if cache.is_dir() else set()
     missing = [record.file for record in records if not any(name.startswith(re.sub(r"\.(conda|tar\.bz2)$", "", record.file)) for name in held)]
@@ -228,12 +252,10 @@ def _out_of_reach(said: str, addresses: Mapping[str, str], *, offline: bool) -> 
 
 
 def _not_installed(said: str, addresses: Mapping[str, str]) -> ProvisionError:
-    if "hash" in said.lower() and "mismatch" in said.lower():
-        return LockError(
-            "a file on a conda channel is not the one that was locked", why=said, hint="if the change is meant, lock again with `provision lock --upgrade`"
-        )
-    if re.search(r"error sending request|connect|dns|404|failed to fetch", said, re.IGNORECASE):
-        name = next(iter(addresses))
+    if "hash mismatch" in said.lower():
+        return _altered(said)
+    if "failed to fetch" in said.lower():
+        name = next((name for name, root in addresses.items() if root in said), next(iter(addresses)))
         return NetworkError("a conda package cannot be fetched", why=said, hint=f"check the network, or name a mirror: {override_variable(name)}=https://...")
     return WorldError("the conda environment cannot be made", why=said, hint="run the command again: what is half-made is made anew")
 

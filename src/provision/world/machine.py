@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         CloudReader,
         CondaAsk,
         CondaChannel,
+        CondaProgram,
         CondaRecord,
         Effect,
         Index,
@@ -140,6 +141,12 @@ class Machine:
         """Return what Google Cloud is asked through; raises WorldError when the extra `workbench` is missing."""
         return self._google().reader
 
+    def conda_program(self) -> CondaProgram | None:
+        """Return what makes conda environments on this machine; None without the extra `conda`."""
+        from provision.world import conda_programs
+
+        return conda_programs.found(self._environment)
+
     def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
         """Return the public address of each conda channel; raises WorldError without the extra `conda`."""
         from provision.world import conda
@@ -203,6 +210,7 @@ class Machine:
             case effects.CreateCondaPrefix():
                 from provision.world import conda
 
+                tell(f"making {effect.path.name} with {effect.program.name}: {effect.program.because}")
                 conda.create_prefix(effect, self._environment, self.now(), offline=self._offline)
             case effects.InstallPackages():
                 self._install(effect, tell)
