@@ -16,6 +16,7 @@ from provision.errors import NetworkError, Unsatisfiable
 from provision.facts import load
 from provision.lock import Environment, Lock, dumps, loads
 from provision.lock.asked import differences, unavailable
+from provision.lock.comparing import compare
 from provision.lock.resolve import resolve
 from provision.spec import Spec
 from provision.world import Machine
@@ -243,3 +244,29 @@ def test_what_is_dropped_from_the_spec_makes_the_lock_stale(machine: Machine) ->
     lock = locked(spec("beta", conda_packages=["ffmpeg"]), machine)
     assert differences(spec("beta"), lock) == ("conda_packages: - ffmpeg from conda-forge",)
     assert differences(spec("beta", conda_packages=["ffmpeg", "gxx"]), lock) == ("conda_packages: + gxx from conda-forge",)
+
+
+def test_what_conda_brings_is_compared_too(machine: Machine) -> None:
+    older, newer = (locked(spec("beta", conda_packages=words), machine) for words in (["ffmpeg=6"], ["ffmpeg=7", "gxx"]))
+    changes = {change.name: (change.old, change.new) for change in compare(older, newer).packages}
+    assert changes.keys() == {"ffmpeg (conda)", "gxx (conda)"}
+    old, new = changes["ffmpeg (conda)"]
+    assert old is not None
+    assert new is not None
+    assert (old.version, new.version, new.index) == ("6.1.2 h0_gpl", "7.1.1 h0_gpl", "conda-forge")
+    assert compare(older, older).empty
+
+
+def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = conda.variables()
+    text = f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: ["ffmpeg{{}}"]\ntraining: {{{{framework: none}}}}\n'
+    text += "targets: {{here: {{kind: local, manager: conda}}}}\n"
+    bench.spec(text.format("=6"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    bench.spec(text.format(">=6"))
+    done = bench.run("lock", "spec.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "ffmpeg-6.1.2-" in (bench.folder / "spec.lock").read_text()  # it stays while it fits
+    done = bench.run("lock", "spec.yaml", "--upgrade", "ffmpeg")
+    assert done.returncode == 0, done.stderr
+    assert "ffmpeg-7.1.1-" in (bench.folder / "spec.lock").read_text()
