@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from provision.state import Ledger, empty
 from provision.targets import TARGETS, Place
 from provision.world import Machine
 from tests.conda_rig import VERSION, CondaChannel
-from tests.rig import Bench, make_index, make_wheel, small_spec
+from tests.rig import Bench, make_index, make_wheel, served, small_spec
 
 CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
 
@@ -230,3 +231,41 @@ def test_without_the_extra_it_is_refused_before_anything_is_made(bench: Bench, c
     said = [refusal.hint for refusal in TARGETS["local"].refusals(place, replace(have, conda=None))]
     assert said == ["pip install 'provision-ml[conda]'"]
     assert TARGETS["local"].refusals(place, have) == ()
+
+
+def test_offline_takes_what_was_fetched_before(bench: Bench, conda: CondaChannel) -> None:
+    with served(conda.folder) as address:
+        applied(bench, conda, CONDA)
+        shutil.rmtree(bench.folder / "home/.cache/provision/conda")
+        bench.extra = {"PROVISION_CHANNEL_CONDA_FORGE": address, "PROVISION_CONDA": "py-rattler"}
+        assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+        nothing = bench.run("apply", "spec.yaml", "--yes", "--offline")
+        assert nothing.returncode == 2
+        assert "conda files are not in the cache, and --offline was asked for" in nothing.stderr
+        assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+        assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+    done = bench.run("apply", "spec.yaml", "--yes", "--offline")  # the server is gone
+    assert done.returncode == 0, done.stderr
+    assert (prefix(bench) / "conda-meta/history").exists()
+
+
+def test_an_interrupt_ends_a_channel_that_does_not_answer(bench: Bench, conda: CondaChannel) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def wait(_: str) -> None:
+        asked.set()
+        go_on.wait(60)
+
+    bench.spec(small_spec("gamma", extra=CONDA))
+    with served(conda.folder, wait) as address:
+        child = bench.start("lock", "spec.yaml", PROVISION_CHANNEL_CONDA_FORGE=address)
+        assert asked.wait(60)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        try:
+            _, said = child.communicate(timeout=30)
+        finally:
+            go_on.set()
+    assert (child.returncode, time.monotonic() - began < 15) == (130, True), said
+    assert not (bench.folder / "spec.lock").exists()
+    assert "Traceback" not in said
