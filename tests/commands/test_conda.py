@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from provision.spec import Spec
 from provision.state import Ledger, empty
 from provision.targets import TARGETS, Place
 from provision.world import Machine
+from provision.world.conda import with_brought
 from tests.conda_rig import VERSION, CondaChannel
+from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
 
 CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
@@ -269,3 +272,39 @@ def test_an_interrupt_ends_a_channel_that_does_not_answer(bench: Bench, conda: C
     assert (child.returncode, time.monotonic() - began < 15) == (130, True), said
     assert not (bench.folder / "spec.lock").exists()
     assert "Traceback" not in said
+
+
+def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", "{name: alpha, source: conda}", extra=CONDA))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = json.loads((bench.own / "reports/spec.here/expectations.json").read_text())
+    assert {"name": "alpha", "version": "2.0"} in expected["packages"]
+    assert expected["direct"] == ["alpha", "gamma"]
+    noted = json.loads((prefix(bench) / "installed.json").read_text())
+    assert noted["packages"]["alpha"]["provenance"] == "preinstalled"
+    assert noted["packages"]["gamma"]["provenance"] == "hash-checked"
+    next(prefix(bench).glob("lib/python*/site-packages/alpha/__init__.py")).write_text("__version__ = 'changed'\n")
+    done = bench.run("verify", "spec.yaml")
+    assert done.returncode == 1, done.stdout
+    assert "alpha" in done.stdout
+
+
+def test_a_torch_that_conda_did_not_really_bring_is_not_green(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
+    bench.extra = {**conda.variables(), **pytorch.offline(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("{name: torch, version: ==2.13.0, source: conda}", extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg")))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "torch is not installed, lock says 2.13.0" in " ".join(done.stdout.split())
+
+
+def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None:
+    folder = tmp_path / "lib/python3.11/site-packages"
+    make_wheel(tmp_path, "alpha", "1.0")
+    with zipfile.ZipFile(tmp_path / "alpha-1.0-py3-none-any.whl") as archive:
+        archive.extractall(folder)
+    before: dict[str, object] = {"packages": {}, "counts": {"hash-checked": 0}, "notes": []}
+    assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"] == {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}
+    (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
+    assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False

@@ -59,6 +59,13 @@ def index_name(conda: str) -> str:
     return _ON_PYPI.get(conda, canonical(conda))
 
 
+def instead_of_index(lock: Lock, environment: Environment, spec: Spec) -> dict[str, str]:
+    """Return index name and version of the Python packages that conda brings and that can be asked for by that name: the spec's own, and torch."""
+    brought = {index_name(package.name): package.version for package in lock.conda_of(environment) if package.name != "pip"}
+    asked = {*(_ON_PYPI.get(package.key, package.key) for package in spec.packages), *_ON_CONDA}
+    return {name: version for name, version in brought.items() if name in asked and name not in lock.versions(environment)}
+
+
 def asked_of_conda(spec: Spec) -> frozenset[str]:
     """Return the names, as conda has them, of what a spec asks of conda: Python and pip among them."""
     named = (_ON_CONDA.get(package.key, package.key) for package in spec.packages if package.source == "conda")

@@ -100,6 +100,31 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
     _write_history(effect, now)
 
 
+def with_brought(result: Mapping[str, Any], prefix: Path, minor: str) -> dict[str, Any]:
+    """Return what an installation noted with the Python packages that conda brought.
+
+    conda writes paths into files and makes scripts anew, so that a package may not fit its own RECORD from the first: that is noted, and such a package is
+    not taken for one that was changed later.
+    """
+    from provision.installing import Audit
+    from provision.installing.inventory import audit, installed
+
+    there = installed([str(prefix / f"lib/python{minor}/site-packages")])
+    others = {name: found for name, found in there.items() if name not in result["packages"]}
+    audited = audit(others, Audit.SIZE, there.values())
+    brought = {
+        name: {
+            "version": found.version,
+            "provenance": "preinstalled",
+            "files_checked": audited[name].files,
+            **({"record_fits": False} if audited[name].flaws else {}),
+        }
+        for name, found in others.items()
+    }
+    counts = {**result["counts"], "preinstalled": result["counts"].get("preinstalled", 0) + len(brought)}
+    return {**result, "counts": counts, "packages": dict(sorted({**result["packages"], **brought}.items()))}
+
+
 async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) -> tuple[CondaRecord, ...]:
     rattler = need()
     subdir: Any = SUBDIRS[ask.platform]

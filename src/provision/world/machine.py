@@ -299,6 +299,10 @@ class Machine:
         from provision.world import uv
 
         result = uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
+        if effect.shared:
+            from provision.world import conda
+
+            result = conda.with_brought(result, effect.environment, effect.minor)
         files.write(effect.environment / INSTALLED, json.dumps(result, indent=1, sort_keys=True) + "\n", 0o644)
         for note in result["notes"]:
             tell(note)
