@@ -248,6 +248,8 @@ def _same(conda: str, indexed: str) -> bool:
 
 def _in_words(error: Unsatisfiable, ask: CondaAsk, seat: _Seat, apart: Mapping[str, str]) -> Unsatisfiable:
     """Return an error that says which of the target's properties stands in the way, and the way out."""
+    if not error.what.startswith("no set"):  # a name, version or build that the channel lacks: no virtual package stands in the way
+        return Unsatisfiable(error.what, why=error.why, hint=error.hint or _way_out(error, seat))
     has = ", ".join(f"{name} {version}" for name, version in ask.virtual if name not in ("__unix", "__linux", "__win", "__archspec")) or "no virtual package"
     lines = [error.why] if error.why else []
     lines.append(f"this target has {has}" + ("" if seat.cuda else "; no __cuda, as no card or no CUDA is asked for"))
