@@ -270,3 +270,15 @@ def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChan
     done = bench.run("lock", "spec.yaml", "--upgrade", "ffmpeg")
     assert done.returncode == 0, done.stderr
     assert "ffmpeg-7.1.1-" in (bench.folder / "spec.lock").read_text()
+
+
+def test_what_is_said_on_a_terminal(bench: Bench, conda: CondaChannel) -> None:
+    bench.spec(f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: [ffmpeg=9]\ntargets: {{here: {{kind: local, manager: conda}}}}\n')
+    done = bench.run("lock", "spec.yaml", **conda.variables())
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-3:] == [
+        "error: channel conda-forge has no ffmpeg 9.* for linux-x86_64",
+        "  why: the versions there: 6.1.2, 7.1.1",
+        "  help: loosen the versions of these packages in `conda_packages`",
+    ]
+    assert "looking for a way out" not in done.stderr

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish, Preference, Tell, World
-from provision.errors import Unsatisfiable
+from provision.errors import NoCondaSet, Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parsed
 from provision.lock.model import Chosen, CondaPackage, Environment, Lock, Package, environment_digest, sealed
@@ -89,7 +89,7 @@ def with_conda(lock: Lock, spec: Spec, facts: Facts, world: World, tell: Tell, k
     """Return a lock with what conda brings at the targets that say `manager: conda`; the same lock where there are none.
 
     Each such target gets environments of its own, with `-conda` in their keys. A package of the index that conda brings too, in the same version, is left
-    out there, and so is what only such a package needs. Raises Unsatisfiable when no set of conda packages goes with the locked versions, NetworkError when
+    out there, and so is what only such a package needs. Raises NoCondaSet when no set of conda packages goes with the locked versions, NetworkError when
     a channel cannot be reached, WorldError without the extra `conda`.
     """
     wanted = {site.name: _seats(lock, site) for site in sites_of(spec, facts) if isinstance(site.target, LocalTarget) and site.target.manager == "conda"}
@@ -246,17 +246,17 @@ def _same(conda: str, indexed: str) -> bool:
     return version is not None and version.public == _public(indexed)
 
 
-def _in_words(error: Unsatisfiable, ask: CondaAsk, seat: _Seat, apart: Mapping[str, str]) -> Unsatisfiable:
+def _in_words(error: Unsatisfiable, ask: CondaAsk, seat: _Seat, apart: Mapping[str, str]) -> NoCondaSet:
     """Return an error that says which of the target's properties stands in the way, and the way out."""
     if not error.what.startswith("no set"):  # a name, version or build that the channel lacks: no virtual package stands in the way
-        return Unsatisfiable(error.what, why=error.why, hint=error.hint or _way_out(error, seat))
+        return NoCondaSet(error.what, why=error.why, hint=error.hint or _way_out(error, seat))
     has = ", ".join(f"{name} {version}" for name, version in ask.virtual if name not in ("__unix", "__linux", "__win", "__archspec")) or "no virtual package"
     lines = [error.why] if error.why else []
     lines.append(f"this target has {has}" + ("" if seat.cuda else "; no __cuda, as no card or no CUDA is asked for"))
     lines += [f"{name} is held to the version that all targets share; conda alone would take {version}" for name, version in apart.items()]
     if ask.bounds and seat.cuda:
         lines.append(f"cuda-version is held to {seat.cuda}, the CUDA that this target's wheels are built for")
-    return Unsatisfiable(error.what, why="\n".join(lines), hint=_way_out(error, seat) or error.hint)
+    return NoCondaSet(error.what, why="\n".join(lines), hint=_way_out(error, seat) or error.hint)
 
 
 def _way_out(error: Unsatisfiable, seat: _Seat) -> str:
