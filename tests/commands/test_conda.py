@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import http.server
 import json
 import os
 import shutil
@@ -308,3 +311,33 @@ def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None
     assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"] == {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}
     (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
     assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+
+
+def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(bench: Bench, conda: CondaChannel) -> None:
+    sent: list[str | None] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent.append(self.headers.get("Authorization"))
+            super().do_GET()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(conda.folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    bench.spec(small_spec("gamma", extra=CONDA))
+    mirror = address.replace("://", "://someone:s3cr3t-of-mine@")
+    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=mirror, PROVISION_CONDA="py-rattler")
+    server.shutdown()
+    server.server_close()
+    assert done.returncode == 0, done.stderr
+    word = base64.b64encode(b"someone:s3cr3t-of-mine")
+    assert set(sent) == {f"Basic {word.decode()}"}
+    assert "s3cr3t" not in done.stdout + done.stderr
+    held = {path: path.read_bytes() for path in bench.folder.rglob("*") if path.is_file()}
+    assert [path for path, content in held.items() if b"s3cr3t" in content or word in content] == []
+    record = json.loads((prefix(bench) / "conda-meta/ffmpeg-7.1.1-h0_gpl.json").read_text())
+    assert record["url"].endswith("/conda-forge/linux-64/ffmpeg-7.1.1-h0_gpl.conda")
+    assert address not in json.dumps(record)

@@ -34,6 +34,8 @@ def refusals(place: Place, program: CondaProgram | None) -> Iterator[Refusal]:
     route = ("targets", place.target, "manager")
     if program is None:
         yield Refusal(route, "conda environments need py-rattler, which is not installed", "pip install 'provision-ml[conda]'")
+    if not place.lock.conda_of(place.environment):
+        yield Refusal(route, "the lock was made without what conda brings", "make it again with `provision lock --upgrade`")
     if place.platform.startswith("windows"):
         yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -41,9 +43,18 @@ def override_variable(channel: str) -> str:
 
 
 def address(channel: CondaChannel, environment: Mapping[str, str]) -> str:
-    """Return the address of a channel on this machine, ending in a slash."""
+    """Return the address of a channel on this machine, ending in a slash; without credentials, since py-rattler writes it into its cache."""
+    return _bare(_located(channel, environment))
+
+
+def _located(channel: CondaChannel, environment: Mapping[str, str]) -> str:
     named = environment.get(override_variable(channel.name)) or channel.url or channel.name
     return str(need().Channel(named).base_url).rstrip("/") + "/"
+
+
+def _bare(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def public_address(channel: CondaChannel) -> str:
@@ -68,7 +79,7 @@ def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = Fals
 
     addresses = {channel.name: address(channel, environment) for channel in ask.channels}
     try:
-        return asyncio.run(_solve(ask, addresses, _gateway(rattler, environment, offline=offline)))
+        return asyncio.run(_solve(ask, addresses, _gateway(rattler, ask.channels, environment, offline=offline)))
     except GatewayError as error:
         raise _out_of_reach(str(error), addresses, offline=offline) from None
     except InvalidMatchSpecError as error:
@@ -85,7 +96,10 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
 
     addresses = {channel.name: address(channel, environment) for channel in effect.channels}
     if effect.program.path is not None:
-        conda_programs.create(effect, addresses, environment, offline=offline)
+        located = {channel.name: _located(channel, environment) for channel in effect.channels}
+        conda_programs.create(effect, located, environment, offline=offline)
+        for record in effect.records:
+            _name_publicly(effect, record, located[record.channel])
         return
     records = [_repodata_record(rattler, record, addresses[record.channel]) for record in effect.records]
     for record in effect.records:
@@ -94,9 +108,12 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
         _refuse_not_cached(effect.records, _cache(environment) / "pkgs")
     wishes = [rattler.MatchSpec(wish)._match_spec for wish in effect.wishes]  # 0.28 takes no other
     try:
-        asyncio.run(rattler.install(records, effect.path, cache_dir=_cache(environment) / "pkgs", show_progress=False, requested_specs=wishes or None))
+        client, cache = _client(rattler, effect.channels, environment), _cache(environment) / "pkgs"
+        asyncio.run(rattler.install(records, effect.path, cache_dir=cache, client=client, show_progress=False, requested_specs=wishes or None))
     except InstallerError as error:
         raise _not_installed(redact(safe(str(error))), addresses) from None
+    for record in effect.records:
+        _name_publicly(effect, record, addresses[record.channel])
     _write_history(effect, now)
 
 
@@ -146,8 +163,26 @@ async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) 
     return tuple(sorted(_record(record, addresses) for record in found))
 
 
-def _gateway(rattler: Any, environment: Mapping[str, str], *, offline: bool) -> Gateway:
-    client = rattler.Client.default_client(max_retries=1)
+def _client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> Any:
+    """Return a client that sends the credentials in a channel's address to that channel's host and path, and to no other."""
+    from rattler.networking import AddHeadersMiddleware, AuthenticationMiddleware, RetryMiddleware
+
+    known = []
+    for parts in (urlsplit(_located(channel, environment)) for channel in channels):
+        if "@" in parts.netloc:
+            word = base64.b64encode(unquote(parts.netloc.rpartition("@")[0]).encode()).decode()
+            known.append((parts.hostname, parts.path, {"Authorization": f"Basic {word}"}))
+    if not known:
+        return rattler.Client.default_client(max_retries=1)
+
+    def headers(host: str, path: str) -> dict[str, str] | None:
+        return next((header for at, below, header in known if at == host and path.startswith(below)), None)
+
+    return rattler.Client([RetryMiddleware(1), AuthenticationMiddleware(), AddHeadersMiddleware(headers)])
+
+
+def _gateway(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str], *, offline: bool) -> Gateway:
+    client = _client(rattler, channels, environment)
     config = rattler.SourceConfig(cache_action="force-cache-only") if offline else rattler.SourceConfig()
     gateway: Gateway = rattler.Gateway(cache_dir=_cache(environment) / "repodata", default_config=config, client=client)
     return gateway
@@ -283,6 +318,16 @@ def _not_installed(said: str, addresses: Mapping[str, str]) -> ProvisionError:
         name = next((name for name, root in addresses.items() if root in said), next(iter(addresses)))
         return NetworkError("a conda package cannot be fetched", why=said, hint=f"check the network, or name a mirror: {override_variable(name)}=https://...")
     return WorldError("the conda environment cannot be made", why=said, hint="run the command again: what is half-made is made anew")
+
+
+def _name_publicly(effect: CreateCondaPrefix, record: CondaRecord, root: str) -> None:
+    """Put the channel's own address in the place of a mirror's in what conda reads later: a mirror is this machine's, and may hold credentials."""
+    public = public_address(next(channel for channel in effect.channels if channel.name == record.channel))
+    if root == public:
+        return
+    path = effect.path / f"conda-meta/{record.name}-{record.version}-{record.build}.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, "url": f"{public}{record.subdir}/{record.file}", "channel": public}, indent=2), encoding="utf-8")
 
 
 def _write_history(effect: CreateCondaPrefix, now: str) -> None:
