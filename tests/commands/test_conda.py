@@ -24,7 +24,7 @@ from provision.spec import Spec
 from provision.state import Ledger, empty
 from provision.targets import TARGETS, Place
 from provision.world import Machine
-from provision.world.conda import with_brought
+from provision.world.conda_prefix import with_brought
 from tests.conda_rig import VERSION, CondaChannel
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel, served, small_spec

@@ -1,11 +1,9 @@
-"""Conda channels through py-rattler: what is solved for a target's virtual packages, and prefixes of what was locked."""
+"""Conda channels through py-rattler: where they are, and what is solved of them for a target's virtual packages."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish, CreateCondaPrefix
-from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
+from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish
+from provision.errors import LockError, NetworkError, Unsatisfiable, WorldError
 from provision.safe import redact, safe
-from provision.world import conda_programs
 
 if TYPE_CHECKING:
     from rattler import Gateway, MatchSpec, RepoDataRecord
@@ -44,10 +41,11 @@ def override_variable(channel: str) -> str:
 
 def address(channel: CondaChannel, environment: Mapping[str, str]) -> str:
     """Return the address of a channel on this machine, ending in a slash; without credentials, since py-rattler writes it into its cache."""
-    return _bare(_located(channel, environment))
+    return _bare(located(channel, environment))
 
 
-def _located(channel: CondaChannel, environment: Mapping[str, str]) -> str:
+def located(channel: CondaChannel, environment: Mapping[str, str]) -> str:
+    """Return the address of a channel on this machine with its credentials, ending in a slash: for what sends them, and for nothing that is kept."""
     named = environment.get(override_variable(channel.name)) or channel.url or channel.name
     return str(need().Channel(named).base_url).rstrip("/") + "/"
 
@@ -89,59 +87,6 @@ def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = Fals
         raise Unsatisfiable(f"no set of conda packages fits on {ask.platform}", why=why) from None
 
 
-def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now: str, *, offline: bool = False) -> None:
-    """Make a prefix, and the history by which conda takes it for one of its own; raises LockError for a file that is not the locked one, WorldError."""
-    rattler = need()
-    from rattler.exceptions import InstallerError
-
-    addresses = {channel.name: address(channel, environment) for channel in effect.channels}
-    if effect.program.path is not None:
-        located = {channel.name: _located(channel, environment) for channel in effect.channels}
-        conda_programs.create(effect, located, environment, offline=offline)
-        for record in effect.records:
-            _name_publicly(effect, record, located[record.channel])
-        return
-    records = [_repodata_record(rattler, record, addresses[record.channel]) for record in effect.records]
-    for record in effect.records:
-        _refuse_altered(record, addresses[record.channel])
-    if offline:
-        _refuse_not_cached(effect.records, _cache(environment) / "pkgs")
-    wishes = [rattler.MatchSpec(wish)._match_spec for wish in effect.wishes]  # 0.28 takes no other
-    try:
-        client, cache = _client(rattler, effect.channels, environment), _cache(environment) / "pkgs"
-        asyncio.run(rattler.install(records, effect.path, cache_dir=cache, client=client, show_progress=False, requested_specs=wishes or None))
-    except InstallerError as error:
-        raise _not_installed(redact(safe(str(error))), addresses) from None
-    for record in effect.records:
-        _name_publicly(effect, record, addresses[record.channel])
-    _write_history(effect, now)
-
-
-def with_brought(result: Mapping[str, Any], prefix: Path, minor: str) -> dict[str, Any]:
-    """Return what an installation noted with the Python packages that conda brought.
-
-    conda writes paths into files and makes scripts anew, so that a package may not fit its own RECORD from the first: that is noted, and such a package is
-    not taken for one that was changed later.
-    """
-    from provision.installing import Audit
-    from provision.installing.inventory import audit, installed
-
-    there = installed([str(prefix / f"lib/python{minor}/site-packages")])
-    others = {name: found for name, found in there.items() if name not in result["packages"]}
-    audited = audit(others, Audit.SIZE, there.values())
-    brought = {
-        name: {
-            "version": found.version,
-            "provenance": "preinstalled",
-            "files_checked": audited[name].files,
-            **({"record_fits": False} if audited[name].flaws else {}),
-        }
-        for name, found in others.items()
-    }
-    counts = {**result["counts"], "preinstalled": result["counts"].get("preinstalled", 0) + len(brought)}
-    return {**result, "counts": counts, "packages": dict(sorted({**result["packages"], **brought}.items()))}
-
-
 async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) -> tuple[CondaRecord, ...]:
     rattler = need()
     subdir: Any = SUBDIRS[ask.platform]
@@ -155,7 +100,7 @@ async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) 
         wishes,
         gateway=gateway,
         platforms=[subdir, "noarch"],
-        locked_packages=[_repodata_record(rattler, record, addresses[record.channel]) for record in ask.keep if record.channel in addresses],
+        locked_packages=[repodata_record(rattler, record, addresses[record.channel]) for record in ask.keep if record.channel in addresses],
         virtual_packages=[_virtual(rattler, name, version, subdir) for name, version in ask.virtual],
         constraints=[_match_spec(rattler, bound, addresses) for bound in ask.bounds],
         exclude_newer=_until(ask.exclude_newer),
@@ -163,12 +108,12 @@ async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) 
     return tuple(sorted(_record(record, addresses) for record in found))
 
 
-def _client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> Any:
+def client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> Any:
     """Return a client that sends the credentials in a channel's address to that channel's host and path, and to no other."""
     from rattler.networking import AddHeadersMiddleware, AuthenticationMiddleware, RetryMiddleware
 
     known = []
-    for parts in (urlsplit(_located(channel, environment)) for channel in channels):
+    for parts in (urlsplit(located(channel, environment)) for channel in channels):
         if "@" in parts.netloc:
             word = base64.b64encode(unquote(parts.netloc.rpartition("@")[0]).encode()).decode()
             known.append((parts.hostname, parts.path, {"Authorization": f"Basic {word}"}))
@@ -182,13 +127,13 @@ def _client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mappi
 
 
 def _gateway(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str], *, offline: bool) -> Gateway:
-    client = _client(rattler, channels, environment)
+    asking = client(rattler, channels, environment)
     config = rattler.SourceConfig(cache_action="force-cache-only") if offline else rattler.SourceConfig()
-    gateway: Gateway = rattler.Gateway(cache_dir=_cache(environment) / "repodata", default_config=config, client=client)
+    gateway: Gateway = rattler.Gateway(cache_dir=cache(environment) / "repodata", default_config=config, client=asking)
     return gateway
 
 
-def _cache(environment: Mapping[str, str]) -> Path:
+def cache(environment: Mapping[str, str]) -> Path:
     """Return where files of channels are kept: a place of our own, so that nothing of the user's conda is touched."""
     root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
     return Path(root) / "provision" / "conda"
@@ -225,9 +170,9 @@ def _refuse_absent(wish: CondaWish, spec: MatchSpec, there: list[RepoDataRecord]
         raise Unsatisfiable(f"{where} has no package {wish.name} for {platform}", hint="check its name, or name the channel that has it")
     of_version = [record for record in of_name if _has_version(wish, record)]
     if of_version:
-        builds = _listed([str(record.build) for record in of_version])
+        builds = listed([str(record.build) for record in of_version])
         raise Unsatisfiable(f"{where} has no build {wish.build} of {wish.name} {wish.version} for {platform}", why=f"its builds of that version: {builds}")
-    versions = _listed([str(record.version) for record in sorted(of_name, key=lambda record: record.version)])
+    versions = listed([str(record.version) for record in sorted(of_name, key=lambda record: record.version)])
     raise Unsatisfiable(f"{where} has no {wish.name} {wish.version} for {platform}", why=f"the versions there: {versions}")
 
 
@@ -237,7 +182,8 @@ def _has_version(wish: CondaWish, record: RepoDataRecord) -> bool:
     return fits
 
 
-def _listed(texts: list[str]) -> str:
+def listed(texts: list[str]) -> str:
+    """Return the last of some texts, each once, and how many more there are."""
     unique = list(dict.fromkeys(texts))
     return ", ".join([*([f"{len(unique) - _SHOWN} more"] if len(unique) > _SHOWN else []), *unique[-_SHOWN:]])
 
@@ -263,7 +209,8 @@ def _record(found: RepoDataRecord, addresses: Mapping[str, str]) -> CondaRecord:
     )
 
 
-def _repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRecord:
+def repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRecord:
+    """Return a locked record as py-rattler has it, with its address below a channel's."""
     package = rattler.PackageRecord(
         record.name,
         record.version,
@@ -280,63 +227,9 @@ def _repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRe
     return made
 
 
-def _refuse_altered(record: CondaRecord, root: str) -> None:
-    """Raise LockError for a file on this machine that is not the locked one: py-rattler compares the sha256 of what it downloads only."""
-    path = Path(unquote(urlsplit(f"{root}{record.subdir}/{record.file}").path))
-    if not root.startswith("file:") or not path.is_file():
-        return
-    with path.open("rb") as file:
-        there = hashlib.file_digest(file, "sha256").hexdigest()
-    if there != record.sha256:
-        raise _altered(f"{record.file} on channel {record.channel} has sha256 {there}, locked is {record.sha256}")
-
-
-def _altered(said: str) -> LockError:
-    hint = "if the change is meant, lock again with `provision lock --upgrade`"
-    return LockError("a file on a conda channel is not the one that was locked", why=said, hint=hint)
-
-
-def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
-    held = {entry.name for entry in cache.iterdir()} if cache.is_dir() else set()
-    missing = [record.file for record in records if not any(name.startswith(re.sub(r"\.(conda|tar\.bz2)$", "", record.file)) for name in held)]
-    if missing:
-        raise NetworkError(f"{len(missing)} conda files are not in the cache, and --offline was asked for", why=_listed(missing), hint="run it once online")
-
-
 def _out_of_reach(said: str, addresses: Mapping[str, str], *, offline: bool) -> NetworkError:
     name = next((name for name, root in addresses.items() if root in said or root.rstrip("/") in said), next(iter(addresses)))
     if offline:
         return NetworkError(f"what channel {name} has is not in the cache, and --offline was asked for", hint="run it once online")
     hint = f"check the network, or name a mirror: {override_variable(name)}=https://..."
     return NetworkError(f"conda channel {name} cannot be reached", why=redact(safe(said)), hint=hint)
-
-
-def _not_installed(said: str, addresses: Mapping[str, str]) -> ProvisionError:
-    if "hash mismatch" in said.lower():
-        return _altered(said)
-    if "failed to fetch" in said.lower():
-        name = next((name for name, root in addresses.items() if root in said), next(iter(addresses)))
-        return NetworkError("a conda package cannot be fetched", why=said, hint=f"check the network, or name a mirror: {override_variable(name)}=https://...")
-    return WorldError("the conda environment cannot be made", why=said, hint="run the command again: what is half-made is made anew")
-
-
-def _name_publicly(effect: CreateCondaPrefix, record: CondaRecord, root: str) -> None:
-    """Put the channel's own address in the place of a mirror's in what conda reads later: a mirror is this machine's, and may hold credentials."""
-    public = public_address(next(channel for channel in effect.channels if channel.name == record.channel))
-    if root == public:
-        return
-    path = effect.path / f"conda-meta/{record.name}-{record.version}-{record.build}.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**document, "url": f"{public}{record.subdir}/{record.file}", "channel": public}, indent=2), encoding="utf-8")
-
-
-def _write_history(effect: CreateCondaPrefix, now: str) -> None:
-    """Write the file by which conda knows a prefix: what was asked for, and what came."""
-    lines = [
-        f"==> {now.replace('T', ' ').removesuffix('Z')} <==",
-        "# cmd: provision apply",
-        f"# update specs: {list(effect.wishes)!r}",
-        *(f"+{record.channel}/{record.subdir}::{record.name}-{record.version}-{record.build}" for record in effect.records),
-    ]
-    (effect.path / "conda-meta").mkdir(parents=True, exist_ok=True)
-    (effect.path / "conda-meta/history").write_text("\n".join(lines) + "\n", encoding="utf-8")

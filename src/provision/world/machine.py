@@ -208,10 +208,10 @@ class Machine:
             case effects.CreateVenv():
                 uv.create_venv(effect, self._python(effect.minor), self._uv())
             case effects.CreateCondaPrefix():
-                from provision.world import conda
+                from provision.world import conda_prefix
 
                 tell(f"making {effect.path.name} with {effect.program.name}: {effect.program.because}")
-                conda.create_prefix(effect, self._environment, self.now(), offline=self._offline)
+                conda_prefix.create_prefix(effect, self._environment, self.now(), offline=self._offline)
             case effects.InstallPackages():
                 self._install(effect, tell)
             case effects.WriteFile():
@@ -300,9 +300,9 @@ class Machine:
 
         result = uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
         if effect.shared:
-            from provision.world import conda
+            from provision.world import conda_prefix
 
-            result = conda.with_brought(result, effect.environment, effect.minor)
+            result = conda_prefix.with_brought(result, effect.environment, effect.minor)
         files.write(effect.environment / INSTALLED, json.dumps(result, indent=1, sort_keys=True) + "\n", 0o644)
         for note in result["notes"]:
             tell(note)
