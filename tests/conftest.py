@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conda_rig import CondaChannel, conda_channel
 from tests.pytorch_rig import PyTorch, lay_out
 from tests.rig import Bench, make_index, make_wheel
 
@@ -42,6 +43,13 @@ def bench(tmp_path: Path) -> Bench:
 def pytorch(tmp_path_factory: pytest.TempPathFactory) -> PyTorch:
     """PyTorch's indexes as small wheels, made once; read only."""
     return lay_out(tmp_path_factory.mktemp("pytorch"))
+
+
+@pytest.fixture(scope="session")
+def conda() -> CondaChannel:
+    """A conda channel with a real Python, made once for all sessions; read only. Below pytest's own folder, which git ignores."""
+    pytest.importorskip("rattler_build", reason="the channel is made with py-rattler-build")
+    return conda_channel(ROOT / ".pytest_cache/conda")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@
     ├── StateError          exit 2   the ledger is damaged, foreign or locked
     ├── LockError           exit 1   what was asked does not hold: stale or damaged lock, no hash that fits
     │   └── Unsatisfiable   exit 1   no set of versions satisfies the spec
+    │       └── NoCondaSet  exit 1   the index has one, and no conda channel has what goes with it
     └── Failed              exit 1   the answer is no: findings, failed verification
 A finding about a spec is a `Diagnostic`, a value, never an exception.
 """
@@ -67,6 +68,10 @@ class LockError(ProvisionError):
 
 class Unsatisfiable(LockError):
     """No set of versions satisfies the spec."""
+
+
+class NoCondaSet(Unsatisfiable):
+    """No set of conda packages goes with the locked versions: other versions of the index's packages are no way out that could be searched for."""
 
 
 class Failed(ProvisionError):

@@ -224,7 +224,6 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
             "targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
             "targets of kind colab-enterprise cannot be made by this version",
         ),
-        ("targets: {here: {kind: local, manager: conda}}\n", "manager: conda"),
         ("cuda_toolkit: '12.8'\n", "CUDA toolkit"),
         ("system_packages: [surely-not-installed-here]\n", "surely-not-installed-here"),
         ("requires: {vram: 16GiB}\n", "vram"),

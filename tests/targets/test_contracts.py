@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import WorldError
-from provision.lock import Chosen, Environment, File, Lock, Package
+from provision.lock import Chosen, CondaPackage, Environment, File, Lock, Package
 from provision.lock.asked import asked_of, unavailable
 from provision.lock.model import environment_digest, sealed
 from provision.plan import Verb
@@ -81,6 +81,9 @@ class Dictionary:
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         raise AssertionError("planning asks no index")
 
+    def conda_program(self) -> effects.CondaProgram | None:
+        return effects.CondaProgram("py-rattler", None, "nothing else was found")
+
     def platform(self) -> str:
         return "linux-x86_64"
 
@@ -91,6 +94,10 @@ class Dictionary:
         match effect:
             case CreateVenv():
                 self.files[effect.path / "bin/python"] = ""
+            case effects.CreateCondaPrefix():
+                self.files[effect.path / "bin/python"] = self.files[effect.path / "conda-meta/history"] = ""
+                for record in effect.records:
+                    self.files[effect.path / f"conda-meta/{record.name}-{record.version}-{record.build}.json"] = ""
             case InstallPackages():
                 for pin in effect.pins:
                     self.files[effect.environment / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"] = ""
@@ -157,6 +164,49 @@ def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
         state = state.after(action)
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
     assert (world.google.found, world.google.objects) == ({}, {})
+
+
+def conda_place(*brought: str) -> Place:
+    """A place that conda makes: Python, and these packages."""
+    there = place("local", targets={"here": {"kind": "local", "manager": "conda", "kernel": True}}, conda_packages=list(brought))
+    records = tuple(
+        CondaPackage(name, "1.0", "h0_0", 0, "", "conda-forge", "linux-64", f"{name}-1.0-h0_0.conda", "0" * 64, "", (), (), ("linux-x86_64",))
+        for name in ("python", *brought)
+    )
+    digest = environment_digest("3.11", "linux-x86_64", None, there.lock.packages, records)
+    environments = (replace(there.lock.environments[0], digest=digest),)
+    return replace(there, lock=sealed(replace(there.lock, environments=environments, conda=records)))
+
+
+def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
+    world, state, target = Dictionary(python=None), empty("l"), TARGETS["local"]
+
+    def apply(there: Place) -> list[Verb]:
+        nonlocal state
+        done = []
+        for action in target.plan(there, target.look(there, Ledger(state), world)):
+            for effect in action.effects:
+                world.perform(effect)
+            state = state.after(action)
+            done.append(action.verb)
+        return done
+
+    there = conda_place("ffmpeg")
+    assert target.refusals(there, target.look(there, Ledger(state), world)) == ()  # no Python of this machine is needed
+    assert apply(there) == [Verb.CREATE, Verb.CREATE]
+    assert apply(there) == [Verb.KEEP, Verb.KEEP]
+    world.files = {path: text for path, text in world.files.items() if "ffmpeg" not in path.name}
+    assert apply(there) == [Verb.REPLACE, Verb.KEEP]
+    assert apply(there) == [Verb.KEEP, Verb.KEEP]
+    world.files[next(path for path in world.files if path.name == "history").parent / "extra-1-0.json"] = ""
+    assert "conda's extra-1-0 was added" in target.plan(there, target.look(there, Ledger(state), world))[0].because
+    assert apply(conda_place("ffmpeg", "gxx"))[0] is Verb.REPLACE
+    assert len({path.parts[4] for path in world.files if "envs" in path.parts}) == 1
+    for action in target.destroy(there.address, FOLDER, Ledger(state)):
+        for effect in action.effects:
+            world.perform(effect)
+        state = state.after(action)
+    assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
 
 
 @pytest.mark.parametrize("kind", sorted(TARGETS))

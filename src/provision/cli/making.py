@@ -219,12 +219,20 @@ def _show_environment(path: Path, result: Result, option: str) -> None:
     if provenance := result.report.provenance:
         when = "" if result.installed else " (when the environment was made)"
         terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
-    terminal.say(f"activate     source {shlex.quote(f'{stable}/bin/activate')}")
+    terminal.say(f"activate     {_activation(result, stable)}")
     terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- {shlex.join(command(launch))}")
     if launch.by == "accelerate":
         terminal.say(f"launch       provision export {shlex.quote(str(path))}{option} --format accelerate --out accelerate.yaml")
     if result.kernel:
         terminal.say(f"kernel       {result.kernel} (in Jupyter: {result.place.spec.name} ({result.place.target}))")
+
+
+def _activation(result: Result, stable: str) -> str:
+    """Return the line that puts a shell into an environment; conda takes a path for one when it has a slash."""
+    target = result.place.spec.targets[result.place.target]
+    if getattr(target, "manager", "uv") != "conda":
+        return f"source {shlex.quote(f'{stable}/bin/activate')}"
+    return f"conda activate {shlex.quote(stable)}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
 def _show_instance(path: Path, result: Result, option: str) -> None:

@@ -95,7 +95,7 @@ def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     return comparing.reports(one, other, spec or default, **options)
 
 
-EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "accelerate", "deepspeed", "launch")
+EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "environment.yml", "conda-explicit", "accelerate", "deepspeed", "launch")
 
 
 @click.command(epilog=examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))

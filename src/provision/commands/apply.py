@@ -15,7 +15,7 @@ from provision.commands.planning import NOTEBOOK, Proposal, check_saved, in_brow
 from provision.commands.remote import await_and_file, begun, found_again, nothing_left, rerun, settled
 from provision.commands.running import left_behind, noting
 from provision.commands.verify import Verified, verify_place
-from provision.effects import CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
+from provision.effects import CreateCondaPrefix, CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
 from provision.errors import ProvisionError, WorldError
 from provision.plan import Action, Plan
 from provision.state import Intent, Ledger, State
@@ -213,7 +213,7 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
 
 
 def _touched(effects: tuple[Effect, ...], folder: Path) -> tuple[str, ...]:
-    paths = [effect.path for effect in effects if isinstance(effect, CreateVenv | PointLink)]
+    paths = [effect.path for effect in effects if isinstance(effect, CreateCondaPrefix | CreateVenv | PointLink)]
     paths += [effect.environment for effect in effects if isinstance(effect, InstallPackages)]
     return tuple(dict.fromkeys(path.relative_to(folder).as_posix() for path in paths if path.is_relative_to(folder)))
 

@@ -1,4 +1,4 @@
-"""Write a lock as a document of another tool: pylock.toml, requirements, a bill of materials, or a uv project."""
+"""Write a lock as a document of another tool: pylock.toml, requirements, a bill of materials, a uv project, or what conda reads."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from provision.commands.launching import launch_of
 from provision.commands.loading import Loaded
 from provision.commands.lock import settle
 from provision.commands.planning import choose
-from provision.effects import Reader, Tell, World, WriteFile
+from provision.effects import CondaChannel, Reader, Tell, World, WriteFile
 from provision.errors import Refused, UsageError, WorldError
 from provision.lock import Lock
 from provision.lock.addresses import addresses
-from provision.lock.portion import environments_of, portion
+from provision.lock.conda import asked_of_conda
+from provision.lock.portion import Portion, environments_of, portion
 from provision.probe.proofs.launching import Launch
-from provision.views.exports import MADE_BY, cyclonedx, launching, pylock, pyproject, requirements
+from provision.views.exports import MADE_BY, conda, cyclonedx, launching, pylock, pyproject, requirements
 
 _LIMIT = 64 * 2**20
 _HEAD = 1024
@@ -36,6 +37,8 @@ class Format(StrEnum):
     ACCELERATE = "accelerate"
     DEEPSPEED = "deepspeed"
     LAUNCH = "launch"
+    ENVIRONMENT_YML = "environment.yml"
+    CONDA_EXPLICIT = "conda-explicit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,14 @@ def _text(loaded: Loaded, form: Format, lock: Lock, target: str, world: World, t
             return pyproject.text(part, loaded.spec)
         case Format.ACCELERATE | Format.DEEPSPEED | Format.LAUNCH:
             return _launching(form, launch_of(loaded.spec.at(target), target, lock))
+        case Format.ENVIRONMENT_YML:
+            _refuse_without_conda(part, form, loaded)
+            return conda.environment_yml(part, loaded.spec.name, asked_of_conda(loaded.spec), _own_channels(part, loaded))
+        case Format.CONDA_EXPLICIT:
+            _refuse_without_conda(part, form, loaded)
+            own = _own_channels(part, loaded)
+            channels = tuple(CondaChannel(name, own.get(name, "")) for name in sorted({package.channel for package in part.conda}))
+            return conda.explicit(part, world.channel_addresses(channels))
         case _:
             assert_never(form)
 
@@ -110,3 +121,17 @@ def _launching(form: Format, launch: Launch) -> str:
     if form is Format.ACCELERATE:
         return launching.accelerate(launch)
     return launching.deepspeed(launch) if form is Format.DEEPSPEED else launching.command(launch)
+
+
+def _own_channels(part: Portion, loaded: Loaded) -> dict[str, str]:
+    indexes = loaded.spec.indexes
+    return {package.channel: indexes[package.channel].url for package in part.conda if package.channel in indexes}
+
+
+def _refuse_without_conda(part: Portion, form: Format, loaded: Loaded) -> None:
+    if not part.conda:
+        raise Refused(f"{form} is for a target with manager: conda", why="this target's Python does not come from conda", hint="the other formats fit it")
+    if len(part.environments) > 1:
+        platforms = ", ".join(environment.platform for environment in part.environments)
+        why = f"the builds of conda differ by platform, and {loaded.path} lists {platforms}"
+        raise Refused(f"{form} is for one platform", why=why, hint="leave one in `platforms` of a spec that extends this one")

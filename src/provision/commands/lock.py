@@ -10,7 +10,7 @@ from provision.commands.loading import Findings, Loaded, judge_resolved
 from provision.commands.upgrading import upgradable, without
 from provision.diagnostics import Diagnostic, Place, Severity
 from provision.effects import Reader, Tell, World, WriteFile
-from provision.errors import LockError, Refused, Unsatisfiable
+from provision.errors import LockError, NoCondaSet, Refused, Unsatisfiable
 from provision.lock import Lock, dumps, sealed, written_of
 from provision.lock.asked import differences, unavailable
 from provision.lock.resolve import resolve
@@ -85,7 +85,7 @@ def _with_ways_out(loaded: Loaded, error: LockError, world: World, tell: Tell) -
     from provision.commands import ways_out  # here: a lock that resolves does without the search
 
     asking = ways_out.asking(loaded, error.why)
-    found = ways_out.way_out(loaded, error.why, world, tell) if isinstance(error, Unsatisfiable) else ""
+    found = ways_out.way_out(loaded, error.why, world, tell) if isinstance(error, Unsatisfiable) and not isinstance(error, NoCondaSet) else ""
     lines = (*ways_out.lines_asking(loaded, asking), *ways_out.python_asking(loaded, error.why))
     hint = "\n".join([error.hint, *lines, *([found] if found else [])])
     return type(error)(error.what, why=error.why, hint=hint)

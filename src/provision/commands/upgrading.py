@@ -15,7 +15,8 @@ from provision.lock import Lock
 
 def upgradable(names: Iterable[str], loaded: Loaded, old: Lock | None) -> frozenset[str]:
     """Return canonical names; raises UsageError for one that neither the spec nor the lock holds."""
-    known = {package.key for package in loaded.spec.packages} | {package.name for package in (old.packages if old is not None else ())}
+    held = {*(package.name for package in old.packages), *(package.name for package in old.conda)} if old is not None else set()
+    known = {package.key for package in loaded.spec.packages} | held
     return frozenset(_known(name, known) for name in names)
 
 
@@ -26,7 +27,8 @@ def without(lock: Lock, names: frozenset[str], loaded: Loaded) -> Lock:
     """
     flavoured = loaded.facts.flavoured
     gone = names | (flavoured if names & flavoured else frozenset())
-    return replace(lock, packages=tuple(package for package in lock.packages if package.name not in gone))
+    packages = tuple(package for package in lock.packages if package.name not in gone)
+    return replace(lock, packages=packages, conda=tuple(package for package in lock.conda if package.name not in gone))
 
 
 def _known(name: str, known: set[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from provision.effects.conda import CondaAsk, CondaChannel, CondaProgram, CondaRecord, CondaWish, CreateCondaPrefix
 from provision.effects.elsewhere import (
     AwaitReport,
     CloudReader,
@@ -63,6 +64,12 @@ __all__ = [
     "AwaitReport",
     "Binding",
     "CloudReader",
+    "CondaAsk",
+    "CondaChannel",
+    "CondaProgram",
+    "CondaRecord",
+    "CondaWish",
+    "CreateCondaPrefix",
     "CreateInstance",
     "CreateVenv",
     "DeleteInstance",
@@ -133,6 +140,15 @@ class Reader(Protocol):
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
 
+    def conda_program(self) -> CondaProgram | None:
+        """Return what makes conda environments on this machine; None without the extra `conda`, which every way of making them needs."""
+
+    def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
+        """Return the address of each conda channel by name, ending in a slash, as it holds on any machine: a mirror of this one's is not it.
+
+        Raises WorldError naming what to install without the extra `conda`.
+        """
+
     def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
         """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
 
@@ -153,6 +169,12 @@ class World(Reader, Protocol):
         """Resolve a project to one set of versions.
 
         Raises LockError with uv's derivation when there is none, NetworkError when an index cannot be reached.
+        """
+
+    def solve_conda(self, ask: CondaAsk, tell: Tell) -> tuple[CondaRecord, ...]:
+        """Return what satisfies an ask of conda channels, for the virtual packages that it names and not for those of this machine.
+
+        Raises Unsatisfiable when nothing does, NetworkError when a channel cannot be reached, WorldError naming what to install without the extra `conda`.
         """
 
     def newest(self, project: Project) -> Release:

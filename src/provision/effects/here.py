@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from provision.effects.conda import CreateCondaPrefix
 from provision.effects.packages import Index, Pin
 
 
@@ -32,6 +33,8 @@ class InstallPackages(NamedTuple):
     minor: str
     pins: tuple[Pin, ...]
     indexes: tuple[Index, ...] = ()
+    shared: bool = False
+    """Whether another program put packages there too: those stay."""
 
 
 class WriteFile(NamedTuple):
@@ -89,7 +92,9 @@ class RunProbe(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-OnThisMachine = InstallPython | CreateVenv | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+OnThisMachine = (
+    InstallPython | CreateVenv | CreateCondaPrefix | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+)
 
 
 class Watch(NamedTuple):

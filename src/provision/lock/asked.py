@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.lock.model import Lock
-from provision.spec import ColabTarget, LocalTarget, Package, Spec, WorkbenchTarget
+from provision.spec import ColabTarget, CondaPackage, LocalTarget, Package, Spec, WorkbenchTarget
 
 
 def asked_of(spec: Spec) -> dict[str, Any]:
@@ -20,6 +20,7 @@ def asked_of(spec: Spec) -> dict[str, Any]:
         "exclude_newer": spec.exclude_newer,
         "platforms": sorted(spec.platforms),
         "targets": {name: _place(spec, name) for name in sorted(spec.targets)},
+        **({"conda_packages": sorted(_conda(package, spec) for package in spec.conda_packages)} if spec.conda_packages else {}),
     }
 
 
@@ -35,7 +36,13 @@ def unavailable(spec: Spec) -> tuple[tuple[tuple[str | int, ...], str], ...]:
 
 def _written(package: Package) -> str:
     index = f" from {package.index}" if package.index else ""
-    return package.requirement + index + (" or its source" if package.build else "")
+    conda = " from conda where a target has it" if package.source == "conda" else ""
+    return package.requirement + index + (" or its source" if package.build else "") + conda
+
+
+def _conda(package: CondaPackage, spec: Spec) -> str:
+    url = f" at {spec.indexes[package.channel].url}" if package.channel in spec.indexes else ""
+    return f"{package.name} {package.version}".strip() + f" from {package.channel}{url}"
 
 
 def _is_asked(index: str, spec: Spec) -> bool:
@@ -60,8 +67,10 @@ def _place(spec: Spec, name: str) -> str:
 
 
 def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
-    for key in now:
-        new, old = now[key], then.get(key)
+    for key in dict.fromkeys((*now, *then)):
+        new, old = now.get(key), then.get(key)
+        if isinstance(new or old, list):
+            new, old = new or [], old or []
         if new == old:
             continue
         if isinstance(new, list) and isinstance(old, list):
@@ -76,10 +85,11 @@ def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unavailable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    with_conda = any(isinstance(target, LocalTarget) and target.manager == "conda" for target in spec.targets.values())
     for number, package in enumerate(spec.packages):
-        if package.source == "conda":
-            yield ("packages", number), "packages from conda channels are not available in this version"
+        if package.source == "conda" and not with_conda:
+            yield ("packages", number), "source: conda is for targets with `manager: conda`, and there is none"
     if "pypi" in spec.indexes:
         yield ("indexes", "pypi"), "pypi is the name of the default index: a mirror of it is named by pip's index-url or PROVISION_INDEX_PYPI"
-    if spec.conda_packages:
-        yield ("conda_packages",), "conda packages are not available in this version"
+    if spec.conda_packages and not with_conda:
+        yield ("conda_packages",), "conda packages are for targets with `manager: conda`, and there is none"

@@ -145,6 +145,8 @@ def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
 
 def _held(lock: Lock) -> dict[str, dict[Seat, Held]]:
     by_key = {e.key: {p.name: Held(p.version, p.index, p.unconfirmed) for p in lock.held_by(e)} for e in lock.environments}
+    for environment in lock.environments:
+        by_key[environment.key] |= {f"{p.name} (conda)": Held(f"{p.version} {p.build}", p.channel) for p in lock.conda_of(environment)}
     found: dict[str, dict[Seat, Held]] = {}
     for seat, environment in seats(lock).items():
         for name, held in by_key[environment.key].items():

@@ -42,6 +42,25 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
+class CondaPackage:
+    """One locked file of a conda channel (channel by name): what it is, its sha256 and md5, what it needs as match specs, the environments that hold it."""
+
+    name: str
+    version: str
+    build: str
+    number: int
+    noarch: str
+    channel: str
+    subdir: str
+    file: str
+    sha256: str
+    md5: str
+    depends: tuple[str, ...]
+    constrains: tuple[str, ...]
+    environments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Environment:
     """A platform with a torch flavour, the oldest glibc and NVIDIA driver that its wheels run on (None: no such bound), and the digest of all it holds."""
 
@@ -83,6 +102,8 @@ class Lock:
     digest: str = field(default="")
     written: str = ""
     """The digest of what the spec's text said about packages (provision.lock.written); "" when only the spec itself can tell."""
+    conda: tuple[CondaPackage, ...] = ()
+    """What conda brings where a target asks for it: Python itself, `conda_packages`, packages with `source: conda`, and what they need."""
 
     def environment(self, target: str, platform: str) -> Environment | None:
         """Return the environment of a target on a platform, or None when the lock does not cover it."""
@@ -92,6 +113,10 @@ class Lock:
     def held_by(self, environment: Environment) -> tuple[Package, ...]:
         """Return the packages of an environment, by name."""
         return tuple(package for package in self.packages if environment.key in package.environments)
+
+    def conda_of(self, environment: Environment) -> tuple[CondaPackage, ...]:
+        """Return what conda brings into an environment, by name."""
+        return tuple(package for package in self.conda if environment.key in package.environments)
 
     def versions(self, environment: Environment) -> dict[str, str]:
         """Return canonical name to version of all that an environment holds."""
@@ -108,10 +133,11 @@ def digest_of(value: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[Package, ...]) -> str:
+def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[Package, ...], conda: tuple[CondaPackage, ...] = ()) -> str:
     """Return the digest of what decides an installed environment: Python, platform, flavour, and every package with its files."""
     held = [[p.name, p.version, p.index, [[f.name, f.sha256] for f in p.files]] for p in sorted(packages, key=lambda p: (p.name, p.version))]
-    return digest_of({"python": python, "platform": platform, "flavour": flavour, "packages": held})
+    brought = {"conda": [[p.name, p.channel, p.subdir, p.file, p.sha256] for p in sorted(conda, key=lambda p: p.name)]} if conda else {}
+    return digest_of({"python": python, "platform": platform, "flavour": flavour, "packages": held, **brought})
 
 
 def sealed(lock: Lock) -> Lock:
@@ -181,6 +207,7 @@ def _document(lock: Lock) -> dict[str, Any]:
         "targets": {name: _chosen_document(chosen) for name, chosen in sorted(lock.targets.items())},
         "indexes": dict(sorted(lock.indexes.items())),
         "packages": [_package_document(package, keys) for package in lock.packages],
+        **({"conda": [_conda_document(package) for package in lock.conda]} if lock.conda else {}),
     }
 
 
@@ -201,6 +228,21 @@ def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]
     return {**document, "requires": list(package.requires), "files": {file.name: file.sha256 for file in package.files}}
 
 
+def _conda_document(package: CondaPackage) -> dict[str, Any]:
+    said = {"name": package.name, "version": package.version, "build": package.build, "number": package.number, "noarch": package.noarch}
+    where = {"channel": package.channel, "subdir": package.subdir, "file": package.file, "sha256": package.sha256, "md5": package.md5}
+    needs = {"depends": list(package.depends), "constrains": list(package.constrains)}
+    kept = {key: value for key, value in {**said, **where, **needs}.items() if value or key in ("name", "version", "build", "depends")}
+    return {**kept, "in": list(package.environments)}
+
+
+def _conda(value: Mapping[str, Any]) -> CondaPackage:
+    texts = {key: str(value[key]) for key in ("name", "version", "build", "channel", "subdir", "file", "sha256")}
+    lists = {key: tuple(str(item) for item in value.get(key, ())) for key in ("depends", "constrains")}
+    more = {"noarch": str(value.get("noarch", "")), "md5": str(value.get("md5", ""))}
+    return CondaPackage(number=int(value.get("number", 0)), environments=tuple(value["in"]), **texts, **more, **lists)  # type: ignore[arg-type]
+
+
 def _lock(document: Mapping[str, Any]) -> Lock:
     environments = tuple(Environment(key, e["platform"], e["flavour"], e["glibc"], e["driver"], e["digest"]) for key, e in document["environments"].items())
     keys = tuple(environment.key for environment in environments)
@@ -218,7 +260,8 @@ def _lock(document: Mapping[str, Any]) -> Lock:
     )
     targets = {name: _chosen(value) for name, value in document["targets"].items()}
     written = str(document.get("written", ""))
-    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"], written)
+    conda = tuple(_conda(value) for value in document.get("conda", ()))
+    return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"], written, conda)
 
 
 def _chosen(value: Mapping[str, Any]) -> Chosen:

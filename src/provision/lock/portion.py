@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from provision.lock.model import Environment, File, Lock, Package
+from provision.lock.model import CondaPackage, Environment, File, Lock, Package
 from provision.lock.wheels import any_of, marker_of, runs_on
 
 PYPI = ""
@@ -22,13 +22,17 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one target uses: its environments, what they hold, and the canonical address of every index that something comes from, "pypi" (address "") first."""
+    """What one target uses: its environments, what they hold, and the canonical address of every index that something comes from, "pypi" (address "") first.
+
+    `conda` is what conda brings there, from channels by name.
+    """
 
     digest: str
     python: str
     environments: tuple[Environment, ...]
     held: tuple[Held, ...]
     indexes: Mapping[str, str]
+    conda: tuple[CondaPackage, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -55,7 +59,10 @@ def portion(lock: Lock, target: str) -> Portion:
             held.append(Held(replace(package, files=files), _marker(environments, set(package.environments))))
     used = {one.package.index for one in held}
     known = {"pypi": PYPI, **lock.indexes}
-    return Portion(lock.digest, lock.python, environments, tuple(held), {name: known[name] for name in known if name in used})
+    indexes = {name: known[name] for name in known if name in used}
+    keys = {environment.key for environment in environments}
+    conda = tuple(package for package in lock.conda if keys & set(package.environments))
+    return Portion(lock.digest, lock.python, environments, tuple(held), indexes, conda)
 
 
 def environments_of(lock: Lock, target: str) -> tuple[Environment, ...]:

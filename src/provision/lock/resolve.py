@@ -16,11 +16,13 @@ from provision.facts import Facts, cuda_of
 from provision.facts.versions import parsed
 from provision.lock.answer import Found, found_in
 from provision.lock.asked import asked_of
+from provision.lock.conda import named_as_indexed, with_conda
+from provision.lock.conda import preferences as preferences_of_conda
 from provision.lock.flavours import admitted, flavour_on, proposals
 from provision.lock.from_source import from_source, with_sources
 from provision.lock.model import Chosen, Environment, Lock, Package, environment_digest, sealed
 from provision.lock.question import Question, platforms_of, project_of
-from provision.lock.wheels import LINUX, marker_of, oldest_glibc, runs_on
+from provision.lock.wheels import LINUX, marker_of, of_platform, oldest_glibc
 from provision.sites import runtime_packages, sites_of
 from provision.spec import Spec
 
@@ -38,14 +40,20 @@ def resolve(spec: Spec, facts: Facts, world: World, tell: Tell, *, keep: Lock | 
     their flavour, also where only another package brings them in. Raises LockError when no set of versions serves every target, or when a CPU target would
     get CUDA packages; NetworkError when an index is out of reach.
     """
-    kept = _preferences(keep) if keep is not None else ()
+    spec, written = named_as_indexed(spec), spec
+    kept = (*_preferences(keep), *preferences_of_conda(keep)) if keep is not None else ()
     torch = next((Version(preference.version).public for preference in kept if preference.name == "torch"), None)
     preferences = (*kept, *_of_runtimes(spec, facts, {preference.name for preference in kept}))
     proposed = list(proposals(spec, facts, torch))
     direct = frozenset(package.key for package in spec.packages)
     sources = from_source(spec, facts, preferences, world, tell)
     questions = [Question(spec, facts, proposal, preferences, _held(proposal.release, facts), direct, sources) for proposal in proposed]
-    if proposed[0].release is None:
+    lock = with_conda(_resolved(questions, world, tell), spec, facts, world, tell, keep)
+    return lock if spec is written else sealed(replace(lock, asked=asked_of(written)))
+
+
+def _resolved(questions: list[Question], world: World, tell: Tell) -> Lock:
+    if questions[0].proposal.release is None:
         return _agreed(_until(questions[0]), world, tell)
     try:
         return _agreed(questions[0], world, tell)
@@ -233,13 +241,8 @@ def _environment(key: str, platform: str, flavour: str | None, question: Questio
     floors = [floor for package in held if (floor := oldest_glibc(package, python, platform))]
     glibc = ".".join(str(part) for part in max(floors)) if floors else None
     driver = question.facts.driver_floor(cuda_of(flavour), windows=platform.startswith("windows")) if flavour not in (None, "cpu") else None
-    digest = environment_digest(python, platform, flavour, tuple(_on(package, python, platform) for package in held))
+    digest = environment_digest(python, platform, flavour, tuple(of_platform(package, python, platform) for package in held))
     return Environment(key, platform, flavour, glibc, driver, digest)
-
-
-def _on(package: Package, python: str, platform: str) -> Package:
-    """Return the package with the files of one platform only, so that another platform's do not change the digest; source is for all."""
-    return replace(package, files=tuple(file for file in package.files if package.built or runs_on(file.name, python, platform)))
 
 
 def _refuse_other_builds(environment: Environment, packages: tuple[Package, ...], question: Question) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 from packaging.markers import Marker
@@ -77,6 +78,11 @@ def _abis(python: str) -> frozenset[tuple[str, str]]:
     version, here = (int(major), int(minor)), f"cp{major}{minor}"
     accepted = [*cpython_tags(version, [here], ["any"]), *compatible_tags(version, here, ["any"])]
     return frozenset((tag.interpreter, tag.abi) for tag in accepted)
+
+
+def of_platform(package: Package, python: str, platform: str) -> Package:
+    """Return the package with the files of one platform only, so that another platform's do not change a digest; source is for all."""
+    return replace(package, files=tuple(file for file in package.files if package.built or runs_on(file.name, python, platform)))
 
 
 def oldest_glibc(package: Package, python: str, platform: str) -> tuple[int, int] | None:

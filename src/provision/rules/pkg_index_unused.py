@@ -24,7 +24,7 @@ from provision.rules.rule import Case, Example, Rule
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a package."""
-    used = {package.index for package in case.spec.packages}
+    used = {package.index for package in case.spec.packages} | {package.channel for package in case.spec.conda_packages}
     for name in case.spec.indexes:
         if name not in used and name != "pypi":
             yield RULE.found(

@@ -1,4 +1,4 @@
-"""A local environment made by uv: beside the spec, named by what it holds, whole or not there."""
+"""A local environment made by uv, or by conda and uv: beside the spec, named by what it holds, whole or not there."""
 
 from __future__ import annotations
 
@@ -15,12 +15,28 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from provision.effects import CreateVenv, Effect, Index, InstallPackages, InstallPython, Interpreters, MakeFolder, Pin, PointLink, Reader, RemoveTree, WriteFile
+from provision.effects import (
+    CondaProgram,
+    CreateVenv,
+    Effect,
+    Index,
+    InstallPackages,
+    InstallPython,
+    Interpreters,
+    MakeFolder,
+    Pin,
+    PointLink,
+    Reader,
+    RemoveTree,
+    WriteFile,
+)
 from provision.errors import Refused
 from provision.lock import Package
 from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec
 from provision.state import Ledger
+from provision.targets import by_conda as conda
+from provision.targets.by_conda import by_conda
 from provision.targets.target import Place, Refusal, Seat
 from provision.targets.unmade import LATER, unmade
 
@@ -46,6 +62,7 @@ class Have:
     kernel_folder: Path
     writable: bool
     missing_system_packages: tuple[str, ...] | None
+    conda: CondaProgram | None = None
 
 
 class Local:
@@ -80,11 +97,13 @@ class Local:
             kernel_folder=kernel_folder,
             writable=reader.writable(place.folder),
             missing_system_packages=reader.missing_system_packages(tuple(place.spec.system_packages)),
+            conda=conda.look_for(place, reader),
         )
 
     def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
         """Return what the spec asks for that cannot be done here."""
-        return (*_unavailable(place.spec, place.target, place.platform), *_out_of_place(place, have))
+        of_conda = conda.refusals(place, have.conda) if by_conda(place) else ()
+        return (*_unavailable(place.spec, place.target, place.platform), *_out_of_place(place, have), *of_conda)
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
         """Return the actions: an interpreter if none fits, the environment, the kernel."""
@@ -123,7 +142,7 @@ def kernel_name(place: Place) -> str:
 
 
 def _python(place: Place, have: Have) -> Action | None:
-    if have.interpreters.chosen is not None:
+    if have.interpreters.chosen is not None or by_conda(place):
         return None
     minor = place.spec.python
     return Action(Verb.CREATE, place.address, "python", f"python {minor}, by uv", f"no Python {minor} on this machine", (InstallPython(minor),))
@@ -135,13 +154,15 @@ def _environment(place: Place, have: Have) -> Action:
     torch = next((f", torch {package.version}" for package in held if package.name == "torch"), "")
     built = [package.name for package in held if package.built]
     source = f", {' and '.join(built)} built from source" if built else ""
-    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch}{source})"
+    brought = place.lock.conda_of(place.environment)
+    of_conda = f", {len(brought)} of conda by {have.conda.name}" if brought and have.conda else ""
+    title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch}{source}{of_conda})"
     old = have.recorded.get("paths", [""])[0] if have.recorded else ""
     moved = bool(old) and old != f"envs/{path.name}"
     record = {
         "title": title,
         "kind": "local",
-        "manager": "uv",
+        "manager": "conda" if by_conda(place) else "uv",
         "paths": [f"envs/{path.name}", f"envs/{_stable(place).name}"],
         "digest": place.environment.digest,
     }
@@ -158,24 +179,33 @@ def _environment(place: Place, have: Have) -> Action:
         return act(
             Verb.CHANGE, "a whole environment of this lock is there already" if not have.recorded or moved else "its stable path is missing", (link, *removal)
         )
-    make = tuple(_making(place, held, clear=have.exists))
+    make = tuple(_making(place, have, held))
+    if have.drift and by_conda(place):  # what conda has lost only conda can put back; files are links, so it is soon done
+        return act(Verb.REPLACE, _by_hand(have), (*make, link))
     if have.drift:
         put_right = (InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held)), link)
-        more = f" and {len(have.drift) - 3} more" if len(have.drift) > 3 else ""
-        return act(Verb.CHANGE, f"it was changed by hand: {', '.join(have.drift[:3])}{more}", put_right)
+        return act(Verb.CHANGE, _by_hand(have), put_right)
     if moved:
         return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, RemoveTree(_inside(place.folder, old))))
     because = have.flaw if have.exists or have.interrupted else "there is none yet"
     return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link))
 
 
-def _making(place: Place, held: tuple[Package, ...], *, clear: bool) -> Iterator[Effect]:
+def _by_hand(have: Have) -> str:
+    more = f" and {len(have.drift) - 3} more" if len(have.drift) > 3 else ""
+    return f"it was changed by hand: {', '.join(have.drift[:3])}{more}"
+
+
+def _making(place: Place, have: Have, held: tuple[Package, ...]) -> Iterator[Effect]:
     path = _path(place)
-    if clear:
+    if have.exists:
         yield RemoveTree(path)
     yield MakeFolder(path.parent, 0o700)
-    yield CreateVenv(path, place.spec.python)
-    yield InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held))
+    if by_conda(place) and have.conda is not None:
+        yield conda.prefix(place, have.conda)._replace(path=path)
+    else:
+        yield CreateVenv(path, place.spec.python)
+    yield InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held), shared=by_conda(place))
     # Last, so that an environment with this file is whole.
     yield WriteFile(path / MARKER, json.dumps(_marker(place), indent=1, sort_keys=True) + "\n")
 
@@ -218,7 +248,7 @@ def _kernel_text(place: Place) -> str:
         "argv": [str(prefix / "bin/python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": f"{place.spec.name} ({place.target})",
         "language": "python",
-        "env": {**declared, **secrets, "VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:${{PATH}}"},
+        "env": {**declared, **secrets, "CONDA_PREFIX" if by_conda(place) else "VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:${{PATH}}"},
         "metadata": {"provision": {"environment_digest": place.environment.digest}},
     }
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
@@ -236,8 +266,6 @@ def _kernels_folder(environment: Mapping[str, str]) -> Path:
 
 def _unavailable(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
     place = spec.targets[target]
-    if isinstance(place, LocalTarget) and place.manager == "conda":
-        yield Refusal(("targets", target, "manager"), f"manager: conda: {LATER}", "use manager: uv")
     if isinstance(place, LocalTarget) and place.kernel and spec.package("ipykernel") is None:
         yield Refusal(("targets", target, "kernel"), "a Jupyter kernel needs ipykernel in the environment", "add ipykernel to `packages`")
     yield from unmade(spec)
@@ -252,13 +280,13 @@ def _unavailable(spec: Spec, target: str, platform: str) -> Iterator[Refusal]:
 
 def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
     known = have.interpreters
-    if known.chosen is None and not known.fetchable:
+    if known.chosen is None and not known.fetchable and not by_conda(place):
         found = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
         why = f"no Python {known.wanted} on this machine, and uv may not or cannot fetch one; found: {found}"
         yield Refusal(("python",), why, f"install Python {known.wanted}, or change `python`")
     if os.pathsep in str(place.folder):
         yield Refusal((), f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold", "put the spec in another folder")
-    if not place.spec.gpu.none and "torch" not in place.lock.versions(place.environment):
+    if not place.spec.gpu.none and "torch" not in {*place.lock.versions(place.environment), *conda.python_names(place)}:
         yield Refusal(("gpu",), f"gpu: {place.spec.gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")
     if not have.writable:
         yield Refusal((), f"the folder {place.folder} cannot be written to", "put the spec in a folder that you may write to")
@@ -285,7 +313,9 @@ def _drift(place: Place, reader: Reader) -> tuple[str, ...]:
     other = [
         f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and Version(installed[name]) != Version(version)
     ]
-    return (*lost, *other, *(f"{name} was added" for name in installed if name not in locked))
+    brought = conda.python_names(place)
+    of_conda = conda.drift(place, reader.entries(_path(place) / "conda-meta")) if by_conda(place) else ()
+    return (*of_conda, *lost, *other, *(f"{name} was added" for name in installed if name not in locked and name not in brought))
 
 
 def _secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> dict[str, str]:

@@ -10,6 +10,7 @@ import provision
 from provision.facts import load
 from provision.facts.memory import Estimate
 from provision.lock import Environment, Lock, digest_of
+from provision.lock.conda import index_name, instead_of_index
 from provision.sites import workload_of
 from provision.spec import Model, Spec, bytes_of, parameters_of, seconds_of
 
@@ -23,6 +24,8 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
     """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in bytes. The caller adds a nonce."""
     place = spec.targets[target]
     requires = spec.requires
+    by_conda = instead_of_index(lock, environment, spec)
+    held = {**lock.versions(environment), **by_conda}
     return {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
@@ -36,8 +39,9 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "platform": environment.platform,
         "flavour": environment.flavour,
         "glibc_min": environment.glibc,
-        "packages": [{"name": package.name, "version": package.version} for package in lock.held_by(environment)],
-        "direct": sorted({package.key for package in spec.packages} & lock.versions(environment).keys()),
+        "packages": [{"name": name, "version": version} for name, version in sorted(held.items())],
+        **({"extras_allowed": sorted({index_name(package.name) for package in brought})} if (brought := lock.conda_of(environment)) else {}),
+        "direct": sorted(({package.key for package in spec.packages} & held.keys()) | by_conda.keys()),
         "gpu": {"type": None if spec.gpu.none else spec.gpu.type, "count": 0 if spec.gpu.none else spec.gpu.count},
         "requires": {
             **{f"{name}_bytes": bytes_of(size) if (size := getattr(requires, name)) else None for name in ("ram", "disk", "shm", "vram")},

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
         Addresses,
         AwaitReport,
         CloudReader,
+        CondaAsk,
+        CondaChannel,
+        CondaProgram,
+        CondaRecord,
         Effect,
         Index,
         InstallPackages,
@@ -136,6 +140,18 @@ class Machine:
         """Return what Google Cloud is asked through; raises WorldError when the extra `workbench` is missing."""
         return self._google().reader
 
+    def conda_program(self) -> CondaProgram | None:
+        """Return what makes conda environments on this machine; None without the extra `conda`."""
+        from provision.world import conda_programs
+
+        return conda_programs.found(self._environment)
+
+    def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
+        """Return the public address of each conda channel; raises WorldError without the extra `conda`."""
+        from provision.world import conda
+
+        return {channel.name: conda.public_address(channel) for channel in channels}
+
     def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
         """Return where an installer on this machine finds each index, wheels that stand in for one laid out as an index of files."""
         from provision.effects import Addresses
@@ -156,6 +172,16 @@ class Machine:
                 self._told.add(note)
                 tell(note)
         return uv.resolve(project, sources, self._interpreter(project.python) or _own(), self._uv())
+
+    def solve_conda(self, ask: CondaAsk, tell: Tell) -> tuple[CondaRecord, ...]:
+        """Return what satisfies an ask of conda channels; raises Unsatisfiable, LockError, NetworkError, WorldError."""
+        from provision.world import conda
+
+        for note in conda.notes(ask.channels, self._environment):
+            if note not in self._told:
+                self._told.add(note)
+                tell(note)
+        return conda.solve(ask, self._environment, offline=self._offline)
 
     def newest(self, project: Project) -> Release:
         """Return the newest release that a project's only requirement admits; raises LockError, NetworkError, WorldError."""
@@ -180,6 +206,11 @@ class Machine:
                 uv.install_python(effect, self._uv())
             case effects.CreateVenv():
                 uv.create_venv(effect, self._python(effect.minor), self._uv())
+            case effects.CreateCondaPrefix():
+                from provision.world import conda_prefix
+
+                tell(f"making {effect.path.name} with {effect.program.name}: {effect.program.because}")
+                conda_prefix.create_prefix(effect, self._environment, self.now(), offline=self._offline)
             case effects.InstallPackages():
                 self._install(effect, tell)
             case effects.WriteFile():
@@ -273,6 +304,10 @@ class Machine:
         from provision.world import uv
 
         result = uv.install(effect, self.sources(effect.indexes, effect.minor), self._uv())
+        if effect.shared:
+            from provision.world import conda_prefix
+
+            result = conda_prefix.with_brought(result, effect.environment, effect.minor)
         files.write(effect.environment / INSTALLED, json.dumps(result, indent=1, sort_keys=True) + "\n", 0o644)
         for note in result["notes"]:
             tell(note)

@@ -85,14 +85,16 @@ def newest(project: Project, sources: Sources, interpreter: Interpreter, environ
 
 
 def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Make the environment hold exactly the pins, and return how each package came there (see provision.installing.install)."""
+    """Make the environment hold the pins, and nothing else unless it is shared, and return how each package came there (see provision.installing.install)."""
     from provision.installing import DEFAULT_INDEX, InstallError, Mode, Pin, UvFailed, Wanted
     from provision.installing.install import install as bring
 
     pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.built) for pin in effect.pins)
     indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
-        wanted = Wanted(Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder)))
+        wanted = Wanted(
+            Mode.SHARED if effect.shared else Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder))
+        )
         try:
             return bring(wanted, _program(), environment, _answered, Path(folder))
         except UvFailed as error:

@@ -1,0 +1,75 @@
+"""The part of a local environment that conda makes: which program does it, what it makes, and whether it is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.effects import CondaChannel, CondaProgram, CondaRecord, CreateCondaPrefix, Reader
+from provision.lock import CondaPackage
+from provision.lock.conda import asked_of_conda, index_name
+from provision.spec import LocalTarget
+from provision.targets.target import Place, Refusal
+
+_HISTORY = "history"
+
+
+def by_conda(place: Place) -> bool:
+    """Tell whether the target says `manager: conda`."""
+    target = place.spec.targets[place.target]
+    return isinstance(target, LocalTarget) and target.manager == "conda"
+
+
+def prefix(place: Place, program: CondaProgram) -> CreateCondaPrefix:
+    """Return the effect that makes the prefix of a place; the caller says where."""
+    held = place.lock.conda_of(place.environment)
+    indexes = place.spec.indexes
+    channels = tuple(CondaChannel(name, indexes[name].url if name in indexes else "") for name in sorted({package.channel for package in held}))
+    asked = asked_of_conda(place.spec)
+    wishes = tuple(f"{package.name} =={package.version} {package.build}" for package in held if package.name in asked)
+    return CreateCondaPrefix(place.folder, place.platform, channels, tuple(_record(package) for package in held), wishes, program)
+
+
+def refusals(place: Place, program: CondaProgram | None) -> Iterator[Refusal]:
+    """Yield why conda cannot make a place here."""
+    route = ("targets", place.target, "manager")
+    if program is None:
+        yield Refusal(route, "conda environments need py-rattler, which is not installed", "pip install 'provision-ml[conda]'")
+    if not place.lock.conda_of(place.environment):
+        yield Refusal(route, "the lock was made without what conda brings", "make it again with `provision lock --upgrade`")
+    if place.platform.startswith("windows"):
+        yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
+
+
+def drift(place: Place, entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what conda's own records say differs from the lock; `entries` are the names in conda-meta."""
+    locked = {f"{package.name}-{package.version}-{package.build}": package for package in place.lock.conda_of(place.environment)}
+    found = {entry.removesuffix(".json") for entry in entries if entry.endswith(".json")}
+    lost = [f"conda's {locked[name].name} {locked[name].version} is missing" for name in sorted(locked.keys() - found)]
+    return (*lost, *(f"conda's {name} was added" for name in sorted(found - locked.keys())), *([] if _HISTORY in entries else ["conda's history is missing"]))
+
+
+def python_names(place: Place) -> frozenset[str]:
+    """Return the names, as Python's installers have them, of all that conda brings."""
+    return frozenset({index_name(package.name) for package in place.lock.conda_of(place.environment)})
+
+
+def look_for(place: Place, reader: Reader) -> CondaProgram | None:
+    """Return what makes conda environments on this machine; None where nothing does, or the place is not conda's."""
+    return reader.conda_program() if by_conda(place) else None
+
+
+def _record(package: CondaPackage) -> CondaRecord:
+    return CondaRecord(
+        package.name,
+        package.version,
+        package.build,
+        package.number,
+        package.noarch,
+        package.channel,
+        package.subdir,
+        package.file,
+        package.sha256,
+        package.md5,
+        package.depends,
+        package.constrains,
+    )

@@ -1,0 +1,74 @@
+"""A locked environment as conda's own documents: environment.yml with the packages of the index by hash, and an explicit list of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from provision.lock.model import CondaPackage
+from provision.lock.portion import Portion, is_wheel
+from provision.views.exports import MADE_BY
+
+_OWN = "conda-forge"
+
+
+def environment_yml(portion: Portion, name: str, asked: frozenset[str], channels: Mapping[str, str]) -> str:
+    """Return environment.yml: every conda package by version and build, what the index brings by hash.
+
+    `asked` are the conda names that the spec asks for, `channels` the address of each channel that conda does not know by its name alone.
+    """
+    first = [package for package in portion.conda if package.name in asked]
+    rest = [package for package in portion.conda if package.name not in asked]
+    lines = [
+        *_head(portion, "environment.yml"),
+        "# Make it with: conda env create --file FILE --prefix FOLDER",
+        f"name: {json.dumps(name)}",
+        "channels:",
+        *(f"  - {json.dumps(channels.get(channel, channel))}" for channel in _channels(portion)),
+        "dependencies:",
+        *(f"  - {json.dumps(_spec(package, channels))}" for package in first),
+        *(["  # What those need:"] if rest else []),
+        *(f"  - {json.dumps(_spec(package, channels))}" for package in rest),
+    ]
+    indexed = list(_indexed(portion))
+    return "\n".join([*lines, *(["  - pip:"] if indexed else []), *(f"      - {json.dumps(line)}" for line in indexed)]) + "\n"
+
+
+def explicit(portion: Portion, roots: Mapping[str, str]) -> str:
+    """Return an explicit list for `conda create --file`; `roots` holds the address of every channel. What the index brings is not in it."""
+    platform = next((package.subdir for package in portion.conda if package.subdir != "noarch"), "noarch")
+    lines = [
+        *_head(portion, "conda-explicit"),
+        "# Make it with: conda create --prefix FOLDER --file FILE",
+        "# Then install what `provision export --format requirements` writes, with the pip of that folder, as its third line says.",
+        f"# platform: {platform}",
+        "@EXPLICIT",
+    ]
+    return "\n".join([*lines, *(f"{roots[p.channel]}{p.subdir}/{p.file}#{p.md5 or 'sha256:' + p.sha256}" for p in portion.conda)]) + "\n"
+
+
+def _head(portion: Portion, form: str) -> Iterator[str]:
+    yield f"# {MADE_BY} --format {form}`: change the spec, lock, and export again."
+    yield f"# For Python {portion.python} on {', '.join(environment.key for environment in portion.environments)}; lock {portion.digest}"
+
+
+def _channels(portion: Portion) -> list[str]:
+    """Return the channels in the order that conda asks them: the public one last, so that a private package is not looked for there first."""
+    return sorted({package.channel for package in portion.conda}, key=lambda name: (name == _OWN, name))
+
+
+def _spec(package: CondaPackage, channels: Mapping[str, str]) -> str:
+    bound = "" if package.channel == _OWN else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
+    return f"{bound}{package.name}={package.version}={package.build}"
+
+
+def _indexed(portion: Portion) -> Iterator[str]:
+    """Yield the lines that conda hands to pip. pip takes hashes for all as soon as one line has some."""
+    if not portion.held:
+        return
+    yield from (f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values()) if url)
+    yield "--only-binary :all:"
+    yield from (f"--no-binary {held.package.name}" for held in portion.held if not all(is_wheel(file) for file in held.package.files))
+    for held in portion.held:
+        hashes = " ".join(f"--hash=sha256:{sha256}" for sha256 in sorted({file.sha256 for file in held.package.files}))
+        yield f"{held.package.name}=={held.package.version} {hashes}"

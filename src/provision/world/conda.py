@@ -1,0 +1,235 @@
+"""Conda channels through py-rattler: where they are, and what is solved of them for a target's virtual packages."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish
+from provision.errors import LockError, NetworkError, Unsatisfiable, WorldError
+from provision.safe import redact, safe
+
+if TYPE_CHECKING:
+    from rattler import Gateway, MatchSpec, RepoDataRecord
+
+SUBDIRS = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "macos-arm64": "osx-arm64", "windows-x86_64": "win-64"}
+"""What conda calls each platform."""
+_SHOWN = 6
+_ARCHSPEC = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "osx-arm64": "arm64", "win-64": "x86_64"}
+
+
+def need() -> Any:
+    """Import py-rattler; raises WorldError that says what to install when it is not there."""
+    try:
+        return import_module("rattler")
+    except ImportError as error:
+        why = "conda packages are solved and installed by py-rattler, and there is no module rattler"
+        raise WorldError("the packages for conda environments are not installed", why=why, hint="pip install 'provision-ml[conda]'") from error
+
+
+def override_variable(channel: str) -> str:
+    """Return the name of the variable that names a mirror of a channel."""
+    return "PROVISION_CHANNEL_" + re.sub(r"[^A-Z0-9]", "_", channel.upper())
+
+
+def address(channel: CondaChannel, environment: Mapping[str, str]) -> str:
+    """Return the address of a channel on this machine, ending in a slash; without credentials, since py-rattler writes it into its cache."""
+    return _bare(located(channel, environment))
+
+
+def located(channel: CondaChannel, environment: Mapping[str, str]) -> str:
+    """Return the address of a channel on this machine with its credentials, ending in a slash: for what sends them, and for nothing that is kept."""
+    named = environment.get(override_variable(channel.name)) or channel.url or channel.name
+    return str(need().Channel(named).base_url).rstrip("/") + "/"
+
+
+def _bare(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def public_address(channel: CondaChannel) -> str:
+    """Return the address of a channel on any machine, ending in a slash."""
+    return address(channel, {})
+
+
+def notes(channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a person should know about where channels are on this machine."""
+    variables = [(channel.name, override_variable(channel.name)) for channel in channels]
+    return tuple(f"conda channel {name}: {redact(environment[variable])} ({variable})" for name, variable in variables if environment.get(variable))
+
+
+def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = False) -> tuple[CondaRecord, ...]:
+    """Return what satisfies an ask, by name; the machine that asks is not looked at.
+
+    Raises Unsatisfiable for what no channel has, or has in no set that fits, LockError for a version that conda cannot read, NetworkError when a channel
+    cannot be reached, WorldError when py-rattler is missing.
+    """
+    rattler = need()
+    from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
+
+    addresses = {channel.name: address(channel, environment) for channel in ask.channels}
+    try:
+        return asyncio.run(_solve(ask, addresses, _gateway(rattler, ask.channels, environment, offline=offline)))
+    except GatewayError as error:
+        raise _out_of_reach(str(error), addresses, offline=offline) from None
+    except InvalidMatchSpecError as error:
+        raise LockError("a version of a conda package cannot be read", why=safe(str(error)), hint="write it as conda does, as in 12.8.* or >=6,<7") from None
+    except SolverError as error:
+        why = redact(safe(str(error).removeprefix("Cannot solve the request because of: ").strip()))
+        raise Unsatisfiable(f"no set of conda packages fits on {ask.platform}", why=why) from None
+
+
+async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) -> tuple[CondaRecord, ...]:
+    rattler = need()
+    subdir: Any = SUBDIRS[ask.platform]
+    wishes = [_match_spec(rattler, wish, addresses) for wish in ask.wishes]
+    listed = await gateway.query(list(addresses.values()), [subdir, "noarch"], [wish.name for wish in ask.wishes], recursive=False)
+    there = [record for source in listed for record in source]
+    for wish, spec in zip(ask.wishes, wishes, strict=True):
+        _refuse_absent(wish, spec, there, addresses, ask.platform)
+    found = await rattler.solve(
+        list(addresses.values()),
+        wishes,
+        gateway=gateway,
+        platforms=[subdir, "noarch"],
+        locked_packages=[repodata_record(rattler, record, addresses[record.channel]) for record in ask.keep if record.channel in addresses],
+        virtual_packages=[_virtual(rattler, name, version, subdir) for name, version in ask.virtual],
+        constraints=[_match_spec(rattler, bound, addresses) for bound in ask.bounds],
+        exclude_newer=_until(ask.exclude_newer),
+    )
+    return tuple(sorted(_record(record, addresses) for record in found))
+
+
+def client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> Any:
+    """Return a client that sends the credentials in a channel's address to that channel's host and path, and to no other."""
+    from rattler.networking import AddHeadersMiddleware, AuthenticationMiddleware, RetryMiddleware
+
+    known = []
+    for parts in (urlsplit(located(channel, environment)) for channel in channels):
+        if "@" in parts.netloc:
+            word = base64.b64encode(unquote(parts.netloc.rpartition("@")[0]).encode()).decode()
+            known.append((parts.hostname, parts.path, {"Authorization": f"Basic {word}"}))
+    if not known:
+        return rattler.Client.default_client(max_retries=1)
+
+    def headers(host: str, path: str) -> dict[str, str] | None:
+        return next((header for at, below, header in known if at == host and path.startswith(below)), None)
+
+    return rattler.Client([RetryMiddleware(1), AuthenticationMiddleware(), AddHeadersMiddleware(headers)])
+
+
+def _gateway(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str], *, offline: bool) -> Gateway:
+    asking = client(rattler, channels, environment)
+    config = rattler.SourceConfig(cache_action="force-cache-only") if offline else rattler.SourceConfig()
+    gateway: Gateway = rattler.Gateway(cache_dir=cache(environment) / "repodata", default_config=config, client=asking)
+    return gateway
+
+
+def cache(environment: Mapping[str, str]) -> Path:
+    """Return where files of channels are kept: a place of our own, so that nothing of the user's conda is touched."""
+    root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
+    return Path(root) / "provision" / "conda"
+
+
+def _match_spec(rattler: Any, wish: CondaWish, addresses: Mapping[str, str]) -> MatchSpec:
+    channel = f"{addresses[wish.channel]}::" if wish.channel else ""
+    version = wish.version or ("*" if wish.build else "")
+    spec: MatchSpec = rattler.MatchSpec(" ".join(part for part in (channel + wish.name, version, wish.build) if part))
+    return spec
+
+
+def _virtual(rattler: Any, name: str, version: str, subdir: str) -> Any:
+    build = _ARCHSPEC[subdir] if name == "__archspec" else "0"
+    return rattler.GenericVirtualPackage(rattler.PackageName(name), rattler.Version(version), rattler.BuildString(build))
+
+
+def _until(day: str | None) -> datetime | None:
+    if day is None:
+        return None
+    if len(day) == 10:
+        return datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
+    return datetime.fromisoformat(day)
+
+
+def _refuse_absent(wish: CondaWish, spec: MatchSpec, there: list[RepoDataRecord], addresses: Mapping[str, str], platform: str) -> None:
+    """Raise Unsatisfiable, in words of what the channel does have, where nothing of a wish is there at all."""
+    root = addresses.get(wish.channel, "")
+    of_name = [record for record in there if record.name.normalized == wish.name.lower() and str(record.url).startswith(root)]
+    if any(spec.matches(record) for record in of_name):
+        return
+    where = f"channel {wish.channel}" if wish.channel else "no channel"
+    if not of_name:
+        raise Unsatisfiable(f"{where} has no package {wish.name} for {platform}", hint="check its name, or name the channel that has it")
+    of_version = [record for record in of_name if _has_version(wish, record)]
+    if of_version:
+        builds = listed([str(record.build) for record in of_version])
+        raise Unsatisfiable(f"{where} has no build {wish.build} of {wish.name} {wish.version} for {platform}", why=f"its builds of that version: {builds}")
+    versions = listed([str(record.version) for record in sorted(of_name, key=lambda record: record.version)])
+    raise Unsatisfiable(f"{where} has no {wish.name} {wish.version} for {platform}", why=f"the versions there: {versions}")
+
+
+def _has_version(wish: CondaWish, record: RepoDataRecord) -> bool:
+    """Tell whether a record has the version of a wish, whatever its build."""
+    fits: bool = need().MatchSpec(f"{wish.name} {wish.version}".strip()).matches(record)
+    return fits
+
+
+def listed(texts: list[str]) -> str:
+    """Return the last of some texts, each once, and how many more there are."""
+    unique = list(dict.fromkeys(texts))
+    return ", ".join([*([f"{len(unique) - _SHOWN} more"] if len(unique) > _SHOWN else []), *unique[-_SHOWN:]])
+
+
+def _record(found: RepoDataRecord, addresses: Mapping[str, str]) -> CondaRecord:
+    channel = next(name for name, root in addresses.items() if str(found.url).startswith(root))
+    if found.sha256 is None:
+        raise LockError(f"channel {channel} tells no sha256 of {found.file_name}", hint="take the package from a channel that does")
+    noarch = "python" if found.noarch.python else "generic" if found.noarch.generic else ""
+    return CondaRecord(
+        found.name.normalized,
+        str(found.version),
+        str(found.build),
+        found.build_number,
+        noarch,
+        channel,
+        str(found.subdir),
+        str(found.file_name),
+        found.sha256.hex(),
+        found.md5.hex() if found.md5 else "",
+        tuple(str(need) for need in found.depends),
+        tuple(str(bound) for bound in found.constrains),
+    )
+
+
+def repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRecord:
+    """Return a locked record as py-rattler has it, with its address below a channel's."""
+    package = rattler.PackageRecord(
+        record.name,
+        record.version,
+        rattler.BuildString(record.build),
+        record.number,
+        record.subdir,
+        noarch=record.noarch or None,
+        depends=list(record.depends),
+        constrains=list(record.constrains),
+        sha256=bytes.fromhex(record.sha256),
+        md5=bytes.fromhex(record.md5) if record.md5 else None,
+    )
+    made: RepoDataRecord = rattler.RepoDataRecord(package, record.file, f"{root}{record.subdir}/{record.file}", root)
+    return made
+
+
+def _out_of_reach(said: str, addresses: Mapping[str, str], *, offline: bool) -> NetworkError:
+    name = next((name for name, root in addresses.items() if root in said or root.rstrip("/") in said), next(iter(addresses)))
+    if offline:
+        return NetworkError(f"what channel {name} has is not in the cache, and --offline was asked for", hint="run it once online")
+    hint = f"check the network, or name a mirror: {override_variable(name)}=https://..."
+    return NetworkError(f"conda channel {name} cannot be reached", why=redact(safe(said)), hint=hint)

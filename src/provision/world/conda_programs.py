@@ -1,0 +1,97 @@
+"""The user's own conda, mamba or micromamba: which one is found, and a prefix made by it from a list of files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from provision.effects import CondaProgram, CondaRecord, CreateCondaPrefix
+from provision.errors import LockError, WorldError
+from provision.safe import redact, safe
+from provision.world.process import capture
+
+VARIABLE = "PROVISION_CONDA"
+"""Names the program to use; `py-rattler` for the one in our own process."""
+EMBEDDED = "py-rattler"
+_NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
+_ON_PATH = ("conda", "mamba", "micromamba")
+
+
+def found(environment: Mapping[str, str]) -> CondaProgram | None:
+    """Return what makes conda environments: the one that PROVISION_CONDA names, the user's own, else py-rattler. None without py-rattler.
+
+    pixi is not among them: it makes environments of projects, not of a list of files. Raises WorldError when PROVISION_CONDA names no program.
+    """
+    if find_spec("rattler") is None:
+        return None
+    if named := environment.get(VARIABLE):
+        return _named(named, environment)
+    for variable, name in _NAMED_BY:
+        path = Path(environment.get(variable) or os.devnull)
+        if path.is_file() and os.access(path, os.X_OK):
+            return CondaProgram(_name(path, name), path, f"{variable} names it")
+    for name in _ON_PATH:
+        if at := shutil.which(name, path=environment.get("PATH")):
+            return CondaProgram(name, Path(at), "it is on the PATH")
+    return CondaProgram(EMBEDDED, None, "no conda, mamba or micromamba was found")
+
+
+def create(effect: CreateCondaPrefix, roots: Mapping[str, str], environment: Mapping[str, str], *, offline: bool) -> None:
+    """Let the user's own program make a prefix of exactly the locked files; raises LockError when another one came, WorldError when it fails.
+
+    It checks the md5 of each file, which is what all of these programs take in such a list.
+    """
+    with tempfile.TemporaryDirectory(prefix="provision-") as folder:
+        listed = Path(folder) / "explicit.txt"
+        with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:  # a mirror's address may hold credentials
+            file.write("\n".join(["@EXPLICIT", *(f"{roots[r.channel]}{r.subdir}/{r.file}{'#' + r.md5 if r.md5 else ''}" for r in effect.records)]) + "\n")
+        done = capture(argv(effect.program, effect.path, listed, offline=offline), _scrubbed(environment))
+    if done.code != 0:
+        why = redact(safe((done.stderr or done.stdout).strip()[-2000:]))
+        hint = f"set {VARIABLE}={EMBEDDED} to have it made without {effect.program.name}"
+        raise WorldError(f"{effect.program.name} could not make the environment", why=why, hint=hint)
+    _refuse_others(effect)
+
+
+def argv(program: CondaProgram, path: Path, listed: Path, *, offline: bool) -> list[str]:
+    """Return the command line that makes a prefix of a list of files, and asks nothing."""
+    own = ["--no-default-packages"] if program.name == "conda" else []
+    return [str(program.path), "create", "--yes", "--quiet", *own, *(["--offline"] if offline else []), "--prefix", str(path), "--file", str(listed)]
+
+
+def _named(named: str, environment: Mapping[str, str]) -> CondaProgram:
+    if named == EMBEDDED:
+        return CondaProgram(EMBEDDED, None, f"{VARIABLE} says so")
+    at = shutil.which(named, path=environment.get("PATH"))
+    if at is None:
+        raise WorldError(f"{VARIABLE}={named} names no program", why="nothing that can be run is there", hint=f"name conda's own path, or {EMBEDDED}")
+    return CondaProgram(_name(Path(at), Path(at).name), Path(at), f"{VARIABLE} names it")
+
+
+def _name(path: Path, otherwise: str) -> str:
+    return path.name if path.name in _ON_PATH else otherwise
+
+
+def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the caller's variables without those of an environment that is active: the new one is nobody's child."""
+    return {
+        key: value for key, value in environment.items() if not key.startswith("PYTHON") and key not in ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
+    }
+
+
+def _refuse_others(effect: CreateCondaPrefix) -> None:
+    meta = effect.path / "conda-meta"
+    there = {path.stem for path in meta.glob("*.json")} if meta.is_dir() else set()
+    locked = {_stem(record) for record in effect.records}
+    if there != locked:
+        differ = ", ".join(sorted(there ^ locked)[:6])
+        hint = f"look at its configuration, or set {VARIABLE}={EMBEDDED}"
+        raise LockError(f"{effect.program.name} made another environment than the locked one", why=f"these differ: {differ}", hint=hint)
+
+
+def _stem(record: CondaRecord) -> str:
+    return f"{record.name}-{record.version}-{record.build}"

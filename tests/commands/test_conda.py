@@ -1,0 +1,343 @@
+"""A conda environment made, verified, updated, put right and removed, from a channel on disk with a real Python."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from provision.lock import loads
+from provision.spec import Spec
+from provision.state import Ledger, empty
+from provision.targets import TARGETS, Place
+from provision.world import Machine
+from provision.world.conda_prefix import with_brought
+from tests.conda_rig import VERSION, CondaChannel
+from tests.pytorch_rig import PyTorch
+from tests.rig import Bench, make_index, make_wheel, served, small_spec
+
+CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
+
+
+def applied(bench: Bench, conda: CondaChannel, words: str = CONDA) -> str:
+    """Apply a spec with packages of both kinds and no conda on the PATH; return what was said."""
+    bench.extra = {**conda.variables(), "PATH": _path_without_conda()}
+    bench.spec(small_spec("gamma", extra=words))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def made(bench: Bench, conda: CondaChannel) -> Bench:
+    """A bench with an applied conda environment, to do things to."""
+    applied(bench, conda)
+    return bench
+
+
+@pytest.fixture(scope="module")
+def whole(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> tuple[Bench, str]:
+    """An applied conda environment to look at, and what was said when it was made."""
+    folder = tmp_path_factory.mktemp("whole")
+    wheels = (make_wheel(folder / "wheels", "alpha", "2.0"), make_wheel(folder / "wheels", "gamma", "1.0", requires=("alpha>=2",)))
+    (folder / "project/home").mkdir(parents=True)
+    bench = Bench(folder / "project", make_index(folder / "index", wheels))
+    return bench, applied(bench, conda)
+
+
+def _path_without_conda() -> str:
+    names = ("conda", "mamba", "micromamba")
+    return os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep) if not any((Path(folder) / name).exists() for name in names))
+
+
+def prefix(bench: Bench) -> Path:
+    return bench.own / "envs/spec.here"
+
+
+def test_it_is_made_and_verified(whole: tuple[Bench, str]) -> None:
+    bench, said = whole
+    assert "5 of conda by py-rattler" in said
+    assert "with py-rattler: no conda, mamba or micromamba was found" in said
+    assert "conda activate .provision/envs/spec.here " in said
+    code = "import sys, alpha, gamma; print(sys.version_info[:3], alpha.__version__, gamma.__version__)"
+    done = subprocess.run([prefix(bench) / "bin/python", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{tuple(map(int, VERSION.split('.')))} 2.0 1.0"
+    report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
+    assert report["verdict"]["result"] == "verified"
+    assert [check for check in report["checks"] if check["status"] not in ("pass", "skip")] == []
+
+
+def test_conda_takes_it_for_one_of_its_own(whole: tuple[Bench, str]) -> None:
+    bench, _ = whole
+    meta = prefix(bench) / "conda-meta"
+    history = (meta / "history").read_text()
+    assert f"+conda-forge/linux-64::python-{VERSION}-h0_cpython" in history
+    record = json.loads((meta / "ffmpeg-7.1.1-h0_gpl.json").read_text())
+    lock = json.loads((bench.folder / "spec.lock").read_text())
+    assert record["sha256"] == next(row["sha256"] for row in lock["conda"] if row["name"] == "ffmpeg")
+    assert record["requested_specs"] == ["ffmpeg ==7.1.1 h0_gpl"]
+
+
+def test_a_second_plan_is_empty_and_a_program_runs_in_it(whole: tuple[Bench, str]) -> None:
+    made, _ = whole
+    again = made.run("plan", "spec.yaml", "--detailed-exitcode")
+    assert again.returncode == 0, again.stdout
+    done = made.run("run", "spec.yaml", "--", "python", "-c", "import alpha, sys; print(sys.prefix)")
+    assert (done.returncode, Path(done.stdout.strip()).resolve()) == (0, prefix(made).resolve())
+
+
+def test_another_lock_makes_another_prefix_and_removes_the_old_one(made: Bench) -> None:
+    old = prefix(made).resolve()
+    made.spec(small_spec("gamma", extra=CONDA.replace("ffmpeg=7", "ffmpeg=6")))
+    done = made.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not old.exists()
+    assert (prefix(made) / "conda-meta/ffmpeg-6.1.2-h0_gpl.json").exists()
+
+
+@pytest.mark.parametrize("harm", ["conda-meta", "package", "half"])
+def test_what_was_changed_or_left_half_made_is_made_anew(made: Bench, harm: str) -> None:
+    if harm == "conda-meta":
+        (prefix(made) / "conda-meta/ffmpeg-7.1.1-h0_gpl.json").unlink()
+    elif harm == "package":
+        shutil.rmtree(next(prefix(made).glob("lib/python*/site-packages/gamma-1.0.dist-info")))
+    else:
+        (prefix(made) / "provision.json").unlink()
+    assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 2
+    done = made.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = {"conda-meta": "conda's ffmpeg 7.1.1 is missing", "package": "gamma is missing", "half": "half-made"}
+    assert words[harm] in done.stdout + done.stderr
+    assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
+
+
+def test_destroy_leaves_nothing(made: Bench) -> None:
+    done = made.run("destroy", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not made.own.exists()
+
+
+def test_a_file_that_is_not_the_locked_one_is_refused(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    shutil.copytree(conda.folder, mirror)
+    bench.extra = {"PROVISION_CHANNEL_CONDA_FORGE": mirror.as_uri(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    shutil.copy(mirror / "linux-64/ffmpeg-6.1.2-h0_gpl.conda", mirror / "linux-64/ffmpeg-7.1.1-h0_gpl.conda")
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "is not the one that was locked" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_channel_that_is_gone_is_named(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE="http://127.0.0.1:9/gone")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "PROVISION_CHANNEL_CONDA_FORGE" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    child = bench.start("apply", "spec.yaml", "--yes")
+    deadline = time.monotonic() + 60
+    while not list(bench.own.glob("envs/*/conda-meta")) and time.monotonic() < deadline and child.poll() is None:
+        time.sleep(0.01)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    assert not list(bench.own.glob("envs/*/provision.json"))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (prefix(bench) / "conda-meta/history").exists()
+    assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert not bench.own.exists()
+
+
+FAKE = """#!/usr/bin/env python3
+import json, pathlib, sys
+words = sys.argv[1:]
+listed = pathlib.Path(words[words.index("--file") + 1])
+pathlib.Path({log!r}).write_text(json.dumps([words[:3], listed.read_text(), oct(listed.stat().st_mode & 0o777)]))
+prefix = pathlib.Path(words[words.index("--prefix") + 1])
+(prefix / "conda-meta").mkdir(parents=True)
+(prefix / "conda-meta/history").write_text("")
+for line in listed.read_text().splitlines()[1:{upto}]:
+    name = line.partition("#")[0].rpartition("/")[2].removesuffix(".conda")
+    (prefix / f"conda-meta/{{name}}.json").write_text("{{}}")
+(prefix / "bin").mkdir()
+(prefix / "bin/python").symlink_to({python!r})
+sys.exit({code})
+"""
+
+
+def fake_conda(folder: Path, name: str = "conda", *, code: int = 0, upto: str = "") -> Path:
+    """A program that records its words and makes what conda would, with the Python of the caller."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(FAKE.format(log=str(folder / "log.json"), python=shutil.which("python3"), code=code, upto=upto))
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(("name", "variable"), [("conda", ""), ("mamba", "CONDA_EXE"), ("micromamba", "MAMBA_EXE")])
+def test_the_users_own_program_is_given_the_locked_files(bench: Bench, conda: CondaChannel, tmp_path: Path, name: str, variable: str) -> None:
+    own = fake_conda(tmp_path / "programs", name)
+    bench.extra = {**conda.variables(), "PATH": f"{own.parent}{os.pathsep}{_path_without_conda()}", **({variable: str(own)} if variable else {})}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    plan = bench.run("plan", "spec.yaml")
+    assert f"5 of conda by {name}" in plan.stdout
+    bench.run("apply", "spec.yaml", "--yes")  # the packages of the index do not go into the caller's Python, so what follows is not looked at
+    said, listed, mode = json.loads((own.parent / "log.json").read_text())
+    assert (said, mode) == (["create", "--yes", "--quiet"], "0o600")
+    rows = json.loads((bench.folder / "spec.lock").read_text())["conda"]
+    assert listed.splitlines() == ["@EXPLICIT", *(f"{conda.address}/{row['subdir']}/{row['file']}#{row['md5']}" for row in rows)]
+
+
+def test_a_program_that_makes_something_else_or_fails_is_named(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    bench.spec(small_spec("gamma", extra=CONDA))
+    bench.extra = conda.variables()
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    for folder, options, code, words in (("a", {"upto": "-1"}, 1, "made another environment"), ("b", {"code": 3}, 2, "could not make the environment")):
+        own = fake_conda(tmp_path / folder, **options)  # type: ignore[arg-type]
+        done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CONDA=str(own))
+        assert (done.returncode, words in done.stderr) == (code, True), done.stdout + done.stderr
+        assert "PROVISION_CONDA=py-rattler" in done.stderr
+    done = bench.run("plan", "spec.yaml", PROVISION_CONDA="/nowhere/conda")
+    assert (done.returncode, "names no program" in done.stderr) == (2, True), done.stderr
+
+
+def test_without_the_extra_it_is_refused_before_anything_is_made(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = conda.variables()
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    world = Machine(bench.environment())
+    spec = Spec.model_validate(yaml.safe_load((bench.folder / "spec.yaml").read_text()))
+    lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
+    place = Place(spec.at("here"), "here", "spec", bench.own, lock, world.platform())
+    have = TARGETS["local"].look(place, Ledger(empty("l")), world)
+    said = [refusal.hint for refusal in TARGETS["local"].refusals(place, replace(have, conda=None))]
+    assert said == ["pip install 'provision-ml[conda]'"]
+    assert TARGETS["local"].refusals(place, have) == ()
+
+
+def test_offline_takes_what_was_fetched_before(bench: Bench, conda: CondaChannel) -> None:
+    with served(conda.folder) as address:
+        applied(bench, conda, CONDA)
+        shutil.rmtree(bench.folder / "home/.cache/provision/conda")
+        bench.extra = {"PROVISION_CHANNEL_CONDA_FORGE": address, "PROVISION_CONDA": "py-rattler"}
+        assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+        nothing = bench.run("apply", "spec.yaml", "--yes", "--offline")
+        assert nothing.returncode == 2
+        assert "conda files are not in the cache, and --offline was asked for" in nothing.stderr
+        assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+        assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
+    done = bench.run("apply", "spec.yaml", "--yes", "--offline")  # the server is gone
+    assert done.returncode == 0, done.stderr
+    assert (prefix(bench) / "conda-meta/history").exists()
+
+
+def test_an_interrupt_ends_a_channel_that_does_not_answer(bench: Bench, conda: CondaChannel) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def wait(_: str) -> None:
+        asked.set()
+        go_on.wait(60)
+
+    bench.spec(small_spec("gamma", extra=CONDA))
+    with served(conda.folder, wait) as address:
+        child = bench.start("lock", "spec.yaml", PROVISION_CHANNEL_CONDA_FORGE=address)
+        assert asked.wait(60)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        try:
+            _, said = child.communicate(timeout=30)
+        finally:
+            go_on.set()
+    assert (child.returncode, time.monotonic() - began < 15) == (130, True), said
+    assert not (bench.folder / "spec.lock").exists()
+    assert "Traceback" not in said
+
+
+def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", "{name: alpha, source: conda}", extra=CONDA))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = json.loads((bench.own / "reports/spec.here/expectations.json").read_text())
+    assert {"name": "alpha", "version": "2.0"} in expected["packages"]
+    assert expected["direct"] == ["alpha", "gamma"]
+    noted = json.loads((prefix(bench) / "installed.json").read_text())
+    assert noted["packages"]["alpha"]["provenance"] == "preinstalled"
+    assert noted["packages"]["gamma"]["provenance"] == "hash-checked"
+    next(prefix(bench).glob("lib/python*/site-packages/alpha/__init__.py")).write_text("__version__ = 'changed'\n")
+    done = bench.run("verify", "spec.yaml")
+    assert done.returncode == 1, done.stdout
+    assert "alpha" in done.stdout
+
+
+def test_a_torch_that_conda_did_not_really_bring_is_not_green(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
+    bench.extra = {**conda.variables(), **pytorch.offline(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("{name: torch, version: ==2.13.0, source: conda}", extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg")))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "torch is not installed, lock says 2.13.0" in " ".join(done.stdout.split())
+
+
+def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None:
+    folder = tmp_path / "lib/python3.11/site-packages"
+    make_wheel(tmp_path, "alpha", "1.0")
+    with zipfile.ZipFile(tmp_path / "alpha-1.0-py3-none-any.whl") as archive:
+        archive.extractall(folder)
+    before: dict[str, object] = {"packages": {}, "counts": {"hash-checked": 0}, "notes": []}
+    assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"] == {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}
+    (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
+    assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+
+
+def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(bench: Bench, conda: CondaChannel) -> None:
+    sent: list[str | None] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent.append(self.headers.get("Authorization"))
+            super().do_GET()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(conda.folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    bench.spec(small_spec("gamma", extra=CONDA))
+    mirror = address.replace("://", "://someone:s3cr3t-of-mine@")
+    done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=mirror, PROVISION_CONDA="py-rattler")
+    server.shutdown()
+    server.server_close()
+    assert done.returncode == 0, done.stderr
+    word = base64.b64encode(b"someone:s3cr3t-of-mine")
+    assert set(sent) == {f"Basic {word.decode()}"}
+    assert "s3cr3t" not in done.stdout + done.stderr
+    held = {path: path.read_bytes() for path in bench.folder.rglob("*") if path.is_file()}
+    assert [path for path, content in held.items() if b"s3cr3t" in content or word in content] == []
+    record = json.loads((prefix(bench) / "conda-meta/ffmpeg-7.1.1-h0_gpl.json").read_text())
+    assert record["url"].endswith("/conda-forge/linux-64/ffmpeg-7.1.1-h0_gpl.conda")
+    assert address not in json.dumps(record)

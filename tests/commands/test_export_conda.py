@@ -1,0 +1,115 @@
+"""A lock as conda's documents, read back by py-rattler and pip."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rattler
+import yaml
+from rattler.explicit_environment import ExplicitEnvironmentSpec
+from rattler.index import index_fs
+
+from tests.conda_rig import CondaChannel, assemble
+from tests.rig import Bench, small_spec
+
+CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
+
+
+@pytest.fixture
+def locked(bench: Bench, conda: CondaChannel) -> dict[str, Any]:
+    """The lock of a spec with packages of both kinds."""
+    bench.spec(small_spec("gamma", extra=CONDA))
+    done = bench.run("lock", "spec.yaml", **conda.variables())
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((bench.folder / "spec.lock").read_text())
+    return found
+
+
+def exported(bench: Bench, form: str, **changes: str) -> str:
+    """A document, made without any mirror's address: nothing is asked of the network."""
+    done = bench.run("export", "spec.yaml", "--format", form, **changes)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_environment_yml_names_every_package_by_its_build(bench: Bench, conda: CondaChannel, locked: dict[str, Any]) -> None:
+    document = yaml.safe_load(exported(bench, "environment.yml"))
+    assert (document["name"], document["channels"]) == ("spec", ["conda-forge"])
+    specs = [rattler.MatchSpec(text) for text in document["dependencies"] if isinstance(text, str)]
+    gateway = rattler.Gateway(cache_dir=bench.folder / "cache")
+    platforms: Any = ["linux-64", "noarch"]
+    there = [r for source in asyncio.run(gateway.query([conda.address], platforms, ["python", "ffmpeg", "pip", "alpha", "needs-alpha"])) for r in source]
+    matched = {str(record.file_name) for record in there if any(spec.matches(record) for spec in specs)}
+    assert matched == {row["file"] for row in locked["conda"]}
+    assert len(specs) == len(matched)
+
+
+def test_the_pip_part_is_taken_by_pip_with_its_hashes(bench: Bench, locked: dict[str, Any]) -> None:
+    lines = yaml.safe_load(exported(bench, "environment.yml"))["dependencies"][-1]["pip"]
+    assert [line.split()[0] for line in lines] == ["--only-binary", "gamma==1.0"]  # alpha comes from conda
+    requirements = bench.folder / "requirements.txt"
+    words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", "there", "--index-url", bench.index, "-r", requirements.name]
+    for text, code in (("\n".join(lines), 0), ("\n".join(lines).replace("sha256:", "sha256:" + "0" * 8)[:-8], 1)):
+        requirements.write_text(text)
+        done = subprocess.run(words, cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+
+
+def test_the_explicit_list_is_read_back_with_public_addresses(bench: Bench, conda: CondaChannel, locked: dict[str, Any]) -> None:
+    text = exported(bench, "conda-explicit", **conda.variables())
+    found = ExplicitEnvironmentSpec.from_str(text)
+    assert str(found.platform) == "linux-64"
+    root = str(rattler.Channel("conda-forge").base_url)
+    urls = [entry.url.partition("#") for entry in found.packages]
+    assert [url for url, _, _ in urls] == [f"{root}{row['subdir']}/{row['file']}" for row in locked["conda"]]
+    for (url, _, digest), row in zip(urls, locked["conda"], strict=True):
+        assert hashlib.md5((conda.folder / url.removeprefix(root)).read_bytes(), usedforsecurity=False).hexdigest() == digest == row["md5"]
+    assert conda.address not in text
+
+
+def test_the_same_lock_gives_the_same_bytes(bench: Bench, conda: CondaChannel, locked: dict[str, Any]) -> None:
+    for form in ("environment.yml", "conda-explicit"):
+        text = exported(bench, form)
+        assert text == exported(bench, form, **conda.variables())
+        assert "nodefaults" not in text
+        assert f"Made by `provision export --format {form}`" in text.splitlines()[0]
+
+
+def test_a_private_channel_stands_with_its_address(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    assemble(tmp_path / "own", "ours", "1.0")
+    (tmp_path / "own/noarch").mkdir()
+    asyncio.run(index_fs(tmp_path / "own", write_zst=False, write_shards=False))
+    bench.spec(small_spec("alpha", extra=CONDA.replace("[ffmpeg=7, needs-alpha]", "[lab::ours]") + "indexes: {lab: {url: https://conda.example.com/lab}}\n"))
+    done = bench.run("lock", "spec.yaml", **conda.variables(), PROVISION_CHANNEL_LAB=(tmp_path / "own").as_uri())
+    assert done.returncode == 0, done.stderr
+    document = yaml.safe_load(exported(bench, "environment.yml"))
+    assert document["channels"] == ["https://conda.example.com/lab", "conda-forge"]
+    assert document["dependencies"][0] == "https://conda.example.com/lab::ours=1.0=h0_0"
+    assert "https://conda.example.com/lab/linux-64/ours-1.0-h0_0.conda#" in exported(bench, "conda-explicit")
+
+
+def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: CondaChannel) -> None:
+    bench.spec(small_spec("alpha"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    done = bench.run("export", "spec.yaml", "--format", "environment.yml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "environment.yml is for a target with manager: conda" in done.stderr
+    bench.spec(small_spec("alpha", extra="platforms: [linux-x86_64, macos-arm64]\ntargets: {here: {kind: local, manager: conda}}\n"))
+    assert bench.run("lock", "spec.yaml", **conda.variables()).returncode == 0
+    done = bench.run("export", "spec.yaml", "--format", "conda-explicit")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "conda-explicit is for one platform" in done.stderr
+    assert "linux-x86_64, macos-arm64" in done.stderr
+
+
+def test_the_other_formats_hold_what_the_index_brings(bench: Bench, locked: dict[str, Any]) -> None:
+    text = exported(bench, "requirements")
+    assert "gamma==1.0" in text
+    assert "alpha==" not in text

@@ -1,0 +1,284 @@
+"""What conda brings at the targets that ask for it, by the real uv and py-rattler over a channel on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rattler.index import index_fs
+
+from provision import effects
+from provision.effects import CondaAsk, CondaWish
+from provision.errors import NetworkError, Unsatisfiable
+from provision.facts import load
+from provision.lock import Environment, Lock, dumps, loads
+from provision.lock.asked import differences, unavailable
+from provision.lock.comparing import compare
+from provision.lock.resolve import resolve
+from provision.spec import Spec
+from provision.world import Machine
+from tests.conda_rig import VERSION, CondaChannel, assemble
+from tests.pytorch_rig import PyTorch
+from tests.rig import MINOR, Bench
+
+GOLDEN = Path(__file__).parents[1] / "golden/conda"
+CONDA = {"kind": "local", "manager": "conda"}
+L4 = {"gpu": "L4", "cuda": "12.6"}
+TORCH = {"name": "torch", "version": "==2.13.0", "source": "conda"}
+
+
+def spec(*packages: Any, targets: dict[str, Any] | None = None, **fields: Any) -> Spec:
+    """A CPU spec, at one conda target unless told otherwise."""
+    return Spec.model_validate({"gpu": "none", "python": MINOR, "packages": list(packages), "targets": targets or {"here": CONDA}, **fields})
+
+
+@pytest.fixture
+def machine(bench: Bench, conda: CondaChannel) -> Machine:
+    """This machine with the bench's index and the rig's channel."""
+    return Machine(bench.environment(**conda.variables()))
+
+
+@pytest.fixture
+def torch_machine(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> Machine:
+    """This machine with the rig's PyTorch indexes and channel."""
+    return Machine(bench.environment(**conda.variables(), **pytorch.offline()))
+
+
+def locked(wanted: Spec, machine: Machine, keep: Lock | None = None) -> Lock:
+    return resolve(wanted, load(), machine, lambda _: None, keep=keep)
+
+
+def at(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> Environment:
+    environment = lock.environment(target, platform)
+    assert environment is not None
+    return environment
+
+
+def brought(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> dict[str, str]:
+    """What conda brings to a target, as name and "version build"."""
+    return {package.name: f"{package.version} {package.build}" for package in lock.conda_of(at(lock, target, platform))}
+
+
+def test_conda_brings_python_and_what_is_asked_of_it(machine: Machine, conda: CondaChannel) -> None:
+    lock = locked(spec("beta", conda_packages=["ffmpeg=6", "gxx"]), machine)
+    assert brought(lock).keys() == {"python", "pip", "ffmpeg", "gxx"}
+    assert (brought(lock)["python"], brought(lock)["ffmpeg"]) == (f"{VERSION} h0_cpython", "6.1.2 h0_gpl")
+    assert lock.versions(at(lock)) == {"alpha": "1.0", "beta": "1.0"}
+    python = next(package for package in lock.conda if package.name == "python")
+    assert (python.channel, python.subdir, python.file) == ("conda-forge", "linux-64", f"python-{VERSION}-h0_cpython.conda")
+    assert len(bytes.fromhex(python.sha256)) == 32
+
+
+def test_the_lock_is_read_back_and_is_the_same_bytes_again(machine: Machine, conda: CondaChannel) -> None:
+    wanted = spec("beta", conda_packages=["ffmpeg"])
+    lock = locked(wanted, machine)
+    assert loads(dumps(lock), "x.lock") == lock
+    assert dumps(locked(wanted, machine)) == dumps(locked(wanted, machine, keep=lock)) == dumps(lock)
+    assert differences(wanted, lock) == ()
+    assert conda.address not in dumps(lock)
+    assert "://" not in dumps(lock)
+
+
+def test_a_lock_is_exactly_this(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
+    """But for the hashes and the Python and pip that the rig packs, which are those of the machine that made its channel."""
+    bench.spec((GOLDEN / "spec.yaml").read_text())
+    done = bench.run("lock", "spec.yaml", **conda.variables(), **pytorch.offline())
+    assert done.returncode == 0, done.stderr
+    made = re.sub(r'("(?:sha256|md5)": |"(?:digest|written)": "sha256:|\.whl": )"?[0-9a-f]{32,64}"?', r'\1"-"', (bench.folder / "spec.lock").read_text())
+    made = re.sub(r"\b(3\.12\.\d+|2\d\.\d(\.\d)?)(?=[-\"])", "0", made)
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        (GOLDEN / "normalised.lock").write_text(made)
+    assert made == (GOLDEN / "normalised.lock").read_text()
+
+
+def test_a_lock_without_conda_is_as_it_was(machine: Machine) -> None:
+    lock = locked(spec("beta", targets={"here": {"kind": "local"}}), machine)
+    assert lock.conda == ()
+    assert '"conda"' not in dumps(lock)
+
+
+def test_targets_share_the_versions_of_the_index(machine: Machine) -> None:
+    lock = locked(spec("beta", targets={"conda": CONDA, "uv": {"kind": "local"}}), machine)
+    assert lock.versions(at(lock, "conda")) == lock.versions(at(lock, "uv"))
+    assert (at(lock, "conda").key, at(lock, "uv").key) == ("linux-x86_64-conda", "linux-x86_64")
+    assert brought(lock, "uv") == {}
+    assert at(lock, "conda").digest != at(lock, "uv").digest
+
+
+def test_what_conda_brings_decides_the_digest(machine: Machine) -> None:
+    older, newer = (at(locked(spec("beta", conda_packages=[f"ffmpeg={version}"]), machine)) for version in ("6", "7"))
+    assert older.digest != newer.digest
+
+
+def test_a_python_package_that_conda_brings_too_has_the_version_of_the_lock(machine: Machine) -> None:
+    lock = locked(spec("beta", conda_packages=["needs-alpha"], targets={"conda": CONDA, "uv": {"kind": "local"}}), machine)
+    assert brought(lock, "conda")["alpha"].split()[0] == lock.versions(at(lock, "uv"))["alpha"] == "1.0"
+    assert lock.versions(at(lock, "conda")) == {"beta": "1.0"}
+
+
+def test_versions_that_do_not_go_together_are_both_named(machine: Machine) -> None:
+    with pytest.raises(Unsatisfiable) as caught:
+        locked(spec("gamma", conda_packages=["needs-alpha", {"name": "alpha", "version": "1.*"}]), machine)
+    assert "alpha is held to the version that all targets share; conda alone would take 1.0" in caught.value.why
+
+
+@pytest.mark.parametrize(("fields", "build", "cuda"), [({}, "cpu_", None), (L4, "cuda126_", "12.6")])
+def test_torch_from_conda_has_the_version_and_the_build_of_its_target(torch_machine: Machine, fields: Any, build: str, cuda: str | None) -> None:
+    lock = locked(spec(TORCH, targets={"conda": CONDA, "uv": {"kind": "local"}}, **fields), torch_machine)
+    version, _, found = brought(lock, "conda")["pytorch"].partition(" ")
+    assert (version, found.startswith(build)) == ("2.13.0", True)
+    assert brought(lock, "conda").get("cuda-version", "").partition(" ")[0] == (cuda or "")
+    assert lock.versions(at(lock, "uv"))["torch"].startswith("2.13.0+")
+    assert not lock.versions(at(lock, "conda")).keys() & {"torch", "triton", "sympy"}  # what only torch of the index needs is left out with it
+
+
+def test_the_name_that_conda_has_for_torch_is_understood(torch_machine: Machine) -> None:
+    wanted = spec({**TORCH, "name": "pytorch"})
+    lock = locked(wanted, torch_machine)
+    assert "pytorch" in brought(lock)
+    assert differences(wanted, lock) == ()
+
+
+def test_torch_stays_when_something_else_moves(torch_machine: Machine) -> None:
+    lock = locked(spec(TORCH), torch_machine)
+    again = locked(spec({"name": "torch", "source": "conda"}, conda_packages=["ffmpeg"]), torch_machine, keep=lock)
+    assert brought(again)["pytorch"] == brought(lock)["pytorch"]
+
+
+def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(torch_machine: Machine) -> None:
+    with pytest.raises(Unsatisfiable) as caught:
+        locked(spec({**TORCH, "version": "==2.12.0"}, **L4), torch_machine)
+    assert caught.value.what == "channel conda-forge has no build cuda126* of pytorch ==2.12.0 for linux-x86_64"
+    assert "its builds of that version: cpu_generic" in caught.value.why
+    assert "set `cuda:`" in caught.value.hint
+
+
+def test_what_is_not_there_is_named_with_what_is(machine: Machine) -> None:
+    with pytest.raises(Unsatisfiable, match="channel conda-forge has no package nosuch for linux-x86_64"):
+        locked(spec("beta", conda_packages=["nosuch"]), machine)
+    with pytest.raises(Unsatisfiable, match="channel conda-forge has no ffmpeg 9") as caught:
+        locked(spec("beta", conda_packages=["ffmpeg=9"]), machine)
+    assert caught.value.why.startswith("the versions there: 6.1.2, 7.1.1")
+
+
+def test_a_package_for_cuda_without_a_card_says_what_is_missing(machine: Machine) -> None:
+    with pytest.raises(Unsatisfiable, match="no set of conda packages fits on linux-x86_64") as caught:
+        locked(spec("beta", conda_packages=["only-cuda"]), machine)
+    assert "__cuda" in caught.value.why
+    assert "name the card in `gpu:`" in caught.value.hint
+
+
+def test_a_newer_c_library_than_planned_for_is_an_error(machine: Machine) -> None:
+    with pytest.raises(Unsatisfiable) as caught:
+        locked(spec("beta", conda_packages=[{"name": "newest-libc"}]), machine)
+    assert "__glibc >=2.99" in caught.value.why
+    assert "this target has __glibc 2.28; no __cuda, as no card or no CUDA is asked for" in caught.value.why
+    assert "needs a newer C library" in caught.value.hint
+
+
+def test_the_cuda_of_the_target_counts_and_not_that_of_this_machine(machine: Machine, torch_machine: Machine) -> None:
+    wish = CondaWish("pytorch", "==2.13.0", "cuda130*", "conda-forge")
+    ask = CondaAsk("linux-x86_64", (effects.CondaChannel("conda-forge"),), (wish,), (("__glibc", "2.28"), ("__cuda", "13.0")))
+    assert {record.name for record in machine.solve_conda(ask, lambda _: None)} == {"pytorch", "python", "cuda-version"}
+    without = ask._replace(virtual=(("__glibc", "2.28"),))
+    with pytest.raises(Unsatisfiable, match="no set of conda packages fits on linux-x86_64") as caught:
+        machine.solve_conda(without, lambda _: None)
+    assert "__cuda" in caught.value.why
+    with pytest.raises(Unsatisfiable) as caught:
+        locked(spec("filelock", conda_packages=["cuda-version=13.0"], **L4), torch_machine)
+    assert "cuda-version is held to 12.6, the CUDA that this target's wheels are built for" in caught.value.why
+    assert "set `cuda:`" in caught.value.hint
+
+
+def test_every_platform_gets_records_of_its_own(machine: Machine) -> None:
+    lock = locked(spec("beta", conda_packages=["ffmpeg"], platforms=["linux-x86_64", "macos-arm64"]), machine)
+    subdirs = {package.subdir for package in lock.conda_of(at(lock, platform="macos-arm64"))}
+    assert subdirs == {"osx-arm64", "noarch"}
+    shared = next(package for package in lock.conda if package.name == "pip")
+    assert shared.environments == ("linux-x86_64-conda", "macos-arm64-conda")
+
+
+def test_a_private_channel_is_named_under_indexes(machine: Machine, bench: Bench, tmp_path: Path) -> None:
+    import asyncio
+
+    own = tmp_path / "own"
+    assemble(own, "ours", "1.0")
+    (own / "noarch").mkdir()
+    asyncio.run(index_fs(own, write_zst=False, write_shards=False))
+    fields: dict[str, Any] = {"conda_packages": [{"name": "ours", "channel": "lab"}], "indexes": {"lab": {"url": "https://conda.example.com/lab"}}}
+    lock = locked(spec("beta", **fields), Machine({**machine.environment(), "PROVISION_CHANNEL_LAB": own.as_uri()}))
+    assert next(package for package in lock.conda if package.name == "ours").channel == "lab"
+    assert lock.indexes == {"lab": "https://conda.example.com/lab"}
+    assert own.as_uri() not in dumps(lock)
+    moved = spec("beta", **{**fields, "indexes": {"lab": {"url": "https://elsewhere.example.com/lab"}}})
+    assert differences(moved, lock) != ()
+
+
+def test_a_channel_out_of_reach_is_named_with_its_variable(bench: Bench) -> None:
+    machine = Machine(bench.environment(PROVISION_CHANNEL_CONDA_FORGE="http://someone:secret@127.0.0.1:9/channel"))
+    with pytest.raises(NetworkError, match="conda channel conda-forge cannot be reached") as caught:
+        locked(spec("beta"), machine)
+    assert "PROVISION_CHANNEL_CONDA_FORGE" in caught.value.hint
+    assert "secret" not in caught.value.why + caught.value.what
+
+
+def test_without_the_extra_one_line_says_what_installs_it(bench: Bench, conda: CondaChannel) -> None:
+    bench.spec(f'gpu: none\npython: "{MINOR}"\npackages: [beta]\ntargets: {{here: {{kind: local, manager: conda}}}}\n')
+    hide = bench.folder / "hide"
+    hide.mkdir()
+    (hide / "rattler.py").write_text("raise ImportError('hidden', name='rattler')")
+    done = bench.run("lock", "spec.yaml", PYTHONPATH=str(hide), **conda.variables())
+    assert done.returncode == 2, done.stderr
+    assert "pip install 'provision-ml[conda]'" in done.stderr
+
+
+def test_conda_packages_without_a_conda_target_are_refused() -> None:
+    wanted = spec("beta", {"name": "alpha", "source": "conda"}, targets={"here": {"kind": "local"}}, conda_packages=["ffmpeg"])
+    assert [route for route, _ in unavailable(wanted)] == [("packages", 1), ("conda_packages",)]
+
+
+def test_what_is_dropped_from_the_spec_makes_the_lock_stale(machine: Machine) -> None:
+    lock = locked(spec("beta", conda_packages=["ffmpeg"]), machine)
+    assert differences(spec("beta"), lock) == ("conda_packages: - ffmpeg from conda-forge",)
+    assert differences(spec("beta", conda_packages=["ffmpeg", "gxx"]), lock) == ("conda_packages: + gxx from conda-forge",)
+
+
+def test_what_conda_brings_is_compared_too(machine: Machine) -> None:
+    older, newer = (locked(spec("beta", conda_packages=words), machine) for words in (["ffmpeg=6"], ["ffmpeg=7", "gxx"]))
+    changes = {change.name: (change.old, change.new) for change in compare(older, newer).packages}
+    assert changes.keys() == {"ffmpeg (conda)", "gxx (conda)"}
+    old, new = changes["ffmpeg (conda)"]
+    assert old is not None
+    assert new is not None
+    assert (old.version, new.version, new.index) == ("6.1.2 h0_gpl", "7.1.1 h0_gpl", "conda-forge")
+    assert compare(older, older).empty
+
+
+def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = conda.variables()
+    text = f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: ["ffmpeg{{}}"]\ntraining: {{{{framework: none}}}}\n'
+    text += "targets: {{here: {{kind: local, manager: conda}}}}\n"
+    bench.spec(text.format("=6"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    bench.spec(text.format(">=6"))
+    done = bench.run("lock", "spec.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "ffmpeg-6.1.2-" in (bench.folder / "spec.lock").read_text()  # it stays while it fits
+    done = bench.run("lock", "spec.yaml", "--upgrade", "ffmpeg")
+    assert done.returncode == 0, done.stderr
+    assert "ffmpeg-7.1.1-" in (bench.folder / "spec.lock").read_text()
+
+
+def test_what_is_said_on_a_terminal(bench: Bench, conda: CondaChannel) -> None:
+    bench.spec(f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: [ffmpeg=9]\ntargets: {{here: {{kind: local, manager: conda}}}}\n')
+    done = bench.run("lock", "spec.yaml", **conda.variables())
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-3:] == [
+        "error: channel conda-forge has no ffmpeg 9.* for linux-x86_64",
+        "  why: the versions there: 6.1.2, 7.1.1",
+        "  help: loosen the versions of these packages in `conda_packages`",
+    ]
+    assert "looking for a way out" not in done.stderr
