@@ -252,7 +252,10 @@ def test_a_check_that_does_not_exist_is_named_with_its_neighbours(bench: Bench) 
     assert done.returncode == 2
     assert "there is no check P22" in done.stderr
     assert "P02" in done.stderr
-    assert bench.run("verify", "spec.yaml", "--only", "P02").returncode == 0
+    assert "help: did you mean P02?\n" in bench.run("verify", "spec.yaml", "--only", "p02").stderr
+    one = bench.run("verify", "spec.yaml", "--only", "P02")
+    assert one.returncode == 0
+    assert "Only 1 check was asked for, 1 passes;" in one.stdout
     assert bench.run("verify", "spec.yaml", "--only", "P06:alpha").returncode == 0
 
 
@@ -319,6 +322,20 @@ def test_a_read_only_folder_is_refused_before_anything_is_done(bench: Bench) -> 
     assert done.returncode == 2, done.stdout + done.stderr
     assert "cannot be written to" in done.stderr
     assert not bench.own.exists()
+
+
+@pytest.mark.root
+def test_in_a_read_only_folder_verify_says_what_to_do(bench: Bench) -> None:
+    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a folder is mounted read-only in a namespace, which needs root and unshare")
+    bench.spec(small_spec("alpha"))
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    folder = bench.folder
+    script = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && cd {folder} && exec {' '.join(bench.argv('verify', 'spec.yaml'))}"
+    env = bench.environment(HOME=str(folder.parent))
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Read-only file system" in done.stderr
+    assert "help: the folder of the spec has to be one that you may write to" in done.stderr
 
 
 def test_ctrl_c_while_locking_writes_nothing(bench: Bench, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_a_probe_that_is_killed_from_outside(made: Bench, tmp_path: Path) -> Non
         (b"[" * 200_000, "is damaged"),
         (b"\xff\xfe\x00", "is damaged"),
         (b"{}", "is no report of provision"),
+        (b'{"schema": "provision.report/1"}', "brought.json is damaged"),
         (b"x" * (50 * 2**20), "MiB"),
     ],
 )
@@ -137,6 +138,9 @@ def test_an_edited_report_proves_nothing(made: Bench, tmp_path: Path) -> None:
     done = made.run("report", str(path))
     assert "proves nothing" in done.stderr
     assert "run `provision verify`" in done.stderr
+    assert "proves nothing" in made.run("diff", str(path), str(path)).stderr
+    (tmp_path / "trace.txt").write_text("RuntimeError: No CUDA GPUs are available")
+    assert "proves nothing" in made.run("why", str(tmp_path / "trace.txt"), "--report", str(path)).stderr
     assert "does not fit" in said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2) or "edited" in done.stderr
 
 

@@ -154,6 +154,15 @@ def test_the_terminal_shows_one_screen() -> None:
         assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_on_a_narrow_terminal_what_matters_is_not_cut() -> None:
+    shown = comparison.text(compare(recorded("quickstart"), recorded("small-shm"), ("quickstart", "small-shm")), color=False, width=40, everything=False)
+    lines = shown.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 40
+    assert "the difference that matters: host.shm 23.54 GiB -> 64 MiB" in " ".join(lines)
+    assert "..." not in " ".join(lines[: lines.index("")])
+
+
 WORDS = st.text(max_size=300) | st.integers(0, 20).map(lambda count: "a reason that goes on " * count)
 ROWS = st.lists(st.tuples(st.sampled_from(sorted({check.id for check in CHECKS})), st.sampled_from(["fail", "warn", "unknown", "skip"]), WORDS), max_size=40)
 MOVED = st.dictionaries(st.sampled_from(["os.id", "host.nofile", "env.X", "package.torch", "gpu.name", "driver.version", "host.shm_bytes"]), WORDS)

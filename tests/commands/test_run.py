@@ -56,6 +56,21 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
     assert "provision run spec.yaml --target here -- PROGRAM" in missing.stderr
 
 
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("no-such-program", "it is neither in the environment nor on the PATH"),
+        (".", "it is a folder"),
+        ("./spec.yaml", "it is a file that may not be executed"),
+    ],
+)
+def test_what_is_no_program_is_told_with_the_reason(made: Bench, program: str, words: str) -> None:
+    done = made.run("run", "spec.yaml", "--", program, MY_TOKEN="t0ken-value")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "help:" in done.stderr
+
+
 def test_destroy_takes_the_records_along(made: Bench) -> None:
     assert made.run("run", "spec.yaml", "--", "true", MY_TOKEN="t0ken-value").returncode == 0
     assert len(records(made)) == 1

@@ -54,14 +54,14 @@ LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40}
 RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40}
 ALONE = {"train.device": "cpu", "train.n_gpu": 0, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
 ON_CUDA = {"train.device": "cuda", "train.n_gpu": 1, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
-DECLARED = {"model": None, "batch_size": None, "sequence_length": None, "torch_compile": False, "method": "full", "strategy": "none", "launcher": "auto"}
+UNSAID = {"model": None, "batch_size": None, "sequence_length": None, "torch_compile": False, "method": "full", "strategy": "none", "launcher": "auto"}
 TRAINING = {"framework": "hf-trainer", "precision": "fp32", "dataloader_workers": 0, "gradient_checkpointing": False, "optimizer": "sgd", "arguments": {}}
-LORA = {"packages": HF, "training": {**TRAINING, **DECLARED, "method": "lora"}}
+LORA = {"packages": HF, "training": {**TRAINING, **UNSAID, "method": "lora"}}
 ADAPTED = {"train.adapter_loss": [4.7, 4.2], "train.adapter_parameters": 9, "train.adapter_base_kept": True, "train.adapter_reloads": True}
-DDP: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **DECLARED, "strategy": "ddp"}}
+DDP: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **UNSAID, "strategy": "ddp"}}
 TWO_GPUS = {"gpu": {"type": "L4", "count": 2}}
-FSDP: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **DECLARED, "strategy": "fsdp"}}
-ZERO: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **DECLARED, "strategy": "deepspeed-zero3"}}
+FSDP: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **UNSAID, "strategy": "fsdp"}}
+ZERO: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **UNSAID, "strategy": "deepspeed-zero3"}}
 SPREAD = {
     "launch.by": "torchrun", "launch.ranks": 2, "_launch.world": [2], "launch.backend": "gloo", "launch.wrapper": "DistributedDataParallel, Joinable",
     "launch.devices": ["cpu", "cpu"], "launch.weights_agree": True, "launch.loss": [4.5, 0.7],
@@ -161,7 +161,7 @@ ROWS = [
     Row("H03", "warn", {"host.kernel": "4.4.0", "host.kernel_kind": "gvisor"}, says="the kernel is gVisor"),
     Row("H03", "unknown", {"host.kernel": "next", "host.kernel_kind": "linux"}),
     Row("H03", "skip", {"host.kernel": "24.1.0", "host.kernel_kind": "darwin"}),
-    Row("H09", "pass", CLOCK),
+    Row("H09", "pass", CLOCK, says="not behind the files"),
     Row("H09", "pass", {**CLOCK, "net.skew_s": -12}, says="fits the hub's"),
     Row("H09", "fail", {**CLOCK, "clock.behind": True, "_clock.ahead_s": 86400.0}, says="before the time of /env/pyvenv.cfg, by 86400 s"),
     Row("H09", "fail", {**CLOCK, "net.skew_s": -4000}, says="4000 s behind the hub's"),
@@ -312,7 +312,7 @@ ROWS = [
     Row("R01", "pass", BUILT, {"packages": HF}),
     Row("R01", "fail", {**BUILT, "train.unknown_arguments": ["no_cuda"]}, {"packages": HF, "training__arguments": {"no_cuda": True}}, "no_cuda"),
     Row("R01", "fail", {**BUILT, "train.refused_arguments": "ValueError: cosin"}, {"packages": HF, "training__arguments": {"lr": "cosin"}}, "cosin"),
-    Row("R01", "skip", {}, {"packages": HF, "training": {**TRAINING, **DECLARED, "method": "inference"}}, "method inference"),
+    Row("R01", "skip", {}, {"packages": HF, "training": {**TRAINING, **UNSAID, "method": "inference"}}, "method inference"),
     Row("R02", "pass", LEARNED, {"packages": HF}),
     Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),
@@ -352,7 +352,7 @@ ROWS = [
     Row("R12", "fail", {**ADAPTED, "train.adapter_loss": ["nan", "nan"]}, LORA, "does not learn"),
     Row("R12", "fail", {**ADAPTED, "train.adapter_base_kept": False}, LORA, "changes the base"),
     Row("R12", "fail", {**ADAPTED, "train.adapter_reloads": False}, LORA, "after it was saved"),
-    Row("R12", "skip", {}, {**LORA, "training": {**TRAINING, **DECLARED, "method": "qlora"}}, "needs a GPU"),
+    Row("R12", "skip", {}, {**LORA, "training": {**TRAINING, **UNSAID, "method": "qlora"}}, "needs a GPU"),
     Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
     Row("R13", "pass", SPREAD, DDP),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
@@ -360,8 +360,8 @@ ROWS = [
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),
-    Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}),
-    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **DECLARED, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
+    Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "precision": "bf16"}}),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
     Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, "nan"]}, DDP, "4.5 to nan"),
     Row("R13", "skip", {}, {**DDP, "gpu": {"type": "L4", "count": 1}}, "one process has nobody"),
     Row("R13", "skip", {}, {**FSDP, "packages": TORCH}, "the plain torch loop shows ddp, not fsdp"),

@@ -42,6 +42,12 @@ def test_one_screen(document: dict[str, Any], width: int) -> None:
     assert max(cells(row) for row in rows if not row.startswith("report ")) <= wide
 
 
+def test_on_a_narrow_terminal_no_count_of_the_verdict_is_cut() -> None:
+    head = report(failed(), False, 40, False, PATH).split("\n\n")[0]
+    whole = report(failed(), False, 200, False, PATH).splitlines()[0]
+    assert " ".join(head.split()).startswith(" ".join(whole.split()))
+
+
 @pytest.mark.parametrize(("problems", "remarks"), [(p, r) for p in range(7) for r in (0, 1, 5, 30)])
 def test_what_is_left_out_is_counted(problems: int, remarks: int) -> None:
     document = sample("failed", [*_many("F", "fail", problems), *_many("W", "warn", remarks)])

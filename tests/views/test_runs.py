@@ -66,6 +66,15 @@ def test_an_end_that_is_not_the_programs_own_is_explained(ended: dict[str, Any],
     assert second.startswith("peak RAM")
 
 
+def test_a_program_that_ended_before_the_first_look_is_told_so() -> None:
+    unseen = {"ram_bytes": None, "process_bytes": None, "processes": 0, "shm_bytes": None, "container_bytes": None}
+    short = record(peaks=unseen, cards=[], monitor__looks=0, ended={"code": 137, "signal": "SIGKILL", "memory_kills": 0, "seconds": 0.02})
+    first, second = runs.ending(short)
+    assert first.endswith("for memory where the kernel does not tell"), "no empty brackets where no figure is known"
+    assert second == "peak RAM not seen (it ended too soon); 0.02 s"
+    assert runs.ending(record(peaks=unseen, cards=[])) == ["peak RAM unknown; 4.0 s"]
+
+
 def test_the_text_has_figures_and_a_line_for_each_curve() -> None:
     lines = runs.text(RECORD, 100)
     assert lines[0] == "python train.py on here of quickstart, 2026-11-21T21:56:01Z"

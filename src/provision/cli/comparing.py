@@ -23,7 +23,7 @@ def reports(one: str, other: str, spec: Path | None, *, everything: bool, page: 
     from provision.commands.diff import diff as compared
     from provision.views import comparison
 
-    found = compared(one, other, spec, Machine())
+    found = compared(one, other, spec, Machine(), terminal.note)
     if page is not None or form == "html":
         _as_page(found, page)
     elif form == "json":

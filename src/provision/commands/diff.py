@@ -6,21 +6,26 @@ from pathlib import Path
 
 from provision.commands.holding import lock_at
 from provision.commands.loading import Loaded, load
-from provision.effects import Reader
+from provision.effects import Reader, Tell
 from provision.errors import Refused, UsageError
 from provision.verification import Report, read_report
 from provision.verification.compare import Comparison, compare
 from provision.verification.kinship import NOTHING, Known, known_of
-from provision.verification.report import LIMIT
+from provision.verification.report import LIMIT, edited
 
 
-def diff(one: str, other: str, spec: Path | None, reader: Reader) -> Comparison:
+def diff(one: str, other: str, spec: Path | None, reader: Reader, tell: Tell) -> Comparison:
     """Return the comparison; each side is a file that ends in .json, or a target of `spec`, whose lock tells what requires what.
+
+    A report that was changed after the probe wrote it is compared, and told of.
 
     Raises UsageError, Refused where there is no report, WorldError, and what reading a spec and its lock raises.
     """
     loaded = load(spec, reader) if spec is not None else None
     a, b = _report(one, loaded, reader), _report(other, loaded, reader)
+    for word, report in ((one, a), (other, b)):
+        if wrong := edited(report):
+            tell(f"warning: {word} proves nothing: {wrong}")
     names = _name(one, a), _name(other, b)
     return compare(a, b, names if names[0] != names[1] else (one, other), _known(loaded, reader))
 

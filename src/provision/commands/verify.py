@@ -148,7 +148,7 @@ def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
     known = [check.id for check in CHECKS]
     for wanted in only:
         if wanted.partition(":")[0] not in known:
-            near = get_close_matches(wanted, known, n=3, cutoff=0.3)
+            near = [wanted.upper()] if wanted.upper() in known else get_close_matches(wanted.upper(), known, n=3, cutoff=0.3)
             raise UsageError(f"there is no check {wanted}", hint=f"did you mean {' or '.join(near)}?" if near else f"checks: {', '.join(known)}")
 
 

@@ -18,7 +18,7 @@ from provision.lock.model import Lock
 from provision.rules.needs import added
 from provision.source import edited_together
 from provision.verification import Report, read_report
-from provision.verification.report import LIMIT
+from provision.verification.report import LIMIT, edited
 from provision.verification.symptoms import Explanation, Held, explain
 from provision.verification.told import Place
 
@@ -41,6 +41,8 @@ def why(text: str, spec: Path | None, report: Path | None, world: World, tell: T
     facts = load_facts()
     judged = _judged(spec, world) if spec is not None else None
     stored = read_report(world.read(report, LIMIT), str(report)) if report is not None else None
+    if stored is not None and (wrong := edited(stored)):
+        tell(f"warning: {report} proves nothing: {wrong}")
     findings, lock = _findings(judged, spec, world) if judged is not None and spec is not None else ((), None)
     places = (*((_of_report(stored),) if stored is not None else ()), *((_of_lock(lock),) if lock is not None else ()))
     found = explain(text, symptoms(), Held(facts, findings, stored, places))

@@ -95,9 +95,9 @@ def _sentence(result: Result, expected: Expectations, judged: Sequence[Judged], 
         return f"This is not the declared environment: {first.asked.id}: {first.judgement.message}{others}. Proof asked for: {expected.proof.value}."
     if first is not None:
         return f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. Proof asked for: {expected.proof.value}."
-    return (
-        f"Only {len(judged)} checks were asked for, {count} pass; the rest was not looked at. Proof of a whole run: {expected.proof.value}." if partial else ""
-    )
+    asked = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
+    passing = f"{count} pass{'es' if count == 1 else ''}"
+    return f"Only {asked} asked for, {passing}; the rest was not looked at. Proof of a whole run: {expected.proof.value}." if partial else ""
 
 
 _PROOFS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -16,6 +17,13 @@ from provision.errors import StateError, WorldError
 from provision.state import Intent, Ledger, State, dumps, empty, loads
 
 _LIMIT = 16 * 2**20
+
+_STRANGE = "it has to be a plain file of ours: look at it"
+_WAY_OUT = {
+    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and its lock into one",
+    errno.EACCES: "check the owner and mode of that path",
+    errno.ENOSPC: "free some space there",
+}
 
 
 class LocalStore:
@@ -95,7 +103,7 @@ class LocalStore:
             try:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             except OSError as error:
-                raise WorldError(f"cannot open {path}", why=os.strerror(error.errno or 0), hint="it has to be a plain file of ours: look at it") from error
+                raise WorldError(f"cannot open {path}", why=os.strerror(error.errno or 0), hint=_WAY_OUT.get(error.errno or 0, _STRANGE)) from error
             try:
                 _take(handle, path, deadline, tell)
                 if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):

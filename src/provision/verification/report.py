@@ -81,9 +81,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
         )
     wrong = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
     if wrong or not isinstance(document["verdict"].get("result"), str) or document["verdict"]["result"] not in EXIT_CODES:
-        raise WorldError(
-            "the report is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint="run `provision verify` again"
-        )
+        raise WorldError(f"the report {name} is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint=again)
     if nonce is not None and document["subject"].get("nonce") != nonce:
         raise WorldError(f"the report {name} answers another run", why="its nonce is not the one that was sent", hint=again)
     verdict = document["verdict"]

@@ -25,7 +25,7 @@ class _Share(NamedTuple):
 
 
 _ALL = _Share()
-_SHARES = (_Share(2, 6, 3), _Share(1, 6, 3), _Share(1, 4, 3), _Share(1, 3, 2), _Share(1, 1, 1))
+_SHARES = (_Share(2, 6, 6), _Share(2, 6, 3), _Share(1, 6, 3), _Share(1, 4, 3), _Share(1, 3, 2), _Share(1, 1, 1))
 """The first of these that fits a screen is taken; the last one always does."""
 _LEAD = 12
 _HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
@@ -82,7 +82,8 @@ def _lines(found: Comparison, pen: Pen, width: int, share: _Share) -> Iterator[s
 
 
 def _whole(found: Comparison, turn: Turn, width: int, most: int | None) -> Iterator[str]:
-    yield from ("", fit(_head(found, turn), width))
+    yield ""
+    yield from _clipped(_head(found, turn), width, most)
     yield from _field("why", turn.message, width, most)
     for one in turn.causes[:3]:
         yield from _field("differs", spoken(one), width, most)

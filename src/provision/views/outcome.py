@@ -34,7 +34,10 @@ def report(report: Mapping[str, Any], color: bool, width: int, verbose: bool, pa
 
 def _head(told: Outline, pen: Pen, width: int) -> Iterator[str]:
     rest = f"  {told.tally} ({seconds(told.seconds)} s)" if told.lines else ""
-    yield pen(told.headline, _verdict_ink(told)) + fit(rest, width - len(told.headline))
+    beside = len(told.headline) + cells(rest) <= width
+    yield pen(told.headline, _verdict_ink(told)) + (rest if beside else "")
+    if not beside:
+        yield from _clipped(rest.strip(), width, 2)
     about = (told.name, f"target {told.target} ({told.kind})" if told.target else "", f"{told.tier} tier" if told.tier else "")
     yield fit(", ".join(_one(part) for part in about if part), width)
     if told.result in ("error", "unverified"):

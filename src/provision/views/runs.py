@@ -122,7 +122,8 @@ def _why(record: Mapping[str, Any]) -> list[str]:
     if kills:
         return [f"the kernel ended {int(kills)} process{'es' if kills > 1 else ''} for memory while it ran: {_of(peaks.get('ram_bytes'), limit)}"]
     if name == "SIGKILL":
-        return [f"it was ended by SIGKILL: by a person, a time limit, or for memory where the kernel does not tell ({_of(peaks.get('ram_bytes'), limit)})"]
+        seen = _of(peaks.get("ram_bytes"), limit)
+        return ["it was ended by SIGKILL: by a person, a time limit, or for memory where the kernel does not tell" + (f" ({seen})" if seen else "")]
     if ended.get("code") is None:
         return ["how it ended was not seen: the monitor outlived who started it"]
     return []
@@ -130,7 +131,9 @@ def _why(record: Mapping[str, Any]) -> list[str]:
 
 def _peaks(record: Mapping[str, Any]) -> list[str]:
     peaks, limits = record["peaks"], record["limits"]
-    told = [f"RAM {_of(peaks.get('ram_bytes'), _ram_limit(limits)) or 'unknown'}"]
+    # A program that ended before the first look leaves no figure, and no reason to worry.
+    unseen = "unknown" if record["monitor"].get("looks") else "not seen (it ended too soon)"
+    told = [f"RAM {_of(peaks.get('ram_bytes'), _ram_limit(limits)) or unseen}"]
     if number(peaks.get("shm_bytes")):
         told.append(f"shared memory {_of(peaks.get('shm_bytes'), limits.get('shm_bytes'))}")
     for place, card in enumerate(_cards(record)):

@@ -18,11 +18,13 @@ from provision.errors import WorldError
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space there and run the command again: it goes on where it stopped"),
     errno.EDQUOT: ("the disk quota is used up", "free some space there and run the command again: it goes on where it stopped"),
-    errno.EROFS: ("the file system is read-only", "put the spec in a folder that you may write to"),
+    errno.EROFS: ("the file system is read-only", "name a file or a folder that you may write to; where it lies beside the spec, move the spec"),
     errno.EACCES: ("permission denied", "check the owner and mode of that path"),
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
     errno.EISDIR: ("it is a folder", "move it away, or name a file"),
+    errno.ENOENT: (os.strerror(errno.ENOENT), "check its spelling, and that the folders above it are there"),
+    errno.ELOOP: (os.strerror(errno.ELOOP), "make it lead to a file, or name the file itself"),
 }
 
 
@@ -51,6 +53,9 @@ def read(path: Path, limit: int) -> bytes:
 def write(path: Path, content: str | bytes, mode: int | None) -> None:
     """Write a file by temporary file, fsync and rename; raises WorldError and leaves the old content in place."""
     with explained("write", path):
+        if path.is_dir() and not path.is_symlink():
+            # A rename onto "." says that it is busy.
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:

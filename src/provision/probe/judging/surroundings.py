@@ -40,7 +40,7 @@ def _clock(case: Case) -> Judgement:
         return bad(f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the hub's", 0, skew, cause, fix)
     if ahead is None and skew is None:
         return unknown("no file of the environment tells a time to compare the clock with")
-    return ok("the clock is not behind the files of the environment" + (", and fits the hub's" if skew is not None else ""), 0, skew)
+    return ok("the clock is not behind the files of the environment" + (", and fits the hub's" if skew is not None else ""), None if skew is None else 0, skew)
 
 
 def _place(case: Case) -> Judgement:
