@@ -7,9 +7,15 @@ from collections.abc import Iterable
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _SHAPES = re.compile(
-    r"hf_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_\-]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|(?<![A-Za-z0-9])sk-[A-Za-z0-9_\-]{20,}|AKIA[A-Z0-9]{16}"
-    r"|ya29\.[A-Za-z0-9_\-]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"\bhf_[A-Za-z0-9]{16,}|\bAIza[A-Za-z0-9_-]{20,}|\bya29\.[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}"
+    r"|(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}|\bAKIA[A-Z0-9]{16}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|\bgl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{40,}"
+    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[\s\S]*)"
 )
+"""Every shape that the probe hides too (probe/redact.py); a test holds both against one list."""
+_BEARER = re.compile(r"(?i)(\bbearer )[A-Za-z0-9._~+/-]{16,}=*")
+_KEYED = re.compile(r"(?i)\b([\w-]*(?:api[_-]?key|token|secret|password|wandb|key)[\w-]*[\"']?\s*[=:]?\s*[\"']?)[A-Fa-f0-9]{40}\b")
 # Up to the last @, as uv and urllib read it: a password may hold one, and, where it was not escaped, a slash.
 _USERINFO = re.compile(r"(?<=://)(?:[^/\s:@]*:[^\s\"'<>]*@|[^/\s]+@)")
 _QUERY = re.compile(r"([?&][\w.-]*(?:token|key|secret|sig|signature|password|credential|auth)[\w.-]*=)[^&#\s\"'<>`)]+", re.IGNORECASE)
@@ -40,7 +46,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` without the given secret values, well-known token shapes, and user names or passwords in URLs."""
     for value in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
         text = text.replace(value, REDACTED)
-    text = _SHAPES.sub(REDACTED, text)
+    text = _KEYED.sub(rf"\g<1>{REDACTED}", _BEARER.sub(rf"\g<1>{REDACTED}", _SHAPES.sub(REDACTED, text)))
     return _QUERY.sub(rf"\g<1>{REDACTED}", _USERINFO.sub(REDACTED + "@", text)) if "://" in text else text
 
 

@@ -1,4 +1,4 @@
-"""Computes on each card that torch sees, and holds them against CASE: number, name, memory. Exit 1 while one is otherwise, 0 when they fit."""
+"""Computes on each card that torch sees, and holds them against CASE: number, name, memory, capability. Exit 1 while one is otherwise, 0 when they fit."""
 
 import re
 import sys
@@ -17,6 +17,10 @@ for index in range(torch.cuda.device_count()):
         wrong.append(f"the card is {card.name}, wanted is {CASE['name']}")
     if card.total_memory < (CASE["least_bytes"] or 0):
         wrong.append(f"the card has {card.total_memory:,} bytes, wanted are {CASE['least_bytes']:,}")
+    if card.total_memory > (CASE["most_bytes"] or card.total_memory):
+        wrong.append(f"the card has {card.total_memory:,} bytes, wanted are at most {CASE['most_bytes']:,}")
+    if [card.major, card.minor] < (CASE["capability"] or []):
+        wrong.append(f"wanted is compute capability {'.'.join(map(str, CASE['capability']))}")
     # A card for which torch has no code is only found out by the first kernel.
     assert torch.ones(1000, device=f"cuda:{index}").sum().item() == 1000
 if CASE["count"] not in (None, torch.cuda.device_count()):

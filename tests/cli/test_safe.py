@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from provision.safe import redact, safe, safe_line
+from provision.safe import looks_secret, redact, safe, safe_line
+from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,16 @@ def test_no_character_that_does_harm_counts_as_printable() -> None:
 )
 def test_no_address_shows_what_opens_it(text: str, shown: str) -> None:
     assert redact(text) == shown
+
+
+@pytest.mark.parametrize("text", [*TOKENS, MULTILINE.partition("-----END")[0]])
+def test_each_shape_that_the_probe_hides_is_hidden_here_too(text: str) -> None:
+    redacted = redact(f"before {text}")
+    assert redacted.startswith("before")
+    assert not any(part in redacted for part in PARTS)
+
+
+@pytest.mark.parametrize("text", ["sha256:" + "0a1b" * 16, "git hash " + "0a1b" * 10, "pypi-simple", "eyJ.a.b", "npm_install", "the token is missing"])
+def test_what_only_resembles_a_token_stays(text: str) -> None:
+    assert redact(text) == text
+    assert not looks_secret(text)

@@ -256,6 +256,9 @@ def test_a_check_that_does_not_exist_is_named_with_its_neighbours(bench: Bench) 
     one = bench.run("verify", "spec.yaml", "--only", "P02")
     assert one.returncode == 0
     assert "Only 1 check was asked for, 1 passes;" in one.stdout
+    told = bench.run("verify", "spec.yaml", "--only", "P02", "--output-format", "junit")
+    assert (told.returncode, "<testcase " in told.stdout, "P02" in told.stdout) == (0, True, True)
+    assert told.stdout.startswith("<?xml ")
     assert bench.run("verify", "spec.yaml", "--only", "P06:alpha").returncode == 0
 
 

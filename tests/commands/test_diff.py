@@ -115,6 +115,27 @@ def test_what_follows_is_told_under_what_it_follows_from() -> None:
     assert {"torch.cpu_capability", "train.weights_sha", "resume.weights_sha"} <= set(only.followers)
 
 
+def test_what_a_card_and_a_driver_tell_is_told_under_their_names() -> None:
+    cards = compare(simulated("l4"), simulated("t4"), ("a", "b"))
+    assert [(one.key, set(one.followers)) for one in cards.differences] == [
+        (
+            "gpu.name",
+            {"gpu.compute_capability", "gpu.vram_bytes", "nvml.names", "nvml.pci", "nvml.power_default_mw", "nvml.power_limit_mw", "nvml.total_bytes"},
+        )
+    ]
+
+    drivers = compare(simulated("l4"), simulated("l4-old-driver"), ("a", "b"))
+    assert [(one.key, set(one.followers)) for one in drivers.differences] == [("driver.version", {"driver.cuda", "driver.major"})]
+
+
+def test_a_power_limit_that_was_lowered_is_no_other_card() -> None:
+    document = json.loads((SIMULATED / "l4.json").read_bytes())
+    _set(document, "nvml.power_limit_mw", [50000])
+    lowered = read_report(json.dumps(document).encode(), "b")
+
+    assert [one.key for one in compare(simulated("l4"), lowered, ("a", "b")).differences] == ["nvml.power_limit_mw"]
+
+
 def test_weights_that_differ_with_nothing_to_explain_it_are_told_before_surroundings() -> None:
     document = json.loads((RECORDED / "quickstart.json").read_bytes())
     _set(document, "train.weights_sha", "0" * 64)

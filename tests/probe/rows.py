@@ -49,9 +49,11 @@ NO_MEMORY = {"memory.total_bytes": None}
 MATH = {"math": [1.6e-3, 1e-2]}
 CUDA = {"numerics.device": "cuda", "numerics.conv_error": [3e-4, 1e-3], "numerics.conv_plain_error": [3e-7, 3e-6]}
 PRODUCTS = {"numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.bf16_error": 1.7e-3, "numerics.bf16_outside": 0,
-            "numerics.fp16_error": 2.1e-4, "numerics.fp16_outside": 0, "numerics.device": "cuda"}  # fmt: skip
+            "numerics.fp16_error": 2.1e-4, "numerics.fp16_outside": 0, "numerics.device": "cuda",
+            "numerics.fp32_large_error": 3e-7, "numerics.fp32_large_outside": 0, "numerics.bf16_large_error": 1.7e-3, "numerics.bf16_large_outside": 0,
+            "numerics.fp16_large_error": 2.1e-4, "numerics.fp16_large_outside": 0}  # fmt: skip
 SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "_several.tail": "NCCL WARN no peer"}
-BURNT = {"burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4}
+BURNT = {"burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4, "burn.temperature_c": 71, "burn.power_w": 698.4}
 
 
 def product(speed: Any, name: str = "NVIDIA H200", form: str = "bf16") -> dict[str, Any]:
@@ -89,6 +91,9 @@ OF_DEVICES = [
     Row("N01", "pass", PRODUCTS, L4, "fp32, bf16, fp16 products"),
     Row("N01", "fail", {**PRODUCTS, "numerics.fp16_error": 6e-4}, L4, "fp16 products are wrong"),
     Row("N01", "fail", {**PRODUCTS, "numerics.fp16_outside": 1}, L4, "1 elements outside"),
+    Row("N01", "fail", {**PRODUCTS, "numerics.bf16_large_error": 5e-3}, L4, "bf16 products of 4096 x 4096 are wrong"),
+    Row("N01", "fail", {**PRODUCTS, "numerics.fp32_large_outside": 1}, L4, "fp32 products of 4096 x 4096 are wrong"),
+    Row("N01", "fail", {**PRODUCTS, "numerics.fp16_large_error": "nan"}, L4, "fp16 products of 4096 x 4096"),
     Row("N02", "fail", {"numerics.fp32_signature": 2.9e-4}, CPU, "which is that of tf32"),
     Row("N02", "fail", {"numerics.fp32_signature": 2.9e-3}, CPU, "which is that of bf16"),
     Row("N03", "pass", {"numerics.device": "cpu", "numerics.conv_error": [4e-7, 3e-6]}, CPU),
@@ -145,8 +150,9 @@ OF_DEVICES = [
     Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": 900.0}}, {**H200, "tier": "deep"}, "fp8 is below half"),
     Row("F02", "skip", {"speed.others_tflops": {}}, {**H200, "tier": "deep"}),
     Row("F02", "unknown", {"speed.others_tflops": None}, {**H200, "tier": "deep"}),
-    Row("F03", "pass", BURNT, BURN),
-    Row("F03", "fail", {**BURNT, "burn.last_tflops": 700.0}, BURN, "700 TFLOP/s at the end"),
+    Row("F03", "pass", BURNT, BURN, "780 at the end; at most 71 °C and 698 W"),
+    Row("F03", "pass", {**BURNT, "burn.temperature_c": None, "burn.power_w": None}, BURN, "780 at the end"),
+    Row("F03", "fail", {**BURNT, "burn.last_tflops": 700.0}, BURN, "700 TFLOP/s at the end, at 788 at the beginning; at most 71 °C"),
     Row("F03", "fail", {**BURNT, "burn.reasons": 0x4C}, BURN, "NVML gives the reasons 0x48"),
     Row("F03", "pass", {**BURNT, "burn.reasons": None}, BURN),
     Row("F03", "unknown", {"burn.first_tflops": None, "burn.last_tflops": None, "burn.reasons": None}, BURN),

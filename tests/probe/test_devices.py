@@ -47,7 +47,8 @@ BURN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from provision_probe.observing.device import burn
-print(burn("fp32", "cpu", 32, 0.1)["burn.reasons"])
+told = burn("fp32", "cpu", 32, 0.1)
+print(*(told["burn." + name] for name in ("reasons", "temperature_c", "power_w")))
 """
 RUN = {"method": "full", "model": None, "batch_size": None, "sequence_length": None, "torch_compile": True, "strategy": "none", "launcher": "auto"}
 COMPILED = {f"training__{key}": given for key, given in RUN.items()}
@@ -83,17 +84,19 @@ def test_bytes_and_operations_are_counted_right(facts: dict[str, Any]) -> None:
     assert facts["flop"] == 2 * 8192 * 8192 * 8192
     assert facts["tflops"] == pytest.approx(1.0)
     assert 0.1 < facts["copied"] < 2000
-    assert all(0.05 < speed < 2000 for speed in facts["moved"])
+    assert all(0.05 < speed < 2000 for speed in (*facts["moved"], *facts["pageable"]))
     assert all(0 < speed < 10 for speed in facts["products"].values())
     assert facts["product_right"] < 1e-4
     assert facts["burnt"]["burn.first_tflops"] > 0
     assert facts["burnt"]["burn.last_tflops"] > 0
 
 
-def test_reasons_to_slow_down_are_gathered_while_it_multiplies(hf_python: str, probe: Path, newer: Path) -> None:  # noqa: F811
-    environ = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "reasons=76;count=2"}
+def test_reasons_heat_and_power_are_gathered_while_it_multiplies(hf_python: str, probe: Path, newer: Path) -> None:  # noqa: F811
+    environ = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "reasons=76;count=2;temperature=83;power_mw=71500"}
     done = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env=environ, timeout=300)
-    assert done.stdout.split() == ["76"], done.stderr[-2000:]
+    assert done.stdout.split() == ["76", "83", "71.5"], done.stderr[-2000:]
+    lost = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env={**environ, "FAKE_NVML": "handle=15"}, timeout=300)
+    assert lost.stdout.split() == ["None"] * 3, lost.stderr[-2000:]
 
 
 def test_timing_tf32_leaves_the_flags_as_they_were(facts: dict[str, Any]) -> None:
@@ -113,6 +116,13 @@ def test_errors_lie_in_their_bands_and_one_wrong_element_leaves_them(facts: dict
     norm, worst = facts["one_element"]
     assert norm < 5e-3
     assert worst > 0.9
+
+
+def test_of_a_large_product_the_rows_that_are_looked_at_tell_the_same(facts: dict[str, Any]) -> None:
+    whole, sampled = facts["large"]
+    assert whole == [pytest.approx(sampled[0], rel=0.2), 0]
+    assert sampled[1] == 0
+    assert 0 < sampled[0] < 2e-6
 
 
 def test_what_is_not_finite_is_counted(facts: dict[str, Any]) -> None:

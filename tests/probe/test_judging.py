@@ -34,6 +34,12 @@ TF32_PRODUCTS = {
     "numerics.fp32_outside": 9,
     "numerics.fp16_error": 2.1e-4,
     "numerics.fp16_outside": 0,
+    "numerics.fp32_large_error": 2.9e-4,
+    "numerics.fp32_large_outside": 900,
+    "numerics.bf16_large_error": 1.7e-3,
+    "numerics.bf16_large_outside": 0,
+    "numerics.fp16_large_error": 2.1e-4,
+    "numerics.fp16_large_outside": 0,
 }
 SYSTEM = {"os.id": "debian", "os.version": "12"}
 CLEAN = {"packages.shadowed": [], "packages.elsewhere": [], "packages.duplicates": [], "packages.unlocked": []}
@@ -85,7 +91,7 @@ NOWHERE = dict.fromkeys(("host.place", "host.container", "host.machine"))
 HUB: dict[str, Any] = {"net.hub": "hub.example", "net.reached": "answer", "net.status": 200, "net.problem": None, "net.proxy": False}
 LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3, "_libraries.variables": ["LD_PRELOAD"]}
 FACTS = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {}, "source": "data sheet"}
-DECLARED: dict[str, Any] = {
+OF_MODEL: dict[str, Any] = {
     "packages": HF,
     "tier": "deep",
     "estimate_bytes": GIB,
@@ -105,24 +111,24 @@ REHEARSED: dict[str, Any] = {
 }  # fmt: skip
 RAN_OUT = {**REHEARSED, "rehearsal.out_of_memory": "CUDA out of memory", "rehearsal.parameters": None, "rehearsal.steps": 0, "rehearsal.peak_bytes": 2 * GIB}
 REHEARSALS = [
-    Row("S01", "pass", REHEARSED, DECLARED, "2 steps of 100 million parameters"),
-    Row("S01", "fail", {**REHEARSED, "rehearsal.parameters": 2 * 10**8}, DECLARED, "200 million parameters, 100 declared"),
-    Row("S01", "fail", {**REHEARSED, "rehearsal.steps": 1}, DECLARED, "1 of 2 steps"),
-    Row("S01", "fail", {**REHEARSED, "rehearsal.finite": False}, DECLARED, "not a number"),
-    Row("S01", "fail", RAN_OUT, DECLARED, "memory ran out at 2 GiB"),
-    Row("S01", "unknown", {"rehearsal.why": "it takes about 109.1 GiB"}, DECLARED, "109.1 GiB"),
-    Row("S01", "skip", {"rehearsal.why": "no model"}, {**DECLARED, "training__model": None}),
-    Row("S02", "pass", REHEARSED, DECLARED),
-    Row("S02", "pass", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB, "rehearsal.logits_bytes": GIB}, DECLARED, "logits that it leaves out"),
-    Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB}, DECLARED, "two steps took 2 GiB; the estimate is 1 GiB"),
-    Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": GIB // 4}, DECLARED, "took 256 MiB"),
-    Row("S02", "unknown", REHEARSED, {**DECLARED, "estimate_bytes": None}, "no estimate"),
-    Row("S02", "skip", RAN_OUT, DECLARED),
-    Row("S03", "pass", REHEARSED, DECLARED, "take 1 GiB of 2 GiB of the card"),
-    Row("S03", "fail", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB - 1}, DECLARED, "nothing is left"),
-    Row("S03", "fail", RAN_OUT, DECLARED, "does not fit"),
-    Row("S03", "skip", {"rehearsal.why": "too large"}, DECLARED),
-    Row("S03", "unknown", {**REHEARSED, "rehearsal.peak_bytes": None}, DECLARED),
+    Row("S01", "pass", REHEARSED, OF_MODEL, "2 steps of 100 million parameters"),
+    Row("S01", "fail", {**REHEARSED, "rehearsal.parameters": 2 * 10**8}, OF_MODEL, "200 million parameters, 100 declared"),
+    Row("S01", "fail", {**REHEARSED, "rehearsal.steps": 1}, OF_MODEL, "1 of 2 steps"),
+    Row("S01", "fail", {**REHEARSED, "rehearsal.finite": False}, OF_MODEL, "not a number"),
+    Row("S01", "fail", RAN_OUT, OF_MODEL, "memory ran out at 2 GiB"),
+    Row("S01", "unknown", {"rehearsal.why": "it takes about 109.1 GiB"}, OF_MODEL, "109.1 GiB"),
+    Row("S01", "skip", {"rehearsal.why": "no model"}, {**OF_MODEL, "training__model": None}),
+    Row("S02", "pass", REHEARSED, OF_MODEL),
+    Row("S02", "pass", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB, "rehearsal.logits_bytes": GIB}, OF_MODEL, "logits that it leaves out"),
+    Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB}, OF_MODEL, "two steps took 2 GiB; the estimate is 1 GiB"),
+    Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": GIB // 4}, OF_MODEL, "took 256 MiB"),
+    Row("S02", "unknown", REHEARSED, {**OF_MODEL, "estimate_bytes": None}, "no estimate"),
+    Row("S02", "skip", RAN_OUT, OF_MODEL),
+    Row("S03", "pass", REHEARSED, OF_MODEL, "take 1 GiB of 2 GiB of the card"),
+    Row("S03", "fail", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB - 1}, OF_MODEL, "nothing is left"),
+    Row("S03", "fail", RAN_OUT, OF_MODEL, "does not fit"),
+    Row("S03", "skip", {"rehearsal.why": "too large"}, OF_MODEL),
+    Row("S03", "unknown", {**REHEARSED, "rehearsal.peak_bytes": None}, OF_MODEL),
 ]
 ROWS = [
     Row("H01", "pass", {**SYSTEM, "host.platform": "linux-x86_64"}),
@@ -304,7 +310,7 @@ ROWS = [
     Row("N06", "pass", {"numerics.repeats": True}, {"packages": TORCH}),
     Row("N06", "fail", {"numerics.repeats": False}, {"packages": TORCH}, "different bits"),
     Row("L01", "pass", {"loaders.fork_sum": EXPECTED_SUM}, {"packages": TORCH, "training__dataloader_workers": 2}),
-    Row("L01", "fail", {"loaders.fork_sum": EXPECTED_SUM - 1}, {"packages": TORCH, "training__dataloader_workers": 2}, "wrong numbers"),
+    Row("L01", "fail", {"loaders.fork_sum": EXPECTED_SUM - 1}, {"packages": TORCH, "training__dataloader_workers": 2}, "their sum is 1 too small"),
     Row("L01", "skip", {"loaders.fork_sum": None}, {"packages": TORCH}),
     Row("L02", "pass", {"loaders.spawn_sum": EXPECTED_SUM}, {"packages": TORCH, "training__dataloader_workers": 2}),
     Row("L02", "fail", {"loaders.spawn_sum": 0}, {"packages": TORCH, "training__dataloader_workers": 2}),

@@ -9,6 +9,29 @@ import pytest
 from provision.probe.redact import HIDDEN, Redactor
 
 MULTILINE = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n"
+TOKENS = (
+    "hf_" + "Ab1" * 6,
+    "AIza" + "Sy0_-" * 5,
+    "ghp_" + "a1B2" * 5,
+    "github_pat_" + "a1B2_" * 5,
+    "sk-" + "a1B2" * 9,
+    "ya29." + "a1B2" * 5,
+    "glpat-" + "a1B2" * 6,
+    "npm_" + "a1B2" * 9,
+    "pypi-" + "a1B2" * 12,
+    "xoxb-" + "a1B2" * 4,
+    "AKIA" + "A1B2" * 4,
+    "eyJ" + ".".join(["a1B2" * 4] * 3),
+    "Authorization: Bearer " + "a1B2" * 5,
+    "wandb: api_key " + "0a1b" * 10,
+    'WANDB_API_KEY="' + "0a1b" * 10 + '"',
+    MULTILINE,
+    "https://user:hunter22@pypi.example/simple",
+    "https://" + "a1B2" * 6 + "@pypi.example/simple",
+    "https://host/file?X-Goog-Signature=" + "a1B2" * 6,
+)
+"""One text of each shape that a token has, which neither the probe nor what it tells may show."""
+PARTS = ("Ab1Ab1", "Sy0_", "a1B2", "A1B2", "0a1b", "MIIE", "BKcw", "hunter22")
 
 
 @pytest.mark.parametrize(
@@ -35,28 +58,17 @@ def test_each_long_line_of_a_secret_goes() -> None:
     assert "BKcw" not in redacted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hf_" + "Ab1" * 11,
-        "AIza" + "Sy0_-" * 7,
-        "ghp_" + "a1B2" * 9,
-        "github_pat_" + "a1B2_" * 9,
-        "sk-" + "a1B2" * 9,
-        "ya29." + "a1B2" * 9,
-        "wandb: api_key " + "0a1b" * 10,
-        'WANDB_API_KEY="' + "0a1b" * 10 + '"',
-        MULTILINE,
-        "https://user:hunter22@pypi.example/simple",
-        "someone.else@example.org",
-    ],
-)
+@pytest.mark.parametrize("text", [*TOKENS, "someone.else@example.org"])
 def test_known_shapes_go_without_being_declared(text: str) -> None:
     redacted = Redactor().text(f"before {text} after")
-    for part in ("Ab1Ab1", "Sy0_", "a1B2", "0a1b", "MIIE", "hunter22", "someone"):
+    for part in (*PARTS, "someone"):
         assert part not in redacted
     assert redacted.startswith("before")
     assert redacted.endswith("after")
+
+
+def test_a_key_that_was_cut_off_goes_to_its_end() -> None:
+    assert Redactor().text(f"before {MULTILINE.partition('-----END')[0]}") == f"before {HIDDEN}"
 
 
 @pytest.mark.parametrize(

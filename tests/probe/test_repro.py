@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "templates" / "repro"
 RECORDED = ROOT / "tests" / "reports" / "recorded"
 PROVISION = str(Path(sys.executable).parent / "provision")
-FAMILIES = set("HWEDPTNLR")
+FAMILIES = set("HWEDPTNLRK")
 
 
 # The programs
@@ -46,7 +46,8 @@ def test_which_checks_have_none() -> None:
     known = {check.id for check in CHECKS}
 
     assert set(PROGRAMS) | set(WITHOUT) <= known
-    assert set(WITHOUT) == {"Y01", "D09", "R05", "R07"}
+    of_groups = {check.id for check in CHECKS if check.id[0] in "MBFCS"} | {"R12", "R13"}
+    assert set(WITHOUT) == {"Y01", "D09", "R05", "R07"} | of_groups
     assert not set(PROGRAMS) & set(WITHOUT)
     assert {identity[0] for identity in PROGRAMS} >= FAMILIES
     assert all((TEMPLATES / f"{program}.py").is_file() for program, _ in PROGRAMS.values())
@@ -374,11 +375,18 @@ def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_
     assert runs(hf_python, products, tmp_path)[0] == 0
     assert runs(hf_python, products.replace("'bf16': 0.0045", "'bf16': 1e-9"), tmp_path)[0] == 1
 
+    signature, twice = repro(failed("N02", 2e-6), "N02", {}), repro(failed("N06", True), "N06", {})
+    assert runs(hf_python, signature, tmp_path)[0] == 0
+    assert "bf16 on" not in runs(hf_python, signature, tmp_path)[1]
+    assert runs(hf_python, signature.replace("2e-06", "1e-09"), tmp_path)[0] == 1
+    assert runs(hf_python, twice, tmp_path)[0] == 0
+    assert runs(hf_python, twice.replace("for _ in range(2))", "for right in (right, right + 1))"), tmp_path)[0] == 1
+
     card = repro(failed("T02", "1 x T4"), "T02", {})
     assert "sees no card" in runs(hf_python, card, tmp_path)[1]
 
     for check in ("L01", "L02"):
-        program = repro(failed(check, 264241152), check, {})
+        program = repro(failed(check, "8 batches"), check, {})
         code, said = runs(hf_python, program, tmp_path)
         assert code == 0, said
         assert runs(hf_python, program.replace("(LENGTH,), index", "(LENGTH,), index + 1"), tmp_path)[0] == 1
@@ -393,8 +401,74 @@ def test_programs_of_the_training(failed: Callable[..., Report], hf_python: str,
     assert runs(hf_python, repro(refused, "R01", {"training": {"arguments": {"save_strategy": "steps"}}}), tmp_path)[0] == 0
     code, said = runs(hf_python, repro(failed("R04", []), "R04", {}), tmp_path)
     assert code == 0, said
+    learns = repro(failed("R02", 0.5), "R02", {})
+    assert runs(hf_python, learns, tmp_path)[0] == 0
+    assert runs(hf_python, learns.replace('"learning_rate": 7e-3', '"learning_rate": 0.0'), tmp_path)[0] == 1
     broken = repro(failed("R06", []), "R06", {}).replace("'optimizer.pt'", "'nothing.pt'")
     assert runs(hf_python, broken, tmp_path)[0] == 1
+
+
+STAND_IN = """
+import types
+card = types.SimpleNamespace(name="NVIDIA L4", major=8, minor=9, total_memory=24152899584)
+cuda = types.SimpleNamespace(is_available=lambda: True, device_count=lambda: 1, get_device_properties=lambda index: card, get_arch_list=lambda: ["sm_89"])
+ones = lambda count, device: types.SimpleNamespace(sum=lambda: types.SimpleNamespace(item=lambda: count))
+"""
+"""What torch says where there is an L4: the program is real, the card is not."""
+
+
+@pytest.mark.parametrize(
+    ("check", "expected", "message", "card"),
+    [
+        ("D03", "L4", "", ("NVIDIA L4", "Tesla T4")),
+        ("D04", 24 * 2**30, "the GPU has 12 GiB, 24 GiB declared", ("24152899584", "12884901888")),
+        ("D04", 24 * 2**30, "the GPU has 12 GiB of memory, L4 has 21.9 to 24.5 GiB", ("24152899584", "22000000000")),
+        ("D04", 24 * 2**30, "the GPU has 48 GiB of memory, L4 has 21.9 to 24.5 GiB", ("24152899584", "51539607552")),
+        ("T02", "1 x L4", "", ("lambda: 1,", "lambda: 2,")),
+        ("T05", "fp8", "", ("minor=9", "minor=6")),
+        ("T05", "bf16", "", ("major=8", "major=7")),
+    ],
+)
+def test_programs_of_cards(tmp_path: Path, check: str, expected: Any, message: str, card: tuple[str, str]) -> None:
+    document = json.loads((RECORDED / "small-shm.json").read_bytes())
+    document["checks"][0].update(id=check, status="fail", expected=expected, message=message)
+    program = repro(Report("failed", "", "", document), check, {})
+
+    (tmp_path / "torch.py").write_text(STAND_IN)
+    assert runs(sys.executable, program, tmp_path)[0] == 0
+    (tmp_path / "torch.py").write_text(STAND_IN.replace(*card))
+    code, said = runs(sys.executable, program, tmp_path, PYTHONDONTWRITEBYTECODE="1")
+    assert (code, "wanted" in said, "Traceback" in said) == (1, True, False), said
+
+
+def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
+    require("cc", shutil.which("g++") is not None, "there is no C++ compiler here")
+    document = json.loads((RECORDED / "small-shm.json").read_bytes())
+    document["checks"][0].update(id="K01", status="fail", expected="g++, Python.h", observed=None)
+    program = repro(Report("failed", "", "", document), "K01", {})
+
+    assert runs(sys.executable, program, tmp_path, PATH="/nowhere") == (1, "no compiler is here: looked for g++, clang++\n")
+    assert runs(sys.executable, program, tmp_path, CXX="", PATH=os.environ["PATH"])[0] == 0
+    assert runs(sys.executable, program.replace("Python.h>", "Python_of_nowhere.h>"), tmp_path, PATH=os.environ["PATH"])[0] == 1
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+def test_libraries_from_elsewhere_and_workers_of_a_fork_server(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
+    document = json.loads((RECORDED / "quickstart.json").read_bytes())
+
+    def program(identity: str, **changes: Any) -> str:
+        document["checks"][0].update(id=identity, status="fail", **changes)
+        return repro(Report("failed", "", "", document), identity, {})
+
+    libraries = program("P08", expected=[], observed=["/usr/lib/libcudnn.so.9"])
+    assert runs(hf_python, libraries, tmp_path) == (0, "none of them is loaded\n")
+    ask = "import torch; print(next(line.split(None, 5)[5] for line in open('/proc/self/maps') if 'libtorch_cpu' in line))"
+    mapped = subprocess.run([hf_python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+    assert runs(hf_python, libraries.replace("/usr/lib/libcudnn.so.9", mapped), tmp_path) == (1, f"{mapped}\n")
+
+    code, said = runs(hf_python, program("L03", expected="8 batches", observed=None), tmp_path)
+    assert code == 0, said
 
 
 # The command

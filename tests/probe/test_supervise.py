@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from provision.probe.redact import Redactor
+from provision.probe.stage import both_ends
 from provision.probe.supervise import Leg, Process, StageRun
 
 ENDED = "import json, pathlib; one = pathlib.Path(sys.argv[1]); two = pathlib.Path(sys.argv[2])\none.write_text(json.dumps({'cpu_s': 0.5, 'ended': True}))\n"
@@ -60,3 +61,17 @@ def test_the_tail_is_the_redacted_end(tmp_path: Path) -> None:
     assert len(run.tail.encode()) <= 2048
     assert "the <redacted> is here" in run.tail
     assert "hidden-word" not in run.tail
+
+
+def test_of_a_long_error_both_ends_are_kept() -> None:
+    """A DataLoader worker's traceback says what happened in its last line."""
+    text = "\n".join(
+        ["Caught RuntimeError in DataLoader worker process 0.", *["  File somewhere"] * 300, "RuntimeError: unable to allocate shared memory(shm)"]
+    )
+
+    told = both_ends(text, 1500)
+    assert told.startswith("Caught RuntimeError in DataLoader worker process 0.\n")
+    assert told.endswith("\nRuntimeError: unable to allocate shared memory(shm)")
+    assert 1500 <= len(told) <= 1540
+    assert f"[{len(text) - 1500} characters left out]" in told
+    assert both_ends(text[:1500], 1500) == text[:1500]

@@ -139,6 +139,10 @@ def _verified(done: tuple[Verified, ...], failed: Errors, form: str, *, verbose:
     if form == "json":
         results = [summary(v.report, v.json_path) for v in done]
         terminal.show(json.dumps({"version": 1, "results": results, "failed": terminal.failed_document(failed)}, indent=1))
+    elif form == "junit":
+        from provision.views.junit import junit
+
+        terminal.show(junit(report_document(verified.report) for verified in done))
     else:
         for verified in done:
             show_report(report_document(verified.report), verified.json_path, verbose=verbose)

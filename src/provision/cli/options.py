@@ -19,6 +19,9 @@ TARGET = click.option("--target", "-t", "targets", multiple=True, metavar="NAME"
 EVERYTHING = click.option("--all", "everything", is_flag=True, help="All targets of the spec.")
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 FORM = click.option("--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="How the result is written.")
+JUNIT = click.option(
+    "--output-format", "form", type=click.Choice(["text", "json", "junit"]), default="text", help="How the result is written; junit is XML for CI."
+)
 ADOPT = click.option("--adopt", is_flag=True, help="Take over an instance of this name that another state made: where that state is lost.")
 OFFLINE = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
 WAIT = click.option("--lock-timeout", "wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait for another provision at work here.")

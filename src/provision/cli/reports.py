@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from provision.cli.options import FORM, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
+from provision.cli.options import FORM, JUNIT, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
 
 
 class Shown(click.Group):
@@ -46,7 +46,7 @@ def report() -> None:
 @TARGET
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
 @VERBOSE
-@click.option("--output-format", "form", type=click.Choice(["text", "json", "junit"]), default="text", help="How the result is written; junit is XML for CI.")
+@JUNIT
 def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Show the last verification's report, or a report.json."""
     from provision.cli import looking

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from provision.cli.options import DEFAULT, EVERYTHING, FAULTS, FORM, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
+from provision.cli.options import DEFAULT, EVERYTHING, FAULTS, FORM, JUNIT, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
 
 
 @click.command(epilog=examples("provision status", "provision status --output-format json"))
@@ -21,7 +21,7 @@ def status(spec: Path | None, sandbox: bool, form: str) -> int:
     return looking.status(spec_or_default(spec), form, sandbox=sandbox)
 
 
-@click.command(epilog=examples("provision verify", "provision verify --only P02 --only R05"))
+@click.command(epilog=examples("provision verify", "provision verify --only P02 --only R05", "provision verify --output-format junit > junit.xml"))
 @SPEC
 @TARGET
 @EVERYTHING
@@ -30,7 +30,7 @@ def status(spec: Path | None, sandbox: bool, form: str) -> int:
 @FAULTS
 @WAIT
 @VERBOSE
-@FORM
+@JUNIT
 def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Run the verification again in an environment that exists."""
     from provision.cli import looking

@@ -1,4 +1,4 @@
-"""The stages of a verification, and which checks one asks; a check is added in checks/, in its stage's OBSERVERS and in JUDGES."""
+"""The stages of a verification, and which checks one asks; checks themselves are in checks/."""
 
 from __future__ import annotations
 

@@ -97,6 +97,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("link.gb_s", _C.CONTEXT),
     ("burn.*", _C.MEASUREMENT),
     ("burn.reasons", _C.NOISE),
+    ("burn.temperature_c", _C.NOISE),
     ("several.*", _C.CONTEXT),
     ("several.bus_gb_s", _C.MEASUREMENT),
     ("compile.*", _C.CONTEXT),

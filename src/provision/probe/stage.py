@@ -91,6 +91,14 @@ def send_output_to(log: Path) -> None:
     os.close(handle)
 
 
+def both_ends(text: str, most: int) -> str:
+    """Return at most about `most` characters of a text: its beginning and, as a traceback says what happened in its last line, twice as much of its end."""
+    if len(text) <= most:
+        return text
+    first, last = text[: most // 3], text[-(most - most // 3) :]
+    return f"{first.rstrip()}\n[{len(text) - len(first) - len(last)} characters left out]\n{last.lstrip()}"
+
+
 def _observe(one: Asked, bench: Bench, fragment: Fragment, path: Path, redactor: Redactor) -> None:
     fragment.running = one.id
     fragment.save(path)
@@ -125,4 +133,4 @@ def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
     text = redactor.text(str(error))
     if error.__cause__ is not None and str(error.__cause__) not in str(error):
         text += f" (from {type(error.__cause__).__name__}: {redactor.text(str(error.__cause__))})"
-    return {"type": type(error).__name__, "text": text[:_LONGEST_TEXT].strip(), "place": redactor.text(place)}
+    return {"type": type(error).__name__, "text": both_ends(text.strip(), _LONGEST_TEXT), "place": redactor.text(place)}

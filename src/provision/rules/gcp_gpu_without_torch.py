@@ -7,8 +7,8 @@ resolved yet this is a warning, as a package that is not known may bring it.
 
 ## Why
 
-The verification asks the GPU through torch: its name, its memory, the arithmetic. Without torch it could say nothing about the card that is paid for, so
-`plan` refuses.
+The driver tells which card is there, how much memory it has and whether it is in order. Whether it computes, and computes right, only a program on it can
+show, and the verification computes with torch. Without it nothing would show that the card that is paid for works, so `plan` refuses.
 
 ## How to fix
 
@@ -29,7 +29,7 @@ _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that nothing could check."""
+    """Yield a finding for each card that nothing would compute on."""
     for instance in instances(case):
         device = instance.site.device
         if instance.site.card is None or _has_torch(case):
@@ -39,7 +39,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             f"{instance.site.name} has gpu: {device.gpu}, and torch is {'not among the packages' if sure else 'not listed'}",
             device.gpu_route,
             severity=None if sure else Severity.WARNING,
-            why="The card is checked on the device through torch only; plan refuses a card that nothing can check.",
+            why="The driver names the card; that it computes is shown by torch only, and plan refuses a card that nothing computes on.",
             way_out="add torch to packages, or write gpu: none",
             related=(seen(instance.route("kind"), "kind of place"),),
         )
@@ -65,7 +65,7 @@ RULE = Rule(
     name="gpu-without-torch",
     severity=Severity.ERROR,
     summary="An instance has a GPU, and no torch to check it with.",
-    sources=("provision's own verification: the checks of a card run through torch",),
+    sources=("provision's own verification: the checks of what a card computes run through torch",),
     page=__doc__,
     check=check,
     bad=(

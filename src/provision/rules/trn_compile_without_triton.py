@@ -2,16 +2,17 @@
 
 ## What it does
 
-Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows among the platforms, for which triton has no wheels.
+Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows among the platforms, for which triton has no wheels. `lock`
+also looks for torch among the resolved packages.
 
 ## Why
 
 torch.compile makes triton code for the card. On older cards it ends in "too old to be supported by the triton GPU compiler", on Windows in "Cannot find a
-working triton installation".
+working triton installation". Without torch there is nothing to compile with.
 
 ## How to fix
 
-Write `torch_compile: false`, take a newer card, or use WSL2 in place of Windows.
+Write `torch_compile: false`, add torch, take a newer card, or use WSL2 in place of Windows.
 """
 
 from __future__ import annotations
@@ -20,14 +21,24 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
 from provision.facts.versions import ordered
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Case, Example, Resolved, Rule, seen
 
 ROUTE = ("training", "torch_compile")
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
-    """Yield a finding for each card and platform that triton does not run on."""
-    if not case.spec.training.torch_compile or case.resolved is not None:
+    """Yield a finding for a set without torch, and for each card and platform that triton does not run on."""
+    if not case.spec.training.torch_compile:
+        return
+    if case.resolved is not None:
+        if not {"torch", "pytorch"} & set(case.resolved.versions):
+            yield RULE.found(
+                "torch_compile: true, and torch is not among the resolved packages",
+                ROUTE,
+                severity=Severity.WARNING,
+                why="Nothing can be compiled without torch, so the verification leaves the checks of torch.compile out.",
+                way_out="add torch to packages, or write torch_compile: false",
+            )
         return
     fix = Fix("write torch_compile: false", (Replace(Place(ROUTE), "false"),), Applicability.UNSAFE)
     floor = next((one for one in case.facts.capability_floors if (one.package, one.use) == ("triton", "any")), None)
@@ -67,8 +78,10 @@ RULE = Rule(
     bad=(
         Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n', "true"),
         Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [windows-x86_64]\n', "true", beside=("CUD010",)),
+        Example('gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: true}\n', "true", Resolved({"numpy": "2.4.6"}, "3.11")),
     ),
     good=(
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n', resolved=Resolved({"torch": "2.13.0"}, "3.11", "cpu")),
         Example('gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n'),
         Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: false}\n'),
         Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [linux-x86_64]\n'),

@@ -287,7 +287,7 @@ def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
     if os.pathsep in str(place.folder):
         yield Refusal((), f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold", "put the spec in another folder")
     if not place.spec.gpu.none and "torch" not in {*place.lock.versions(place.environment), *conda.python_names(place)}:
-        yield Refusal(("gpu",), f"gpu: {place.spec.gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")
+        yield Refusal(("gpu",), f"gpu: {place.spec.gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
     if not have.writable:
         yield Refusal((), f"the folder {place.folder} cannot be written to", "put the spec in a folder that you may write to")
     if have.missing_system_packages is None and place.spec.system_packages:

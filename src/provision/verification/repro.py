@@ -12,6 +12,9 @@ from provision.errors import Refused
 from provision.probe.checks.driver import CARD_USED, VRAM_SHARE
 from provision.probe.checks.host import NOFILE_FLOOR, RAM_SHARE
 from provision.probe.checks.numerics import BF16_ERROR, FP32_ERROR, TF32_ERROR
+from provision.probe.judging.cards import memory_band
+from provision.probe.observing.compiling import COMPILERS_OF_CARDS, COMPILERS_OF_CPUS
+from provision.probe.observing.speed import FORMATS
 from provision.probe.proofs.trainer import CHECKPOINT_FILES
 from provision.verification.report import Report
 
@@ -180,14 +183,32 @@ def _cards(failed: Failed) -> dict[str, Any]:
     identity, wanted = str(failed.check["id"]), failed.expected
     if failed.of("gpu", "type") == "mps":
         raise _Lacking("the program is for NVIDIA's cards")
-    case: dict[str, Any] = {"count": None, "name": None, "least_bytes": None}
+    case: dict[str, Any] = {"count": None, "name": None, "least_bytes": None, "most_bytes": None, "capability": None}
     if identity == "T02":
         return {**case, "count": int(str(wanted).partition(" x ")[0])}
     if identity == "D03":
         if not str(wanted)[:1].isalpha():
             raise _Lacking("a compute capability is asked for, which nvidia-smi --query-gpu=compute_cap shows")
         return {**case, "name": wanted}
-    return {**case, "least_bytes": int(wanted * VRAM_SHARE)} if identity == "D04" else case
+    if identity == "T05":
+        return {**case, "capability": list(FORMATS[wanted])}
+    if identity != "D04":
+        return case
+    if str(failed.check["message"]).endswith(" declared"):
+        return {**case, "least_bytes": int(wanted * VRAM_SHARE)}
+    least, most = memory_band(wanted)
+    return {**case, "least_bytes": int(least), "most_bytes": int(most)}
+
+
+def _compilers(failed: Failed) -> dict[str, Any]:
+    card = failed.of("gpu", "type") or failed.readings.get("gpu.name")
+    return {"variables": ["CC", "CXX"] if card else ["CXX"], "compilers": list(COMPILERS_OF_CARDS if card else COMPILERS_OF_CPUS)}
+
+
+def _loaded(failed: Failed) -> dict[str, Any]:
+    if failed.check["expected"] == 1:
+        return {"libraries": [], "openmp": list(failed.observed)}
+    return {"libraries": [str(path) for path in failed.observed], "openmp": []}
 
 
 def _products(failed: Failed) -> dict[str, Any]:
@@ -246,9 +267,11 @@ PROGRAMS: Mapping[str, tuple[str, Callable[[Failed], dict[str, Any]]]] = {
     "P04": ("requirements", _unmet),
     "P06": ("imports", _import),
     "P07": ("files", _files),
+    "P08": ("libraries", _loaded),
     "T01": ("torch_build", _build),
     "T02": ("gpu", _cards),
     "T03": ("gpu", _cards),
+    "T05": ("gpu", _cards),
     "D03": ("gpu", _cards),
     "D04": ("gpu", _cards),
     "N01": ("products", _products),
@@ -256,6 +279,8 @@ PROGRAMS: Mapping[str, tuple[str, Callable[[Failed], dict[str, Any]]]] = {
     "N06": ("products", _products),
     "L01": ("loaders", lambda _: {"method": "fork"}),
     "L02": ("loaders", lambda _: {"method": "spawn"}),
+    "L03": ("loaders", lambda _: {"method": "forkserver"}),
+    "K01": ("compiler", _compilers),
     "R01": ("trainer", _training),
     "R02": ("trainer", _training),
     "R03": ("trainer", _training),
@@ -268,6 +293,12 @@ WITHOUT: Mapping[str, str] = {
     "Y01": "a secret is fetched by provision itself, and its variable is set for `provision run` only",
     "D09": "how a card is set up stops no program by itself; nvidia-smi -q shows it",
     "R05": "resuming takes a run, a checkpoint and a second process, which is no short program",
+    **dict.fromkeys(
+        ("M01", "M02", "B01", "B02", "F01", "F02", "F03"), "what a card holds, moves and computes takes its whole memory, a clock and its data sheet"
+    ),
+    **dict.fromkeys(("C01", "C02", "C03"), "a process for each card, started together, is no short program"),
+    **dict.fromkeys(("S01", "S02", "S03"), "the declared model and an estimate of its memory are no short program"),
+    **dict.fromkeys(("R12", "R13"), "adapters and strategies take a whole run, or several processes"),
     "R07": "which options are in effect is asked of a whole run with all that the spec declares",
 }
 """Checks that no short program shows, each with the reason."""

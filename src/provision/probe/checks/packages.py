@@ -6,6 +6,7 @@ from ..values import Check, Need, Tier
 
 OF_IMPORTS = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
 OF_LIBRARIES = ("libraries.outside", "libraries.openmp", "env.LD_LIBRARY_PATH", "env.LD_PRELOAD")
+_OF_FILES = ("packages.altered", "packages.stray_pth", "packages.stray", "packages.without_record")
 
 CHECKS: tuple[Check, ...] = (
     Check("P01", "packages", "python", "packages", ("python.minor", "python.prefix_matches", "python.version"), Tier.INVENTORY),
@@ -13,7 +14,7 @@ CHECKS: tuple[Check, ...] = (
     Check("P03", "packages", "nothing else in the way", "packages", ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"), Tier.INVENTORY),
     Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
     Check("P06", "packages", "import", "imports", OF_IMPORTS, each_direct=True),
-    Check("P07", "packages", "files of packages", "packages", ("packages.altered", "packages.stray_pth", "packages.without_record"), Tier.INVENTORY),
+    Check("P07", "packages", "files of packages", "packages", _OF_FILES, Tier.INVENTORY),
 )
 
 # Asked after the products, because some libraries are loaded by the first of them.

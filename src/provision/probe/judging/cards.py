@@ -109,12 +109,17 @@ def _video_memory(case: Case) -> Judgement:
 def _as_the_card_has(found: int, listed_bytes: int | None, needed: int | None, name: str | None) -> Judgement:
     if listed_bytes is None:
         return ok(f"{size(found)} of GPU memory, {size(needed or 0)} declared", needed, found)
-    least, most = listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (1 + MEMORY_BAND.value)
+    least, most = memory_band(listed_bytes)
     if least <= found <= most:
         return ok(f"{size(found)} of GPU memory, as the facts say of {name}", listed_bytes, found)
     cause = "a part of a card (MIG, vGPU)" if found < least else "a variant of the card with more memory"
     fix = "choose the machine type of the declared GPU, or declare this one"
     return bad(f"the GPU has {size(found)} of memory, {name} has {size(least)} to {size(most)}", listed_bytes, found, f"another card, or {cause}", fix)
+
+
+def memory_band(listed_bytes: int) -> tuple[float, float]:
+    """Return how many bytes a card may tell, at least and at most, whose table lists so many."""
+    return listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (1 + MEMORY_BAND.value)
 
 
 def _recovery(case: Case) -> Judgement:

@@ -117,9 +117,15 @@ def _burnt(case: Case) -> Judgement:
     slowed = (reasons or 0) & _SLOWED_BITS
     if slowed or last < STEADY.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        told = f"products run at {last:.3g} TFLOP/s at the end, at {first:.3g} at the beginning{why}"
+        told = f"products run at {last:.3g} TFLOP/s at the end, at {first:.3g} at the beginning{why}{_heat(case)}"
         return bad(told, STEADY.value * first, last, "the card is too hot, or its power supply gives too little", _SLOW_FIX, SLOWED if slowed else STEADY)
-    return ok(f"{first:.3g} TFLOP/s at the beginning, {last:.3g} at the end", STEADY.value * first, last)
+    return ok(f"{first:.3g} TFLOP/s at the beginning, {last:.3g} at the end{_heat(case)}", STEADY.value * first, last)
+
+
+def _heat(case: Case) -> str:
+    heat, power = case.seen["burn.temperature_c"], case.seen["burn.power_w"]
+    told = [text for text in (f"{heat} °C" if heat is not None else "", f"{power:.0f} W" if power is not None else "") if text]
+    return f"; at most {' and '.join(told)}" if told else ""
 
 
 _SLOWED_BITS = 0xE8

@@ -8,6 +8,8 @@ from ..observing.loaders import EXPECTED_SUM, LARGE_BYTES
 from ..values import Judgement
 from .cases import Case, bad, ok, size, skipped
 
+_WHOLE = f"8 batches of 4 MiB whose numbers add up to {EXPECTED_SUM:,}"
+
 
 def _loader(method: str) -> Callable[[Case], Judgement]:
     def judge(case: Case) -> Judgement:
@@ -15,11 +17,12 @@ def _loader(method: str) -> Callable[[Case], Judgement]:
         if total is None:
             return skipped(f"{method} is not used on this system")
         if total == EXPECTED_SUM:
-            return ok(f"2 workers by {method} delivered every number", EXPECTED_SUM, total)
+            return ok(f"2 workers by {method} delivered every number", _WHOLE)
+        off = total - EXPECTED_SUM
         return bad(
-            f"workers by {method} delivered wrong numbers",
-            EXPECTED_SUM,
-            total,
+            f"workers by {method} delivered wrong numbers: their sum is {abs(off):,} too {'large' if off > 0 else 'small'}",
+            _WHOLE,
+            f"8 batches whose numbers add up to {total:,}",
             "shared memory was damaged or cut short",
             "check /dev/shm, then try another machine",
         )
@@ -36,8 +39,8 @@ def _large(case: Case) -> Judgement:
     error = case.seen["_loaders.large_error"]
     return bad(
         f"a batch of {size(LARGE_BYTES)} does not arrive from a worker: {error or 'it is damaged'}",
-        LARGE_BYTES,
-        None,
+        f"a batch of {size(LARGE_BYTES)}",
+        error or "a damaged batch",
         "a batch passes through shared memory (/dev/shm), and there is too little of it",
         "start the container with a larger --shm-size, write smaller batches, or set the sharing strategy file_system (torch.multiprocessing)",
     )

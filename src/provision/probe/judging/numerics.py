@@ -34,14 +34,15 @@ def _products(case: Case) -> Judgement:
     card = case.seen["numerics.device"] == "cuda"
     tf32 = case.expected.training.precision == "tf32" and card
     bounds = {"fp32": TF32_ERROR if tf32 else FP32_ERROR, "bf16": BF16_ERROR, **({"fp16": FP16_ERROR} if card else {})}
-    observed = {name: case.seen[f"numerics.{name}_error"] for name in bounds}
+    sizes = {"": "", **({"_large": " of 4096 x 4096"} if card else {})}
+    observed = {f"{name}{size}": case.seen[f"numerics.{name}{size}_error"] for name in bounds for size in sizes}
     expected = {name: bound.value for name, bound in bounds.items()}
-    for name, bound in bounds.items():
-        error, outside = observed[name], case.seen[f"numerics.{name}_outside"]
+    for name, bound, size in ((name, bound, size) for name, bound in bounds.items() for size in sizes):
+        error, outside = observed[f"{name}{size}"], case.seen[f"numerics.{name}{size}_outside"]
         # A NaN arrives as a text and is never small.
         if not isinstance(error, (int, float)) or not error <= bound.value or (outside and not (tf32 and name == "fp32")):
             return bad(
-                f"{name} products are wrong: relative error {error} (at most {bound.value:g}), {outside} elements outside torch's tolerances",
+                f"{name} products{sizes[size]} are wrong: relative error {error} (at most {bound.value:g}), {outside} elements outside torch's tolerances",
                 expected,
                 observed,
                 "a broken BLAS, a faulty device, or a reduced-precision mode forced from outside",

@@ -12,15 +12,15 @@ from typing import Any
 from . import Bench, Observer
 from .tensors import device_of, normal, seeded
 
-_OF_CPUS = ("g++", "clang++")
-_OF_CARDS = ("gcc", "clang", "cc", *_OF_CPUS)
+COMPILERS_OF_CPUS = ("g++", "clang++")
+COMPILERS_OF_CARDS = ("gcc", "clang", "cc", *COMPILERS_OF_CPUS)
 """Inductor compiles C++ for a CPU (torch._inductor.cpp_builder); on a card Triton builds its launchers with a C compiler (triton.runtime.build)."""
 
 
 def _tools(bench: Bench) -> dict[str, Any]:
     card = bench.expected.gpu_type is not None
     named = [bench.environ.get(name, "").partition(" ")[0] for name in (("CC", "CXX") if card else ("CXX",))]
-    words = [word for word in named if word] + list(_OF_CARDS if card else _OF_CPUS)
+    words = [word for word in named if word] + list(COMPILERS_OF_CARDS if card else COMPILERS_OF_CPUS)
     compiler, headers = tools(words, bench.environ.get("PATH"), sysconfig.get_path("include"))
     return {"compile.compiler": compiler, "compile.headers": headers}
 

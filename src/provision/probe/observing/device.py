@@ -16,6 +16,7 @@ from .tensors import device_of
 
 _GIB = 1024**3
 _SIZE, _COPY_BYTES, _MOVE_BYTES = 8192, 4 * _GIB, _GIB
+_MOVES = ("speed.to_card_gb_s", "speed.from_card_gb_s", "speed.pageable_to_card_gb_s", "speed.pageable_from_card_gb_s")
 _SHARE_HELD = 0.9
 _BURN_S, _BURN_ROUNDS = 60.0, 100
 
@@ -50,9 +51,9 @@ def _copied(bench: Bench) -> dict[str, Any]:
 def _moved(bench: Bench) -> dict[str, Any]:
     device = device_of(bench)
     if device != "cuda":
-        return {"speed.to_card_gb_s": None, "speed.from_card_gb_s": None, "link.gb_s": None}
-    there, back = moved_gb_s(device, _fitting(_MOVE_BYTES))
-    return {"speed.to_card_gb_s": there, "speed.from_card_gb_s": back, "link.gb_s": link_gb_s(bench.root, _address())}
+        return {**dict.fromkeys(_MOVES), "link.gb_s": None}
+    speeds = [speed for pinned in (True, False) for speed in moved_gb_s(device, _fitting(_MOVE_BYTES), pinned)]
+    return {**dict(zip(_MOVES, speeds, strict=True)), "link.gb_s": link_gb_s(bench.root, _address())}
 
 
 def _fitting(wanted: int) -> int:
@@ -99,24 +100,35 @@ def _others(bench: Bench) -> dict[str, Any]:
 def _burnt(bench: Bench) -> dict[str, Any]:
     device = device_of(bench)
     if device != "cuda":
-        return {"burn.first_tflops": None, "burn.last_tflops": None, "burn.reasons": None}
+        return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.reasons", "burn.temperature_c", "burn.power_w"))
     return burn(_usual_format(), device, _SIZE, _BURN_S)
 
 
 def burn(name: str, device: str, size: int, seconds: float) -> dict[str, Any]:
-    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and the reasons NVML gave meanwhile (bits, all cards)."""
+    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what NVML told meanwhile, of all cards.
+
+    That is the reasons to slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each None where it was not told.
+    """
     speeds: list[float] = []
-    masks: list[int] = []
+    moments: list[dict[str, Any]] = []
     product = pairs_of(name, device, size)
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         library = _opened(stack)
         while time.monotonic() < until or len(speeds) < 4:
             speeds.append(tflops_of(size, times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)))
-            masks += _reasons(library)
+            moments += _at_work(library)
     quarter = len(speeds) // 4
-    reasons = reduce(or_, masks) if masks else None
-    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), "burn.reasons": reasons}
+    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), **_summed(moments)}
+
+
+def _summed(moments: list[dict[str, Any]]) -> dict[str, Any]:
+    masks, heats, powers = ([one[key] for one in moments if one[key] is not None] for key in ("reasons", "temperature_c", "power_mw"))
+    return {
+        "burn.reasons": reduce(or_, masks) if masks else None,
+        "burn.temperature_c": max(heats, default=None),
+        "burn.power_w": max(powers) / 1000 if powers else None,
+    }
 
 
 def _opened(stack: ExitStack) -> Nvml | None:
@@ -126,9 +138,9 @@ def _opened(stack: ExitStack) -> Nvml | None:
         return None
 
 
-def _reasons(library: Nvml | None) -> list[int]:
+def _at_work(library: Nvml | None) -> list[dict[str, Any]]:
     try:
-        return [card["reasons"] for card in library.cards() if card["reasons"] is not None] if library else []
+        return library.at_work() if library else []
     except NvmlError:
         return []
 

@@ -10,7 +10,12 @@ from ..proofs.recipe import weights_hash
 from . import Bench, Observer
 from .tensors import SEED, device_of, distance, kind_of, normal, seeded, worst
 
-_ROWS, _DEPTH, _COLUMNS = 512, 1024, 512
+Shape = tuple[int, int, int]
+"""Rows, depth and columns of a product."""
+_SHAPE: Shape = (512, 1024, 512)
+_LARGE: Shape = (4096, 4096, 4096)
+_EVERY = 64
+"""Of a large product each 64th row is compared, so that its truth takes the CPU a moment; tiles of 64 rows or more are all looked at."""
 _TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5)}
 """Relative and absolute tolerance of torch.testing.assert_close for each type; the absolute one is scaled by the square root of the depth."""
 
@@ -26,30 +31,34 @@ def _products(bench: Bench) -> dict[str, Any]:
         error, outside = product_error(name, kind, device)
         found[f"numerics.{name}_error"] = error
         found[f"numerics.{name}_outside"] = outside
+        if device == "cuda":
+            error, outside = product_error(name, kind, device, _LARGE, _EVERY)
+            found[f"numerics.{name}_large_error"] = error
+            found[f"numerics.{name}_large_outside"] = outside
     return found
 
 
-def product_error(name: str, kind: Any, device: str) -> tuple[float, int]:
+def product_error(name: str, kind: Any, device: str, shape: Shape = _SHAPE, every: int = 1) -> tuple[float, int]:
     """Relative Frobenius error of a product against float64 of the same rounded inputs, and how many elements lie outside torch's tolerances.
 
-    Shapes (512, 1024) and (1024, 512), standard normal, seeded on the CPU so that every device multiplies the same numbers.
+    Standard normal numbers, seeded on the CPU so that every device multiplies the same ones. Of the result each row whose number `every` divides is compared.
     """
     import torch
 
-    left, right = _operands(kind)
-    truth = left.double() @ right.double()
+    left, right = _operands(kind, shape)
+    truth = left[::every].double() @ right.double()
     # A result that is never written must not pass as zeros or as what the memory held before.
-    result = torch.full((_ROWS, _COLUMNS), float("nan"), dtype=kind, device=device)
+    result = torch.full((shape[0], shape[2]), float("nan"), dtype=kind, device=device)
     torch.mm(left.to(device), right.to(device), out=result)
-    difference = (result.double().cpu() - truth).abs()
+    difference = (result[::every].double().cpu() - truth).abs()
     relative, absolute = _TOLERANCES[name]
-    inside = difference <= absolute * math.sqrt(_DEPTH) + relative * truth.abs()
+    inside = difference <= absolute * math.sqrt(shape[1]) + relative * truth.abs()
     return float(difference.norm() / truth.norm()), int((~inside).sum())
 
 
-def _operands(kind: Any) -> tuple[Any, Any]:
+def _operands(kind: Any, shape: Shape = _SHAPE) -> tuple[Any, Any]:
     generator = seeded()
-    left, right = normal((_ROWS, _DEPTH), generator), normal((_DEPTH, _COLUMNS), generator)
+    left, right = normal(shape[:2], generator), normal(shape[1:], generator)
     return left.to(kind), right.to(kind)
 
 

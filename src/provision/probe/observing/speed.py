@@ -67,12 +67,12 @@ def copied_gb_s(device: str, count: int) -> float:
     return 2 * count / median(times(lambda: target.copy_(source), device, _WARM, _COPIES)) / _GB
 
 
-def moved_gb_s(device: str, count: int) -> tuple[float, float]:
-    """Move so many bytes from pinned memory of the host to the device, and back. Returns both in GB/s; medians of 5."""
+def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, float]:
+    """Move so many bytes from memory of the host, pinned or as malloc gives it, to the device, and back. Returns both in GB/s; medians of 5."""
     import torch
 
     there = random_bytes(count, device)
-    here = torch.empty(count, dtype=torch.uint8, pin_memory=device == "cuda")
+    here = torch.empty(count, dtype=torch.uint8, pin_memory=pinned and device == "cuda")
     here.copy_(there)
     up = times(lambda: there.copy_(here, non_blocking=True), device, 1, _MOVES)
     down = times(lambda: here.copy_(there, non_blocking=True), device, 1, _MOVES)

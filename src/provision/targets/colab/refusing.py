@@ -47,7 +47,7 @@ def _of_cards(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refus
     if gpu.count > 1:
         yield Refusal(route, f"a Colab runtime has one GPU, and {gpu.count} are asked for", f"write gpu: {gpu.type}")
     if "torch" not in place.lock.versions(place.environment):
-        yield Refusal(route, f"gpu: {gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")
+        yield Refusal(route, f"gpu: {gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
 
 
 def _unavailable(place: Place) -> Iterator[Refusal]:

@@ -84,4 +84,4 @@ def _of_cards(place: Place, facts: Facts) -> Iterator[Refusal]:
         known = ", ".join(one.name for one in facts.cards if one.workbench and one.status == "offered")
         yield Refusal(("gpu",), f"Workbench has no {gpu.type}", f"take one of {known}, or gpu: none")
     elif "torch" not in place.lock.versions(place.environment):
-        yield Refusal(("gpu",), f"gpu: {gpu} can be checked on the device through torch only", "add torch to `packages`, or write gpu: none")
+        yield Refusal(("gpu",), f"gpu: {gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
