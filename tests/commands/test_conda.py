@@ -251,6 +251,20 @@ def test_the_users_own_program_is_given_the_locked_files(bench: Bench, conda: Co
     assert listed.splitlines() == ["@EXPLICIT", *(f"{conda.address}/{row['subdir']}/{row['file']}#{row['md5']}" for row in rows)]
 
 
+def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    pixi = fake_conda(tmp_path / "programs", "pixi")
+    bench.extra = {**conda.variables(), "PATH": f"{pixi.parent}{os.pathsep}{_path_without_conda()}"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files" in said
+    assert not (pixi.parent / "log.json").exists()
+    done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
+    assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (2, True), done.stderr
+    assert "PROVISION_CONDA=py-rattler" in done.stderr
+
+
 def test_a_program_that_makes_something_else_or_fails_is_named(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
     bench.spec(small_spec("gamma", extra=CONDA))
     bench.extra = conda.variables()
