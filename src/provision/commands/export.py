@@ -34,11 +34,11 @@ class Format(StrEnum):
     REQUIREMENTS = "requirements"
     CYCLONEDX = "cyclonedx"
     PYPROJECT = "pyproject"
+    ENVIRONMENT_YML = "environment.yml"
+    CONDA_EXPLICIT = "conda-explicit"
     ACCELERATE = "accelerate"
     DEEPSPEED = "deepspeed"
     LAUNCH = "launch"
-    ENVIRONMENT_YML = "environment.yml"
-    CONDA_EXPLICIT = "conda-explicit"
 
 
 @dataclass(frozen=True, slots=True)
