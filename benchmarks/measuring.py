@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import colab, monitor, probing, workbench
+from benchmarks import colab, conda, monitor, probing, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
@@ -269,6 +269,8 @@ PROMISES: dict[Promise, Measure] = {
     Promise("env", "provision env, torch installed", "", Figure.WALL, 1): probing.env,
     Promise("monitor", "the monitor of a run of 20 s", "", Figure.CPU, 0.2): monitor.beside,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
+    Promise("conda-make", "solving and making a conda prefix, warm", "the same records, py-rattler alone", Figure.CPU_ADDED, 0.5): conda.make,
+    Promise("conda-again", "a second conda environment, up to verification", "", Figure.WALL, 2): conda.again,
     Promise("workbench-apply", "provision apply --sandbox, without torch", "the same calls of uv", Figure.CPU_ADDED, 1.5): workbench.apply,
     Promise("workbench-install", "a device, boot to packages", "the same, venv + pip install -r", Figure.WALL_RATIO, 0.25): workbench.install,
     Promise("workbench-bare", "the same", "venv + pip install --no-compile", Figure.WALL_RATIO, None): workbench.install_uncompiled,

@@ -28,6 +28,7 @@ from provision.world.conda_prefix import with_brought
 from tests.conda_rig import VERSION, CondaChannel
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
+from tests.support import require
 
 CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
 
@@ -171,6 +172,44 @@ def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel) -> Non
     assert not bench.own.exists()
 
 
+def test_a_prefix_that_is_not_ours_is_left_as_it_is(bench: Bench, conda: CondaChannel) -> None:
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
+    (environment,) = lock.environments
+    foreign = bench.own / f"envs/spec.here-{environment.digest.removeprefix('sha256:')[:12]}"
+    (foreign / "conda-meta").mkdir(parents=True)
+    (foreign / "conda-meta/history").write_text("somebody's own")
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"{foreign} is there already" in done.stderr
+    assert "move it away or remove it" in done.stderr
+    assert (foreign / "conda-meta/history").read_text() == "somebody's own"
+    bench.run("destroy", "spec.yaml", "--yes")
+    assert (foreign / "conda-meta/history").exists()
+    foreign.rename(foreign.with_name("moved"))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.root
+def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, conda: CondaChannel) -> None:
+    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a small disk is mounted in a namespace, which needs root and unshare")
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    bench.own.mkdir(mode=0o700)
+    script = f"mount -t tmpfs -o size=8m tmpfs {bench.own} && exec {' '.join(bench.argv('apply', 'spec.yaml', '--yes'))}; echo unreachable"
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "disk is full" in done.stderr
+    assert "free some space" in done.stderr
+    assert "Traceback" not in done.stderr
+    again = bench.run("apply", "spec.yaml", "--yes")
+    assert again.returncode == 0, again.stderr
+
+
 FAKE = """#!/usr/bin/env python3
 import json, pathlib, sys
 words = sys.argv[1:]
@@ -210,6 +249,20 @@ def test_the_users_own_program_is_given_the_locked_files(bench: Bench, conda: Co
     assert (said, mode) == (["create", "--yes", "--quiet"], "0o600")
     rows = json.loads((bench.folder / "spec.lock").read_text())["conda"]
     assert listed.splitlines() == ["@EXPLICIT", *(f"{conda.address}/{row['subdir']}/{row['file']}#{row['md5']}" for row in rows)]
+
+
+def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    pixi = fake_conda(tmp_path / "programs", "pixi")
+    bench.extra = {**conda.variables(), "PATH": f"{pixi.parent}{os.pathsep}{_path_without_conda()}"}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files" in said
+    assert not (pixi.parent / "log.json").exists()
+    done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
+    assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (2, True), done.stderr
+    assert "PROVISION_CONDA=py-rattler" in done.stderr
 
 
 def test_a_program_that_makes_something_else_or_fails_is_named(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:

@@ -107,6 +107,30 @@ def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: Co
     assert (done.returncode, done.stdout) == (2, "")
     assert "conda-explicit is for one platform" in done.stderr
     assert "linux-x86_64, macos-arm64" in done.stderr
+    assert "lock and export a spec beside it that says `extends: spec.yaml` and `platforms: [linux-x86_64]`" in " ".join(done.stderr.split())
+    (bench.folder / "one.yaml").write_text("extends: spec.yaml\nplatforms: [linux-x86_64]\n")
+    assert bench.run("lock", "one.yaml", **conda.variables()).returncode == 0
+    done = bench.run("export", "one.yaml", "--format", "conda-explicit")
+    assert (done.returncode, "# platform: linux-64" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(("platform", "subdir"), [("macos-arm64", "osx-arm64"), ("windows-x86_64", "win-64")])
+def test_specs_for_other_systems_are_linted_locked_and_rendered(bench: Bench, conda: CondaChannel, platform: str, subdir: str) -> None:
+    words = f"platforms: [{platform}]\nconda_packages: [needs-alpha]\ntargets: {{here: {{kind: local, manager: conda}}}}\n"
+    bench.spec(small_spec("gamma", extra=words))
+    done = bench.run("lint", "spec.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = bench.run("lock", "spec.yaml", **conda.variables())
+    assert done.returncode == 0, done.stderr
+    found = ExplicitEnvironmentSpec.from_str(exported(bench, "conda-explicit"))
+    assert str(found.platform) == subdir
+    assert {entry.url.split("/")[-2] for entry in found.packages} == {subdir, "noarch"}
+    document = yaml.safe_load(exported(bench, "environment.yml"))
+    names = {str(rattler.MatchSpec(text).name.normalized) for text in document["dependencies"] if isinstance(text, str)}
+    assert names == {"python", "pip", "needs-alpha", "alpha"}
+    refused = bench.run("plan", "spec.yaml", **conda.variables())
+    assert refused.returncode != 0, "this is no such machine"
+    assert platform in refused.stderr
 
 
 def test_the_other_formats_hold_what_the_index_brings(bench: Bench, locked: dict[str, Any]) -> None:

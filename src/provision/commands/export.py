@@ -34,11 +34,11 @@ class Format(StrEnum):
     REQUIREMENTS = "requirements"
     CYCLONEDX = "cyclonedx"
     PYPROJECT = "pyproject"
+    ENVIRONMENT_YML = "environment.yml"
+    CONDA_EXPLICIT = "conda-explicit"
     ACCELERATE = "accelerate"
     DEEPSPEED = "deepspeed"
     LAUNCH = "launch"
-    ENVIRONMENT_YML = "environment.yml"
-    CONDA_EXPLICIT = "conda-explicit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +134,5 @@ def _refuse_without_conda(part: Portion, form: Format, loaded: Loaded) -> None:
     if len(part.environments) > 1:
         platforms = ", ".join(environment.platform for environment in part.environments)
         why = f"the builds of conda differ by platform, and {loaded.path} lists {platforms}"
-        raise Refused(f"{form} is for one platform", why=why, hint="leave one in `platforms` of a spec that extends this one")
+        one = f"`extends: {loaded.path.name}` and `platforms: [{part.environments[0].platform}]`"
+        raise Refused(f"{form} is for one platform", why=why, hint=f"lock and export a spec beside it that says {one}")

@@ -14,6 +14,7 @@ from provision.commands.receiving import report_path
 from provision.effects import Reader
 from provision.errors import WorldError
 from provision.lock import Lock
+from provision.lock.conda import index_name, instead_of_index
 from provision.state import Ledger
 from provision.targets import TARGETS, Place
 from provision.verification import Report, expectations_of, parcel, read_report
@@ -38,7 +39,9 @@ def _side(loaded: Loaded, lock: Lock, name: str, ledger: Ledger, reader: Reader)
         prove = f"run `provision parity` on one of {', '.join(loaded.spec.platforms)}"
         return Side(name, kind, Standing.MISSING, why=f"the lock holds nothing for it on {platform}", prove=prove)
     place = place_of(loaded, lock, name, reader)[1]
-    declared = Declared(lock.python, lock.versions(environment), environment.flavour, environment.driver)
+    brought = instead_of_index(lock, environment, loaded.spec)
+    builds = {index_name(package.name): package.build for package in lock.conda_of(environment) if index_name(package.name) in brought}
+    declared = Declared(lock.python, {**lock.versions(environment), **brought}, environment.flavour, environment.driver, builds)
     own = _worth(place, ledger, reader)
     side = own if own.report is not None else _carried(loaded, place, reader) or own
     return Side(name, kind, side.standing, declared, side.report, side.why, _prove(loaded, place, side), side.carried, side.at)

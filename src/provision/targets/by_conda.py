@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from provision.effects import CondaChannel, CondaProgram, CondaRecord, CreateCondaPrefix, Reader
 from provision.lock import CondaPackage
@@ -29,13 +30,15 @@ def prefix(place: Place, program: CondaProgram) -> CreateCondaPrefix:
     return CreateCondaPrefix(place.folder, place.platform, channels, tuple(_record(package) for package in held), wishes, program)
 
 
-def refusals(place: Place, program: CondaProgram | None) -> Iterator[Refusal]:
-    """Yield why conda cannot make a place here."""
+def refusals(place: Place, program: CondaProgram | None, foreign: Path | None = None) -> Iterator[Refusal]:
+    """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was not made by us."""
     route = ("targets", place.target, "manager")
     if program is None:
         yield Refusal(route, "conda environments need py-rattler, which is not installed", "pip install 'provision-ml[conda]'")
     if not place.lock.conda_of(place.environment):
         yield Refusal(route, "the lock was made without what conda brings", "make it again with `provision lock --upgrade`")
+    if foreign is not None:
+        yield Refusal((), f"{foreign} is there already, and nothing says that it was made by provision", "look at it, and move it away or remove it")
     if place.platform.startswith("windows"):
         yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
 

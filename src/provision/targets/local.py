@@ -63,6 +63,7 @@ class Have:
     writable: bool
     missing_system_packages: tuple[str, ...] | None
     conda: CondaProgram | None = None
+    foreign: bool = False
 
 
 class Local:
@@ -80,6 +81,8 @@ class Local:
         whole = marker == _marker(place) and python and not begun
         kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place)
         kernel_file = kernel_folder / "kernel.json"
+        recorded = ledger.state.resource(place.address, "environment")
+        ours = marker is not None or begun or f"envs/{path.name}" in (recorded or {}).get("paths", ())
         flaw = "an interrupted run left it half-made"
         if marker is not None and not begun:
             flaw = "its Python is gone" if marker.get("prefix") == str(path) else f"it was made at {marker.get('prefix')} and cannot be moved"
@@ -89,7 +92,7 @@ class Local:
             whole=whole,
             drift=_drift(place, reader) if whole else (),
             linked=_read_json(_stable(place) / MARKER, reader) == marker,
-            recorded=ledger.state.resource(place.address, "environment"),
+            recorded=recorded,
             recorded_kernel=ledger.state.resource(place.address, "kernel"),
             interrupted=interrupted is not None,
             flaw=flaw,
@@ -98,11 +101,12 @@ class Local:
             writable=reader.writable(place.folder),
             missing_system_packages=reader.missing_system_packages(tuple(place.spec.system_packages)),
             conda=conda.look_for(place, reader),
+            foreign=reader.exists(path) and not ours,
         )
 
     def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
         """Return what the spec asks for that cannot be done here."""
-        of_conda = conda.refusals(place, have.conda) if by_conda(place) else ()
+        of_conda = conda.refusals(place, have.conda, _path(place) if have.foreign else None) if by_conda(place) else ()
         return (*_unavailable(place.spec, place.target, place.platform), *_out_of_place(place, have), *of_conda)
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:

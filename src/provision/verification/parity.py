@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from provision.probe.values import Proof, ReadingClass, Status
@@ -37,12 +37,16 @@ class Found(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the lock promises of one target: Python, every package's version, the torch build, the oldest driver that it runs on."""
+    """What the lock promises of one target: Python, every package's version, the torch build, the oldest driver that it runs on.
+
+    `builds` are conda's builds of those packages that conda brings there in the place of the package index.
+    """
 
     python: str
     versions: Mapping[str, str]
     flavour: str | None
     driver: str | None
+    builds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cuda(self) -> str | None:
@@ -101,7 +105,7 @@ def parity(sides: Sequence[Side]) -> Parity:
     """Return what the reports of these targets prove of what is declared equal."""
     seen = [_Seen(side) for side in sides]
     pairs = _pairs(seen)
-    statements = tuple(one for make in (_python, _packages, _torch, _cuda, _driver) if (one := make(seen)) is not None)
+    statements = tuple(one for make in (_python, _packages, _builds, _torch, _cuda, _driver) if (one := make(seen)) is not None)
     training = _training(seen, pairs)
     return Parity(tuple(sides), (*statements, _checks(seen, pairs), *([training] if training else [])), tuple(_undeclared(pairs)))
 
@@ -168,6 +172,27 @@ def _packages(seen: Sequence[_Seen]) -> Statement:
         return _holds(one.status("P02")), f"{block.get('matching')} of {block.get('locked')} as locked"
 
     return _stated("packages", seen, [words] * len(seen), says, "P02")
+
+
+def _builds(seen: Sequence[_Seen]) -> Statement | None:
+    """Tell which packages have one version everywhere and are another build where conda brings them; None where conda brings none of them."""
+    names = sorted({name for one in seen if one.declared for name in one.declared.builds})
+    if not names:
+        return None
+
+    def says(one: _Seen) -> tuple[bool | None, str]:
+        return _holds(one.status("P02")), ", ".join(f"{name} {one.readings.get(f'package.{name}', '?')}" for name in names)
+
+    return _stated("package builds", seen, [_source(one.declared, names) for one in seen], says, "P02")
+
+
+def _source(declared: Declared | None, names: Sequence[str]) -> str:
+    if declared is None:
+        return "?"
+    held = [name for name in names if name in declared.versions]
+    by_conda = [f"{name} {declared.builds[name]} of conda" for name in held if name in declared.builds]
+    indexed = [f"{name} of the package index" for name in held if name not in declared.builds]
+    return " and ".join((*by_conda, *indexed)) or "none of them"
 
 
 def _torch(seen: Sequence[_Seen]) -> Statement | None:

@@ -103,6 +103,8 @@ def _not_installed(said: str, addresses: Mapping[str, str]) -> ProvisionError:
         return NetworkError(
             "a conda package cannot be fetched", why=said, hint=f"check the network, or name a mirror: {conda.override_variable(name)}=https://..."
         )
+    if "(os error 28)" in said:
+        return WorldError("the disk is full", why=said, hint="free some space (the environment and py-rattler's cache need it) and run the command again")
     return WorldError("the conda environment cannot be made", why=said, hint="run the command again: what is half-made is made anew")
 
 

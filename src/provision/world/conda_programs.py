@@ -18,13 +18,16 @@ VARIABLE = "PROVISION_CONDA"
 """Names the program to use; `py-rattler` for the one in our own process."""
 EMBEDDED = "py-rattler"
 _NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
+_PIXI = "pixi"
+_OF_PROJECTS = "makes environments of projects only, not of a list of files"
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
 def found(environment: Mapping[str, str]) -> CondaProgram | None:
     """Return what makes conda environments: the one that PROVISION_CONDA names, the user's own, else py-rattler. None without py-rattler.
 
-    pixi is not among them: it makes environments of projects, not of a list of files. Raises WorldError when PROVISION_CONDA names no program.
+    pixi is not among them: it makes environments of projects, not of a list of files, and that is said where it is found. Raises WorldError when
+    PROVISION_CONDA names no program, or pixi.
     """
     if find_spec("rattler") is None:
         return None
@@ -37,7 +40,8 @@ def found(environment: Mapping[str, str]) -> CondaProgram | None:
     for name in _ON_PATH:
         if at := shutil.which(name, path=environment.get("PATH")):
             return CondaProgram(name, Path(at), "it is on the PATH")
-    return CondaProgram(EMBEDDED, None, "no conda, mamba or micromamba was found")
+    besides = f"; {at} {_OF_PROJECTS}" if (at := shutil.which(_PIXI, path=environment.get("PATH"))) else ""
+    return CondaProgram(EMBEDDED, None, f"no conda, mamba or micromamba was found{besides}")
 
 
 def create(effect: CreateCondaPrefix, roots: Mapping[str, str], environment: Mapping[str, str], *, offline: bool) -> None:
@@ -69,6 +73,8 @@ def _named(named: str, environment: Mapping[str, str]) -> CondaProgram:
     at = shutil.which(named, path=environment.get("PATH"))
     if at is None:
         raise WorldError(f"{VARIABLE}={named} names no program", why="nothing that can be run is there", hint=f"name conda's own path, or {EMBEDDED}")
+    if Path(at).stem == _PIXI:
+        raise WorldError(f"{VARIABLE}={named} cannot make the environment", why=f"pixi {_OF_PROJECTS}", hint=f"set {VARIABLE}={EMBEDDED}, or name a conda")
     return CondaProgram(_name(Path(at), Path(at).name), Path(at), f"{VARIABLE} names it")
 
 

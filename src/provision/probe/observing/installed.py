@@ -44,11 +44,16 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
     return {
         "_packages.installed": found,
         "packages.count": len(found),
-        # What an image brings besides is not what the lock makes, and differs from day to day.
-        "packages.digest": digest({name: version for name, version in found.items() if name in bench.expected.packages} if bench.expected.shared else found),
+        "packages.digest": digest(_compared(bench, found)),
         "packages.provenance": _provenance(bench.expected.note),
         **{f"package.{name}": found.get(name) for name in sorted(shown)},
     }
+
+
+def _compared(bench: Bench, found: dict[str, str]) -> dict[str, str]:
+    """What one environment's packages are known by: all that are there but for what its image or conda brings besides, which other targets do without."""
+    locked, besides = bench.expected.packages, bench.expected.extras_allowed
+    return {name: version for name, version in found.items() if name in locked or not (bench.expected.shared or name in besides)}
 
 
 def _provenance(note: str) -> dict[str, int] | None:
