@@ -157,6 +157,39 @@ def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = 
     return changed(canonical(report).encode(), as_shipped)
 
 
+OF_TORCH: dict[str, Any] = {
+    "torch.libraries": {"cudnn": "9.10.2"},
+    "gpu.formats": ["fp16"],
+    "torch.flags": {},
+    "attention.errors": {"math": [1.6e-3, 1e-2], "efficient": [1.7e-3, 1e-2]},
+    "numerics.device": "cuda",
+    **{f"numerics.{name}_error": error for name, error in (("fp32", 3e-7), ("bf16", 1.7e-3), ("fp16", 2.1e-4))},
+    **{f"numerics.{name}_large_error": error for name, error in (("fp32", 3e-7), ("bf16", 1.7e-3), ("fp16", 2.1e-4))},
+    **{f"numerics.{name}_{size}outside": 0 for name in ("fp32", "bf16", "fp16") for size in ("", "large_")},
+    "numerics.fp32_signature": 3e-7,
+    "numerics.repeats": True,
+    "numerics.conv_error": [3e-7, 3e-6],
+    "numerics.conv_plain_error": [3e-7, 3e-6],
+    "numerics.fp8_error": None,
+    "numerics.unfinite": 0,
+    "rng.cpu_sha": "96ab",
+    "rng.cuda_sha": "11ff",
+    "memory.total_bytes": 15360 * 2**20,
+    "memory.free_bytes": 15200 * 2**20,
+    "memory.wanted_bytes": 13 * 2**30,
+    "memory.held_bytes": 13 * 2**30,
+    "memory.wrong_words": 0,
+    "speed.copy_gb_s": 260.0,
+    "speed.to_card_gb_s": 12.0,
+    "speed.from_card_gb_s": 12.5,
+    "speed.format": "fp16",
+    "speed.product_tflops": 48.0,
+    "link.gb_s": 15.8,
+    "several.alone_wrong": 0,
+}
+"""What a T4 would tell that computes as it should, in numbers that no bound minds."""
+
+
 def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
     """What the observers would note on a Colab machine with a T4 as the facts list it; keywords (with __ for dots) are what is otherwise."""
     installed = {package["name"]: package["version"] for package in promised["packages"]}
@@ -235,13 +268,7 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "nvml.reasons": [1],
         "nvml.used_bytes": [100 * 2**20],
         "nvml.total_bytes": [15360 * 2**20],
-        "numerics.device": "cuda",
-        "numerics.fp32_error": 3e-7,
-        "numerics.fp32_outside": 0,
-        "numerics.bf16_error": 1.7e-3,
-        "numerics.bf16_outside": 0,
-        "numerics.fp32_signature": 3e-7,
-        "numerics.repeats": True,
+        **OF_TORCH,
         "loaders.fork_sum": None,
         "loaders.spawn_sum": None,
     }

@@ -16,7 +16,7 @@ from provision.probe.canonical import digest
 from provision.probe.monitor.looking import container, family, ram, shared_memory
 from provision.probe.monitor.peaks import CardPeak, Peaks
 from provision.probe.monitor.series import Series
-from tests.probe.test_driver import SOURCE
+from tests.probe.machines import HERE
 from tests.support import require
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "provision"
@@ -124,7 +124,7 @@ def test_cards_are_read_through_nvml(tmp_path: Path) -> None:
     require("cc", compiler is not None, "there is no C compiler here to make a libnvidia-ml with")
     folder = tmp_path / "nvml"
     folder.mkdir()
-    built = [str(compiler), "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(folder / "libnvidia-ml.so.1"), str(SOURCE)]
+    built = [str(compiler), "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(folder / "libnvidia-ml.so.1"), str(HERE / "fake_nvml.c")]
     subprocess.run(built, check=True, capture_output=True)
     program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from provision.probe.brief import whole
 from provision.probe.expectations import parse_expectations
 from provision.probe.observing.cgroups import memory_used
 from provision.probe.observing.rehearsal import is_out_of_memory, least_bytes, plan_of, too_large, too_long
@@ -171,7 +172,7 @@ def rehearse(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]
         command = [*(prefix or []), hf_python, str(probe), "verify", "--expectations", str(folder / "expectations.json"), "--out", str(folder / "report.json")]
         done = subprocess.run([*command, "--only", "S01", "--only", "S02", "--only", "S03"], capture_output=True, text=True, check=False, timeout=300)
         assert (folder / "report.json").exists(), done.stderr
-        report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        report: dict[str, Any] = whole(json.loads((folder / "report.json").read_text(encoding="utf-8")))
         return report
 
     return ask

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from provision.probe.brief import whole
+
 pytestmark = [pytest.mark.hf, pytest.mark.slow, pytest.mark.network]
 
 SPEC = """apiVersion: provision/v1
@@ -34,7 +36,7 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
     (found,) = folder.glob(".provision/reports/*/report.json") or (Path(),)
     assert found.is_file(), done.stderr[-3000:]
-    document: dict[str, Any] = json.loads(found.read_text())
+    document: dict[str, Any] = whole(json.loads(found.read_text()))
     return document
 
 
