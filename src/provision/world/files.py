@@ -23,7 +23,6 @@ _REASONS = {
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
     errno.EISDIR: ("it is a folder", "move it away, or name a file"),
-    errno.ENOENT: (os.strerror(errno.ENOENT), "check its spelling, and that the folders above it are there"),
     errno.ELOOP: (os.strerror(errno.ELOOP), "make it lead to a file, or name the file itself"),
 }
 
