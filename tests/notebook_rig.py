@@ -158,7 +158,6 @@ def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = 
 
 
 OF_TORCH: dict[str, Any] = {
-    "torch.libraries": {"cudnn": "9.10.2"},
     "gpu.formats": ["fp16"],
     "torch.flags": {},
     "attention.errors": {"math": [1.6e-3, 1e-2], "efficient": [1.7e-3, 1e-2]},
@@ -269,6 +268,7 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "nvml.used_bytes": [100 * 2**20],
         "nvml.total_bytes": [15360 * 2**20],
         **OF_TORCH,
+        "torch.libraries": {word: version for word in ("cudnn", "nccl", "triton") for name, version in installed.items() if word in name},
         "loaders.fork_sum": None,
         "loaders.spawn_sum": None,
     }

@@ -80,6 +80,8 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
             f"{name} is no report of provision", why=f"its schema is {schema!r}, expected {SCHEMA}", hint="name a report.json written by a verification"
         )
     wrong = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
+    if not wrong and not all(isinstance(check, Mapping) for check in document["checks"]):
+        wrong = ["checks"]
     if wrong or not isinstance(document["verdict"].get("result"), str) or document["verdict"]["result"] not in EXIT_CODES:
         raise WorldError(f"the report {name} is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint=again)
     if nonce is not None and document["subject"].get("nonce") != nonce:
