@@ -54,6 +54,20 @@ def test_no_body_crashes_an_update(shared: Clients, body: Any, mask: str) -> Non
     assert shared.grpc.get_instance(name=NAME).state == nb.State.STOPPED
 
 
+@pytest.mark.parametrize(("image", "kept"), [({"repository": "r"}, "containerImage"), ({}, "vmImage")])
+def test_an_instance_has_one_kind_of_image(tmp_path: Path, image: dict[str, str], kept: str) -> None:
+    with clients(tmp_path) as made:
+        made.made()
+        made.done(made.rest.instances().stop(name=NAME, body={}).execute())
+        mask = "gce_setup.container_image.repository,gce_setup.container_image.tag"
+        status, answered, _ = made.http("PATCH", f"/v2/{NAME}?updateMask={mask}", {"gceSetup": {"containerImage": image}})
+        assert status == 200, answered
+        made.done(answered)
+        setup = made.http("GET", f"/v2/{NAME}", None)[1]["gceSetup"]
+        assert {"containerImage", "vmImage"} & setup.keys() == {kept}
+        assert made.grpc.get_instance(name=NAME).state == nb.State.STOPPED
+
+
 def test_many_make_one(tmp_path: Path) -> None:
     with clients(tmp_path) as sandbox:
         made: list[str] = []

@@ -57,6 +57,10 @@ def made(name: str, asked: Mapping[str, Any], facts: Facts) -> Body:
     return body
 
 
+_ONE_OF = {"vmImage": "containerImage", "containerImage": "vmImage"}
+"""An instance has one image: setting one takes the other away, as with every oneof of a proto."""
+
+
 def updated(body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[str]) -> Body:
     """Return an instance with the paths of a mask taken from a request; labels and metadata are merged, and a key with value "" goes."""
     new: Body = copy.deepcopy(dict(body))
@@ -68,6 +72,9 @@ def updated(body: Mapping[str, Any], asked: Mapping[str, Any], paths: Iterable[s
             holder[last] = {key: text for key, text in {**holder.get(last, {}), **(value or {})}.items() if text != ""}
         else:
             _put(new, [*above, last], value)
+            kind = next((part for part in (*above, last) if part in _ONE_OF), None)
+            if kind is not None:
+                new["gceSetup"].pop(_ONE_OF[kind] if new["gceSetup"].get(kind) else kind, None)
     if "gce_setup.tags" in paths:
         new["gceSetup"]["tags"] = [*new["gceSetup"].get("tags", ()), *(tag for tag in _TAGS if tag not in new["gceSetup"].get("tags", ()))]
     return {**new, "updateTime": now()}
