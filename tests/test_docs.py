@@ -183,7 +183,7 @@ def _missing_paths(page: Path) -> list[str]:
 def _roots() -> Iterator[Path]:
     package = ROOT / "src/provision"
     yield package
-    yield from (package / name for name in ("commands", "stores", "source", "lock"))
+    yield from (package / name for name in ("commands", "stores", "source", "lock", "probe", "verification"))
 
 
 # The guide
