@@ -69,7 +69,9 @@ def test_a_recorded_report_says_the_same_in_fewer_bytes(path: Path) -> None:
     written = canonical(brief(document))
     assert canonical(whole(json.loads(written))) == canonical(document)
     assert read_report(written.encode(), "x").document["checks"] == json.loads(canonical(document["checks"]))
-    assert len(written) < 0.66 * path.stat().st_size
+    raw = path.read_bytes()
+    as_before = isinstance(json.loads(raw)["readings"], list)
+    assert len(written) < 0.66 * len(raw) if as_before else f"{written}\n".encode() == raw
 
 
 @pytest.mark.parametrize(

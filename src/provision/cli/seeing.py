@@ -100,7 +100,7 @@ EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "environment.yml"
 
 @click.command(epilog=examples("provision export --format requirements > requirements.txt", "provision export --format pylock --target here --out pylock.toml"))
 @SPEC
-@click.option("--format", "kind", type=click.Choice(EXPORTS), required=True, help="What it is written as.")
+@click.option("--format", "kind", type=click.Choice(EXPORTS), metavar="FORMAT", required=True, help=f"What it is written as: {', '.join(EXPORTS)}.")
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
 @click.option("--force", is_flag=True, help="Replace a file that no export made.")
