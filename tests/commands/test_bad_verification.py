@@ -274,3 +274,14 @@ def test_a_device_that_another_program_uses(environment: Environment, tmp_path: 
     assert found["status"] in ("warn", "fail")
     assert "21.48 GiB of 22.49 GiB" in found["message"]
     assert "nvidia-smi" in found["fix"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report", "no.json"), ("diff", "no.json", "no.json"), ("why", "no.txt"), ("why", "spec.yaml", "--report", "no.json"), ("report", "add", "no.json")],
+    ids=" ".join,
+)
+def test_a_file_that_is_not_there_is_named_with_a_way_out(made: Bench, words: tuple[str, ...]) -> None:
+    told = said(made.run(*words), 2)
+    assert "error: cannot read no." in told
+    assert "help: name a" in told

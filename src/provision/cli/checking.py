@@ -68,11 +68,16 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
     import sys
 
     from provision.commands.why import why as ask
+    from provision.errors import WorldError
     from provision.verification.error_text import LIMIT, text_of
     from provision.views import why as view
 
     world = Machine()
-    content = sys.stdin.buffer.read(LIMIT) if trace == "-" else world.read(Path(trace), LIMIT)
+    try:
+        content = sys.stdin.buffer.read(LIMIT) if trace == "-" else world.read(Path(trace), LIMIT)
+    except WorldError as error:
+        hint = error.hint or "name a file with the error's text, or pipe it in: python train.py 2>&1 | provision why -"
+        raise WorldError(error.what, why=error.why, hint=hint) from error
     text, left_out = text_of(content, "standard input" if trace == "-" else trace)
     if left_out:
         terminal.note(f"this is long: {left_out} characters in its middle are not looked through")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from provision.cli import terminal
 from provision.cli.options import DEFAULT
 from provision.errors import StateError, WorldError
-from provision.verification.report import LIMIT
+from provision.verification.report import LIMIT, content_at
 
 if TYPE_CHECKING:
     from provision.commands.carried import Carried
@@ -31,7 +31,7 @@ def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbo
     from provision.world import Machine
 
     world = Machine()
-    content, name = (_given(), "standard input") if str(file) == "-" else (world.read(file, LIMIT), str(file))
+    content, name = (_given(), "standard input") if str(file) == "-" else (content_at(file, world), str(file))
     with terminal.progress() as (tell, _):
         if carried := bring_home(content, name, spec, target, world, tell, default=_here(), lock_wait_s=wait):
             return _show_carried(carried, verbose=verbose, form=form)

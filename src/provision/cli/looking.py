@@ -15,8 +15,8 @@ from provision.cli.worlds import loaded_in, opened
 from provision.commands.loading import load
 from provision.commands.planning import choose
 from provision.errors import Refused, UsageError
-from provision.verification import Report, read_report
-from provision.verification.report import LIMIT, edited
+from provision.verification import Report
+from provision.verification.report import edited, report_at
 from provision.world import Machine
 
 if TYPE_CHECKING:
@@ -213,11 +213,11 @@ def _write_page(page: Path, found: list[tuple[Report, Path]], world: Machine) ->
 def reports_of(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
     """Return the report.json at `path`, or the stored reports of a spec's targets, each with its place. Raises Refused where one that is named has none."""
     if path.suffix == ".json":
-        return [(read_report(world.read(path, LIMIT), str(path)), path)]
+        return [(report_at(path, world), path)]
     loaded = load(path, world)
     stored = {name: loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
     lacking = [name for name, place in stored.items() if not world.exists(place)]
     if lacking and (targets or len(lacking) == len(stored)):
         hint = f"make one with `provision apply {shlex.quote(str(path))}`"
         raise Refused(f"there is no report of target {lacking[0]}", why=f"looked for {stored[lacking[0]]}", hint=hint)
-    return [(read_report(world.read(place, LIMIT), str(place)), place) for name, place in stored.items() if name not in lacking]
+    return [(report_at(place, world), place) for name, place in stored.items() if name not in lacking]

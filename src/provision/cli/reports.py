@@ -35,7 +35,7 @@ class Shown(click.Group):
     ),
 )
 def report() -> None:
-    """Show a verification's report, file one from Colab, or write a failed check as a program.
+    """Show a verification's report, or file one from elsewhere.
 
     SPEC may be a report.json.
     """

@@ -8,10 +8,10 @@ from provision.commands.holding import lock_at
 from provision.commands.loading import Loaded, load
 from provision.effects import Reader, Tell
 from provision.errors import Refused, UsageError
-from provision.verification import Report, read_report
+from provision.verification import Report
 from provision.verification.compare import Comparison, compare
 from provision.verification.kinship import NOTHING, Known, known_of
-from provision.verification.report import LIMIT, edited
+from provision.verification.report import edited, report_at
 
 
 def diff(one: str, other: str, spec: Path | None, reader: Reader, tell: Tell) -> Comparison:
@@ -37,7 +37,7 @@ def _name(word: str, report: Report) -> str:
 
 def _report(word: str, loaded: Loaded | None, reader: Reader) -> Report:
     if word.endswith(".json"):
-        return read_report(reader.read(Path(word), LIMIT), word)
+        return report_at(Path(word), reader)
     if loaded is None:
         raise UsageError(
             f"{word} is no report", why="a report is a file that ends in .json", hint=f"name a target's spec: provision diff {word} ... --spec SPEC"
@@ -47,7 +47,7 @@ def _report(word: str, loaded: Loaded | None, reader: Reader) -> Report:
     path = loaded.folder / "reports" / f"{loaded.stem}.{word}" / "report.json"
     if not reader.exists(path):
         raise Refused(f"there is no report of target {word}", why=f"looked for {path}", hint=f"make one with `provision apply {loaded.path} --target {word}`")
-    return read_report(reader.read(path, LIMIT), str(path))
+    return report_at(path, reader)
 
 
 def _known(loaded: Loaded | None, reader: Reader) -> Known:

@@ -17,8 +17,8 @@ from provision.facts.parts import symptoms
 from provision.lock.model import Lock
 from provision.rules.needs import added
 from provision.source import edited_together
-from provision.verification import Report, read_report
-from provision.verification.report import LIMIT, edited
+from provision.verification import Report
+from provision.verification.report import edited, report_at
 from provision.verification.symptoms import Explanation, Held, explain
 from provision.verification.told import Place
 
@@ -40,7 +40,7 @@ def why(text: str, spec: Path | None, report: Path | None, world: World, tell: T
     """
     facts = load_facts()
     judged = _judged(spec, world) if spec is not None else None
-    stored = read_report(world.read(report, LIMIT), str(report)) if report is not None else None
+    stored = report_at(report, world) if report is not None else None
     if stored is not None and (wrong := edited(stored)):
         tell(f"warning: {report} proves nothing: {wrong}")
     findings, lock = _findings(judged, spec, world) if judged is not None and spec is not None else ((), None)

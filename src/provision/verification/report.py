@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from provision.effects import Reader
 from provision.errors import WorldError
 from provision.probe.brief import brief, whole
 from provision.probe.canonical import digest
@@ -62,6 +64,20 @@ def edited(report: Report) -> str:
     told, rest = report.document["digests"].get("report"), {key: value for key, value in report.document.items() if key != "digests"}
     # Before reports were written brief, the digest was that of the whole.
     return "" if told in (digest(brief(rest)), digest(rest)) else "its digest does not fit its content: something in it was changed after the probe wrote it"
+
+
+def report_at(path: Path, reader: Reader) -> Report:
+    """Return the report in a file; raises WorldError as `read_report` does, and where the file cannot be read."""
+    return read_report(content_at(path, reader), str(path))
+
+
+def content_at(path: Path, reader: Reader) -> bytes:
+    """Return the bytes of a report's file; raises WorldError with a way out."""
+    try:
+        return reader.read(path, LIMIT)
+    except WorldError as error:
+        hint = error.hint or "name a report.json: `provision apply` and `provision verify` write one and say where"
+        raise WorldError(error.what, why=error.why, hint=hint) from error
 
 
 def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:
