@@ -121,7 +121,7 @@ def sentence(found: Comparison) -> str:
         first = broken[0]
         works, fails = (found.a.name, found.b.name) if first.worse == "b" else (found.b.name, found.a.name)
         cause = spoken(first.causes[0]) if first.causes else "none that is recorded explains this"
-        more = f"; so do {len(broken) - 1} more" if len(broken) > 1 else ""
+        more = f"; so {'does' if len(broken) == 2 else 'do'} {len(broken) - 1} more" if len(broken) > 1 else ""
         return f"works on {works}, fails on {fails}: {first.id} {first.title}{more}; the difference that matters: {cause}"
     if found.same:
         return f"{found.a.name} and {found.b.name} are the same environment: no identity reading and no check differs"
@@ -133,8 +133,13 @@ def sentence(found: Comparison) -> str:
 
 def spoken(one: Difference) -> str:
     """Return a difference as words, as in "package.torch 2.11.0+cu128 -> 2.13.0+cpu (and 17 that follow)"."""
-    more = f" (and {len(one.followers)} that follow)" if one.followers else ""
-    return f"{one.key.removesuffix('_bytes')} {told(one.key, one.a)} -> {told(one.key, one.b)}{more}"
+    return f"{one.key.removesuffix('_bytes')} {told(one.key, one.a)} -> {told(one.key, one.b)}{followed(one)}"
+
+
+def followed(one: Difference) -> str:
+    """Return how many differences follow from one, in brackets; "" where none does."""
+    count = len(one.followers)
+    return f" (and {count} that follow{'s' if count == 1 else ''})" if count else ""
 
 
 def told(key: str, value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from provision.probe.values import ReadingClass
 from provision.safe import safe_line
-from provision.verification.compare import Comparison, Difference, Turn, sentence, spoken, told
+from provision.verification.compare import Comparison, Difference, Turn, followed, sentence, spoken, told
 from provision.views.ink import ELLIPSIS, Ink, Pen, fit, wrap
 from provision.views.markdown import literal
 
@@ -126,7 +126,7 @@ def _marked(found: Comparison) -> Iterator[str]:
     if found.differences:
         yield f"| reading | {a} | {b} | means |\n|---|---|---|---|"
         for one in found.differences:
-            name = one.key + (f" (and {len(one.followers)} that follow)" if one.followers else "")
+            name = one.key + followed(one)
             yield "| " + " | ".join(literal(part) for part in (name, told(one.key, one.a), told(one.key, one.b), one.kind.value)) + " |"
         yield ""
     yield _rest(found, everything=True)
