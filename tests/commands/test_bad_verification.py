@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -90,18 +91,41 @@ def test_an_interpreter_that_does_not_run(made: Bench, python: Path, content: st
 
 
 def test_a_probe_that_is_killed_from_outside(made: Bench, tmp_path: Path) -> None:
+    running, probe = _waiting(made, tmp_path)
+    before = (made.own / "reports/spec.here/report.json").read_bytes()
+    os.kill(probe, signal.SIGKILL)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 2, out + err
+    assert "the verification was killed" in err
+    assert "run `provision verify` again" in err
+    assert (made.own / "reports/spec.here/report.json").read_bytes() == before
+    assert made.run("verify", "spec.yaml").returncode == 0
+    assert (made.own / "reports/spec.here/report.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_verification_that_is_cut_short_leaves_the_last_report(made: Bench, tmp_path: Path, ending: signal.Signals, code: int) -> None:
+    before = (made.own / "reports/spec.here/report.json").read_bytes()
+    running, probe = _waiting(made, tmp_path)
+    running.send_signal(ending)
+    _, err = running.communicate(timeout=60)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(probe, signal.SIGKILL)  # kill -9 leaves it; the other endings take it along
+    assert running.returncode == code, err
+    assert (made.own / "reports/spec.here/report.json").read_bytes() == before
+    assert "VERIFIED" in made.run("report", "spec.yaml").stdout
+    assert made.run("status", "spec.yaml").returncode == 0
+
+
+def _waiting(made: Bench, tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
+    """Return a verification whose probe waits in the import of alpha, and the number of that probe: the parent of the stage that writes it."""
     pid_file = tmp_path / "pid"
     running = made.start("verify", "spec.yaml", WAIT_IN=str(pid_file))
     for _ in range(600):
         if pid_file.exists() and pid_file.read_text():
             break
         time.sleep(0.05)
-    os.kill(int(pid_file.read_text()), signal.SIGKILL)  # the probe, which is the parent of the stage that writes it
-    out, err = running.communicate(timeout=60)
-    assert running.returncode == 2, out + err
-    assert "the verification was killed" in err
-    assert "run `provision verify` again" in err
-    assert made.run("verify", "spec.yaml").returncode == 0
+    return running, int(pid_file.read_text())
 
 
 @pytest.mark.parametrize(

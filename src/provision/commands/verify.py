@@ -17,7 +17,7 @@ from provision.commands.on_colab import by_command_line, run_and_file, stop_inte
 from provision.commands.planning import in_browser, place_of
 from provision.commands.remote import await_and_file, is_remote, rerun
 from provision.commands.running import left_behind, noting
-from provision.effects import MakeFolder, Reader, RemoveTree, RunProbe, Tell, World, WriteFile
+from provision.effects import MakeFolder, MoveFile, Reader, RemoveTree, RunProbe, Tell, World, WriteFile
 from provision.errors import LockError, Refused, UsageError
 from provision.lock.asked import differences
 from provision.probe.checks import CHECKS
@@ -112,12 +112,16 @@ def verify_place(place: Place, state: State, store: LocalStore, world: World, te
     world.perform(WriteFile(folder / "probe.pyz", parcel(), 0o600), tell)
     world.perform(WriteFile(folder / "expectations.json", json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True), 0o600), tell)
     report_path = folder / ("report-only.json" if only else "report.json")
-    world.perform(RemoveTree(report_path), tell)
+    if only or not (state.resource(place.address, "verification") or {}).get("verdict"):
+        world.perform(RemoveTree(report_path), tell)  # nothing records it: it is of single checks, or of what was replaced since
+    fresh = folder / "report-new.json"  # beside the last one, which stays the verdict until this run has ended
+    world.perform(RemoveTree(fresh), tell)
     caller = world.environment()
     variables = tuple({**kind.variables(place, caller, partial=True), **activation(seat.prefix, caller)}.items())
     timeout_s = promised["timeout_s"]
-    world.perform(RunProbe(seat.python, folder / "probe.pyz", folder / "expectations.json", report_path, timeout_s, variables, only), _telling(tell))
-    report = read_report(world.read(report_path, LIMIT), str(report_path), nonce=nonce)
+    world.perform(RunProbe(seat.python, folder / "probe.pyz", folder / "expectations.json", fresh, timeout_s, variables, only), _telling(tell))
+    report = read_report(world.read(fresh, LIMIT), str(fresh), nonce=nonce)
+    world.perform(MoveFile(fresh, report_path), tell)
     if only:
         return Verified(report, report_path, write_page(report, report_path, place, world, tell), state, partial=True)
     filed = file_report(report, report_path, place, state, store, world, tell)
