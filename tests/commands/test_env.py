@@ -117,6 +117,38 @@ def test_a_torch_that_dies_on_import_is_told_and_the_rest_too(venv: Path, tmp_pa
     assert found["packages"] == {"torch": "9.9"}
 
 
+A_TORCH = """
+class Part:
+    def __init__(self, **named): self.__dict__.update(named)
+
+cpu = Part(get_cpu_capability=lambda: "AVX2")
+backends = Part(cpu=cpu, cudnn=Part(is_available=lambda: True, version=lambda: 91002), mps=Part(is_available=lambda: False))
+cuda = Part(
+    is_available=lambda: {there}, device_count=lambda: {there} * 2, get_device_name=lambda index: {name},
+    get_device_capability=lambda index: (8, 9), get_arch_list=lambda: ["sm_89"],
+)
+__version__, version, get_num_threads = "9.9+cu128", Part(cuda="12.8", git_version="0"), lambda: 2
+set_num_threads = lambda number: None
+_C = Part(_cuda_getArchFlags=lambda: "sm_89")
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "name", "says"),
+    [
+        (True, "'NVIDIA L4'", "sees 2 GPUs: NVIDIA L4, compute capability 8.9\n"),
+        (False, "1 / 0", "sees no GPU\n"),
+        (True, "1 / 0", "gpu.name: ZeroDivisionError: division by zero\n"),
+    ],
+)
+def test_the_cards_that_torch_sees(venv: Path, tmp_path: Path, there: bool, name: str, says: str) -> None:
+    add(venv, "torch", A_TORCH.replace("{there}", str(there)).replace("{name}", name), "9.9")
+    done = provision("--torch", "--python", str(venv), cwd=tmp_path)
+    assert says in done.stdout, done.stdout
+    assert "KeyError" not in done.stdout
+    assert ("Error" in done.stdout) == ("Error" in says)
+
+
 @pytest.mark.hf
 def test_the_view_of_a_real_torch(hf_python: str, tmp_path: Path) -> None:
     found = told("--torch", "--python", hf_python, cwd=tmp_path)
@@ -124,6 +156,8 @@ def test_the_view_of_a_real_torch(hf_python: str, tmp_path: Path) -> None:
     assert found["torch"]["gpu.count"] == 0
     done = provision("--torch", "--python", hf_python, cwd=tmp_path)
     assert "sees no GPU" in done.stdout
+    assert [key for key in found["torch"] if "error" in key] == []
+    assert "Error" not in done.stdout
 
 
 def test_nothing_private_is_told(venv: Path, tmp_path: Path) -> None:

@@ -66,13 +66,20 @@ def torch_view() -> dict[str, Any]:
     found: dict[str, Any] = {}
     bench = Bench(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
-    for name in ("T01", "T02", "T03", "D03", "D04"):
+    for name, observer in {**{name: observers[name] for name in ("T01", "T02", "T03")}, "gpu.name": _cards_by_torch}.items():
         try:
-            found.update(observers[name](bench))
+            found.update(observer(bench))
         except Exception as error:  # noqa: BLE001 - the rest is told all the same
             found[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
     cudnn = torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None
     return {**{key: value for key, value in found.items() if not key.startswith("_")}, "torch.cudnn": cudnn, "torch.threads": torch.get_num_threads()}
+
+
+def _cards_by_torch(_: Bench) -> dict[str, Any]:
+    import torch
+
+    names = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())} if torch.cuda.is_available() else ()
+    return {"gpu.name": " + ".join(sorted(names)) or None}
 
 
 def _observed(bench: Bench) -> tuple[dict[str, Any], list[str]]:
