@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from provision.cli.recounting import told
 from provision.probe.canonical import canonical, digest
+from provision.world import Machine
 from tests.rig import Bench, small_spec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a program takes")
@@ -69,6 +71,56 @@ def test_what_is_no_program_is_told_with_the_reason(made: Bench, program: str, w
     assert done.returncode == 2
     assert words in done.stderr
     assert "help:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("python", "train.py"), "provision run -- python train.py"),
+        (("spec.yaml", "python", "train.py"), "provision run spec.yaml -- python train.py"),
+        (("python", "-c", "print('a b')"), "provision run -- python -c "),
+        (("train.py",), "provision run -- python train.py"),
+    ],
+)
+def test_a_program_without_the_two_dashes_is_told_where_they_belong(bench: Bench, words: tuple[str, ...], meant: str) -> None:
+    bench.spec(small_spec("alpha"), "provision.yaml")
+    done = bench.run("run", *words)
+    assert done.returncode == 2
+    assert meant in " ".join(done.stderr.split())
+
+
+def test_a_misspelt_option_is_no_program(bench: Bench) -> None:
+    for words in (("--targt", "here", "--", "python"), ("--targt", "here"), ("spec.yaml", "--targt", "here")):
+        told = bench.run("run", *words)
+        assert told.returncode == 2
+        assert "No such option" in told.stderr
+        assert "stands after --" not in told.stderr
+
+
+@pytest.mark.parametrize(("name", "says"), [("train.py", "python train.py"), ("train", "./train")])
+def test_a_file_of_this_folder_is_no_program_of_the_path(made: Bench, name: str, says: str) -> None:
+    (made.folder / name).write_text("print('trained')\n")
+    done = made.run("run", "spec.yaml", "--", name, MY_TOKEN="t0ken-value")
+    assert done.returncode == 2
+    assert f"write {says}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("platform", "writable", "says"),
+    [("macos-arm64", True, "only Linux"), ("linux-x86_64", False, "cannot be written to"), ("linux-x86_64", True, "disk may be full")],
+)
+def test_why_a_run_was_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str], platform: str, writable: bool, says: str) -> None:
+    class Place(Machine):
+        def platform(self) -> str:
+            return platform
+
+        def writable(self, path: Path) -> bool:
+            return writable
+
+    told(tmp_path / "runs/none.json", Path("spec.yaml"), "here", Place())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("provision: this run was not recorded (")
+    assert says in line
 
 
 def test_destroy_takes_the_records_along(made: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,15 @@ class Launcher(click.Command):
         """Keep the program's words as `ctx.obj`; click reads what stands before them."""
         place = args.index("--") if "--" in args else len(args)
         ctx.obj = tuple(args[place + 1 :])
-        return super().parse_args(ctx, args[:place])
+        words = args[:place]
+        try:
+            return super().parse_args(ctx, list(words))
+        except click.UsageError as error:
+            spec = 1 if words and words[0].endswith((".yaml", ".yml")) else 0
+            if place < len(args) or words[spec : spec + 1] == [] or words[spec].startswith("-"):
+                raise
+            meant = shlex.join([*words[:spec], "--", *words[spec:]])
+            raise click.UsageError(f"{error.format_message().rstrip('.')}; a program stands after --, as in: provision run {meant}", ctx) from None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the pieces of the usage line."""

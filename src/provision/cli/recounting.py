@@ -22,7 +22,7 @@ def told(record: Path, spec: Path, target: str, world: Machine) -> None:
 
     with suppress(OSError):
         if not world.exists(record):
-            terminal.note("provision: this run was not recorded (only Linux tells what a program takes; --no-monitor asks for none)")
+            terminal.note(f"provision: this run was not recorded ({_because(record, world)}; --no-monitor asks for none)")
             return
         try:
             lines = runs.ending(read_record(record, world))
@@ -31,6 +31,14 @@ def told(record: Path, spec: Path, target: str, world: Machine) -> None:
         words = f"provision report run {shlex.quote(str(spec))} --target {shlex.quote(target)}"
         for line in (*lines, f"record: {os.path.relpath(record)} (drawn by: {words})"):
             terminal.note(f"provision: {line}")
+
+
+def _because(record: Path, world: Machine) -> str:
+    if not world.platform().startswith("linux"):
+        return "only Linux tells what a program takes"
+    if not world.writable(record.parent):
+        return f"the folder {os.path.relpath(record.parent)} cannot be written to"
+    return "what looks at it ended without a record: the disk may be full"
 
 
 def run(path: Path, target: str | None, *, page: Path | None, form: str) -> int:

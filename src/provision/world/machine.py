@@ -380,4 +380,7 @@ def _no_program(name: str) -> WorldError:
         return WorldError(
             f"cannot start {name}", why="it is a file that may not be executed", hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first"
         )
-    return WorldError(f"no program called {name}", why="it is neither in the environment nor on the PATH", hint="check its spelling, or add its package")
+    hint = "check its spelling, or add its package"
+    if Path(name).is_file():
+        hint = f"for the file of that name here write {f'python {shlex.quote(name)}' if name.endswith('.py') else shlex.quote(f'./{name}')}"
+    return WorldError(f"no program called {name}", why="it is neither in the environment nor on the PATH", hint=hint)
