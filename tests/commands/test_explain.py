@@ -50,6 +50,15 @@ def test_what_resembles_nothing_gets_no_guess() -> None:
     assert len(refused.value.what) < 100
 
 
+@pytest.mark.parametrize("word", ["H05", "h05", "D02", "P06:torch"])
+def test_a_check_of_a_verification_is_told_from_a_finding(word: str) -> None:
+    done = provision("explain", word)
+    assert done.returncode == 1
+    assert f"{word[:3].upper()} is no finding but a check" in done.stderr
+    assert "did you mean" not in done.stderr
+    assert f"provision verify --only {word[:3].upper()}" in done.stderr
+
+
 def test_the_forms_of_the_command() -> None:
     rule = RULES[0]
     as_text, as_json, as_markdown = (provision("explain", rule.id, "--output-format", form) for form in ("text", "json", "markdown"))

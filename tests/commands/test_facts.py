@@ -74,6 +74,16 @@ def test_nothing_near_is_nothing_named(bench: Bench) -> None:
     assert "\x1b" not in done.stderr
 
 
+def test_a_thing_in_the_place_of_a_command_is_told_how_to_ask(bench: Bench) -> None:
+    done = bench.run("facts", "V100")
+    assert done.returncode == 2
+    assert "provision facts why V100" in done.stderr
+    near = bench.run("facts", "lst")
+    assert "Did you mean 'list'?" in near.stderr
+    assert "facts why" not in near.stderr
+    assert "facts why" not in bench.run("facts", "--nope").stderr
+
+
 def test_help_shows_the_command_among_checks_with_an_example(bench: Bench) -> None:
     overview = bench.run("--help").stdout
     assert overview.index("lint") < overview.index("facts") < overview.index("schema")

@@ -172,6 +172,13 @@ def test_words_that_make_no_sense(bench: Bench, words: tuple[str, ...], said: st
     assert "Traceback" not in done.stderr
 
 
+def test_a_spec_of_which_only_a_guess_can_be_read_gets_no_suggestion(bench: Bench) -> None:
+    bench.spec(f"gpu: none\n{V100}")
+    done = bench.run("suggest", "spec.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "YML002" in done.stderr
+
+
 def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
     bench.spec("gpu: L4\npython: 3.10\npackages: []\n")
     done = bench.run("suggest", "spec.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,20 @@ if TYPE_CHECKING:
 _EXAMPLES = "\b\nExamples:\n  provision facts list\n  provision facts show gpus L4\n  provision facts why torch:2.11.0:cu128"
 
 
-@click.group(epilog=_EXAMPLES)
+class Asked(click.Group):
+    """A group whose readers often name a thing where a command stands."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; of a word that is none, say which one shows what is known of it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if args[0].startswith("-") or "Did you mean" in error.format_message():
+                raise
+            raise click.UsageError(f"{error.format_message()} All that is known of a thing is shown by: provision facts why {shlex.quote(args[0])}", ctx) from None
+
+
+@click.group(cls=Asked, epilog=_EXAMPLES)
 def facts() -> None:
     """Show what is known of GPUs, CUDA, torch, packages, images and prices."""
 

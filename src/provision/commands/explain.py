@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from provision.diagnostics import Severity
 from provision.errors import Failed
@@ -10,6 +11,9 @@ from provision.rules import RULES, Rule, explain
 from provision.source import FINDINGS, Finding
 from provision.source.suggesting import fold, nearest
 from provision.views.pages import Page
+
+if TYPE_CHECKING:
+    from provision.probe.checks import Check
 
 _BUG = "A rule failed while it looked at the spec. This is a fault in provision, not in the spec: what the rule looks for was not checked, all others were."
 
@@ -20,9 +24,18 @@ def page(word: str) -> Page:
     for one in known:
         if fold(word) in (fold(one.id), fold(one.name)):
             return one
+    if check := _check(word):
+        again = f"`provision verify --only {check.id}` asks it again"
+        raise Failed(f"{check.id} is no finding but a check of a verification: {check.title}", hint=f"`provision report -v` shows what it found and why; {again}")
     near = nearest(word, [name for one in known for name in (one.name, one.id)], most=3)
     hint = f"did you mean {_either(near)}?" if near else "every finding begins with its id, as in: error[PKG001]"
     raise Failed(f"no finding is called {word[:64]}", hint=hint)
+
+
+def _check(word: str) -> Check | None:
+    from provision.probe.checks import CHECKS  # here: most words are of a finding
+
+    return next((check for check in CHECKS if check.id == word.upper().partition(":")[0]), None)
 
 
 def pages() -> tuple[Page, ...]:

@@ -13,6 +13,7 @@ from packaging.version import Version
 from provision import source
 from provision.commands.loading import Findings, judge
 from provision.commands.ways_out import tried
+from provision.diagnostics import Severity
 from provision.effects import Tell, World
 from provision.errors import LockError, ProvisionError, UsageError, WorldError
 from provision.facts import Facts
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from provision.effects import Reader
 
 
+_OF_THE_TEXT = frozenset(kind.id for kind in source.FINDINGS)
+"""Findings about the text and shape of a spec: with an error among them it is a guess what the spec asks for."""
 _TOLD_LINES = 12
 """Lines that are told of a derivation: its end, where uv concludes. Our choice."""
 
@@ -51,7 +54,7 @@ def suggest_for_spec(path: Path, world: World, tell: Tell, *, most: int, with_uv
     if len(documents) != 1:
         raise UsageError(f"{path} holds {len(documents)} specs", why="this command takes one", hint="put each into a file of its own")
     (document,) = documents
-    if document.spec is None:
+    if document.spec is None or any(found.severity is Severity.ERROR and found.id in _OF_THE_TEXT for found in document.diagnostics):
         raise Findings(document.source, document.diagnostics, "the spec cannot be understood")
     backing = Backing(facts, world if with_uv else None, _once(tell), offline, tuple(_reports(path.resolve().parent, world)))
     return _offer(str(path), suggest(document.spec, facts, most=most), backing, written=True)
