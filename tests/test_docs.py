@@ -118,6 +118,22 @@ def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
 # Links and paths
 
 
+WHOLE = [
+    (page, text)
+    for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+    for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    if page != GUIDE and all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("gpu", "python", "packages"))
+]
+"""Specs that a reader may copy as they stand; those of the guide, some of them wrong on purpose, are run with its commands."""
+
+
+@pytest.mark.parametrize(("page", "text"), WHOLE, ids=[page.name for page, _ in WHOLE])
+def test_a_whole_spec_of_a_page_has_no_error(bench: Bench, page: Path, text: str) -> None:
+    bench.spec(text)
+    done = bench.run("lint", "spec.yaml")
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert _broken_links(page) == []
