@@ -19,6 +19,14 @@ from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 from tests.support import require
 
 
+def test_orphans_are_not_said_to_be_absent_where_no_project_was_asked(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    done = bench.run("orphans", "spec.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no project was asked" in done.stderr
+    assert "help:" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["lint", "lock", "plan", "apply", "status", "run"])
 def test_a_missing_file_is_exit_2_and_named(bench: Bench, verb: str) -> None:
     done = bench.run(verb, "nowhere.yaml", *(["--", "true"] if verb == "run" else []))

@@ -309,3 +309,22 @@ def test_a_file_that_is_not_there_is_named_with_a_way_out(made: Bench, words: tu
     told = said(made.run(*words), 2)
     assert "error: cannot read no." in told
     assert "help: name a" in told
+
+
+def test_a_target_is_not_chosen_in_a_file(made: Bench) -> None:
+    path = str(made.own / "reports/spec.here/report.json")
+    told = said(made.run("report", path, "--target", "elsewhere"), 2)
+    assert "--target chooses among the targets of a spec" in told
+    assert "leave --target out" in told
+
+
+def test_a_report_of_the_sandbox_is_named_where_there_is_no_other(made: Bench) -> None:
+    own, simulated = made.own / "reports/spec.here/report.json", made.own / "sandbox/state/reports/spec.here/report.json"
+    simulated.parent.mkdir(parents=True)
+    own.rename(simulated)
+    try:
+        told = said(made.run("report", "spec.yaml"), 2)
+        assert "the one of the sandbox: provision report .provision/sandbox/state/reports/spec.here/report.json" in told
+    finally:
+        simulated.rename(own)
+        shutil.rmtree(made.own / "sandbox")

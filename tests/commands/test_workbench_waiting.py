@@ -104,6 +104,8 @@ def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Ben
     for words in (("open", "spec.yaml"), ("open", "spec.yaml", "--output-format", "json")):
         done = bench.run(*words, "--sandbox")
         assert (done.returncode, "gcloud" in done.stdout) == (0, False), done.stderr
+    elsewhere = bench.run("destroy", "spec.yaml", "--yes")
+    assert (elsewhere.returncode, "is removed with --sandbox" in elsewhere.stderr) == (0, True), elsewhere.stderr
     (bench.own / "sandbox/state/state.json").unlink()
     for words in (("orphans", "spec.yaml"), ("orphans", "spec.yaml", "--output-format", "json")):
         done = bench.run(*words, "--sandbox")

@@ -213,11 +213,16 @@ def _write_page(page: Path, found: list[tuple[Report, Path]], world: Machine) ->
 def reports_of(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
     """Return the report.json at `path`, or the stored reports of a spec's targets, each with its place. Raises Refused where one that is named has none."""
     if path.suffix == ".json":
+        if targets:
+            raise UsageError(f"--target chooses among the targets of a spec, and {path} is a report", hint="leave --target out")
         return [(report_at(path, world), path)]
     loaded = load(path, world)
     stored = {name: loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
     lacking = [name for name, place in stored.items() if not world.exists(place)]
     if lacking and (targets or len(lacking) == len(stored)):
         hint = f"make one with `provision apply {shlex.quote(str(path))}`"
+        simulated = Path(folder_of_sandbox(path), "state", stored[lacking[0]].relative_to(loaded.folder))
+        if world.exists(simulated):
+            hint += f"; the one of the sandbox: provision report {shlex.quote(str(simulated))}"
         raise Refused(f"there is no report of target {lacking[0]}", why=f"looked for {stored[lacking[0]]}", hint=hint)
     return [(report_at(place, world), place) for name, place in stored.items() if name not in lacking]

@@ -27,7 +27,7 @@ from provision.commands.plan import plan as propose
 from provision.commands.planning import choose, in_browser
 from provision.commands.reconsidering import reconsider
 from provision.commands.run import run as start
-from provision.errors import Refused
+from provision.errors import ProvisionError, Refused
 from provision.plan import Action, Plan
 from provision.probe.proofs.launching import command
 from provision.targets.colab import link_to
@@ -145,7 +145,19 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
         terminal.show(json.dumps(told, indent=1))
     else:
         terminal.show(f"removed: {len(done)}" if done or failed else "nothing to remove: nothing of this spec was made here")
+        if not (sandbox or done or failed) and _in_sandbox_too(path, world):
+            terminal.note("what was made in the sandbox is removed with --sandbox")
     return max((error.exit_code for error in failed.values()), default=0)
+
+
+def _in_sandbox_too(path: Path, world: Machine) -> bool:
+    from provision.stores import LocalStore
+
+    try:
+        made = LocalStore(Path(folder_of_sandbox(path), "state"), world).ledger().state.resources
+    except ProvisionError:  # a damaged one is for the commands with --sandbox to tell
+        return False
+    return any(address.startswith(f"{path.stem}/") for address in made)
 
 
 def _lock_line(loaded: Loaded, locked: Locked) -> str:

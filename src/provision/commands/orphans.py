@@ -8,6 +8,7 @@ from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.effects import World
+from provision.errors import UsageError
 from provision.places import WorkbenchTarget
 from provision.stores import LocalStore
 from provision.targets.workbench import LINEAGE
@@ -33,13 +34,18 @@ class Orphan:
 
 
 def orphans(specs: Iterable[Loaded], world: World) -> tuple[Orphan, ...]:
-    """Return the instances in the projects of these specs that carry our labels and stand in no state or journal beside them."""
+    """Return the instances in the projects of these specs that carry our labels and stand in no state or journal beside them.
+
+    Raises UsageError where none names a project.
+    """
     known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
     for loaded in specs:
         spec = loaded.declared or loaded.spec
         projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
         known |= set(_recorded(loaded, world))
+    if not projects:
+        raise UsageError("no project was asked: none of these specs has a target of kind workbench", hint="name the specs whose instances may be left")
     found = [instance for project in projects for instance in world.cloud().instances(project)]
     return tuple(_orphan(one) for one in found if one.get("labels", {}).get(_MARK) == "1" and _owner(one) not in known)
 
