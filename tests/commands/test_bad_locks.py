@@ -311,7 +311,7 @@ def test_no_file_in_place_of_a_lock(bench: Bench, kind: str) -> None:
     else:
         os.mkfifo(path)
     for line in (("lock", "spec.yaml", "--check"), ("lock", "spec.yaml"), ("plan", "spec.yaml"), ("apply", "spec.yaml", "--yes")):
-        refused(bench, 2, "cannot read", "spec.lock", "it is no regular file", "move it away", line=line)
+        refused(bench, 2, "cannot read", "spec.lock", "no regular file", "move it away", line=line)
     if kind == "folder":
         refused(bench, 2, "cannot write", "spec.lock", "it is a folder", "move it away", line=("lock", "spec.yaml", "--upgrade"))
         path.rmdir()

@@ -64,7 +64,7 @@ def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change:
     ("content", "words"),
     [
         (b"", "it is empty"),
-        (b"\x00\xff\xfe", "it is not JSON"),
+        (b"\x00\xff\xfe", "it is no text: byte 2 is not UTF-8"),
         (b"{}", "is no report of provision"),
         (b"[1, 2]", "is no report of provision"),
         (b'{"schema": "provision.report/2"}', "written by another version of provision"),

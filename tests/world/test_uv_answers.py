@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from provision.effects import IndexSource, Sources
+from provision.world.uv_answers import explained
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 
@@ -70,3 +72,18 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
     done = bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI=(tmp_path / "dated").as_uri(), TZ=zone)
     assert done.returncode == 0, done.stderr
     assert '"version": "2.0"' in (bench.folder / "spec.lock").read_text()
+
+
+@pytest.mark.parametrize(
+    ("address", "says", "says_not"),
+    [
+        ("https://torch.example/cpu/torch/", "a mirror of index pytorch-cpu is named by the variable PROVISION_INDEX_PYTORCH_CPU", "PYPI"),
+        ("https://packages.example/simple/jinja2/", "pip's index-url or the variable PROVISION_INDEX_PYPI, one of index pytorch-cpu by", "CU128"),
+    ],
+)
+def test_the_variable_of_the_index_that_was_asked_is_named(address: str, says: str, says_not: str) -> None:
+    stood_in = IndexSource("pytorch-cu128", "https://torch.example/cu128", (Path("torch-2.11.0-py3-none-any.whl"),))
+    sources = Sources(IndexSource("pypi", ""), (IndexSource("pytorch-cpu", "https://torch.example/cpu"), stood_in))
+    error = explained("lock", f"Failed to fetch: {address}\n  cause: dns error", 2, None, sources)
+    assert says in error.hint
+    assert says_not not in error.hint

@@ -79,6 +79,8 @@ def _decoded(content: bytes, name: str) -> Any:
     except RecursionError:
         raise _damaged(name, "it is nested too deeply") from None
     except ValueError as error:
+        if isinstance(error, UnicodeDecodeError) and error.reason != "unexpected end of data":
+            raise _damaged(name, f"it is no text: byte {error.start + 1} is not UTF-8") from None
         cut = " (it ends too early: the download was cut short)" if not content.rstrip().endswith(b"}") else ""
         raise _damaged(name, f"it is not JSON: {safe_line(str(error)[:200])}{cut}") from None
 

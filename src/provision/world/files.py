@@ -22,6 +22,7 @@ _REASONS = {
     errno.EACCES: ("permission denied", "check the owner and mode of that path"),
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
+    errno.EEXIST: ("a file of that name is there", "move it away, or name another place"),
     errno.EISDIR: ("it is a folder", "move it away, or name a file"),
     errno.ELOOP: (os.strerror(errno.ELOOP), "make it lead to a file, or name the file itself"),
 }
@@ -33,15 +34,17 @@ def explained(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why, hint = _REASONS.get(error.errno or 0, (os.strerror(error.errno) if error.errno else str(error), ""))
+        above = "make the folder above it first, or name another place" if doing == "write" and error.errno == errno.ENOENT else ""
+        why, hint = _REASONS.get(error.errno or 0, (os.strerror(error.errno) if error.errno else str(error), above))
         raise WorldError(f"cannot {doing} {path}", why=why, hint=hint) from error
 
 
 def read(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; raises WorldError."""
     with explained("read", path):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise WorldError(f"cannot read {path}", why="it is no regular file", hint="move it away, or name a file")
+        if not stat.S_ISREG(mode := path.stat().st_mode):
+            what = "a folder, and no regular file" if stat.S_ISDIR(mode) else "no regular file"
+            raise WorldError(f"cannot read {path}", why=f"it is {what}", hint="move it away, or name a file")
         with path.open("rb") as file:
             content = file.read(limit + 1)
     if len(content) > limit:

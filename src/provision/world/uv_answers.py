@@ -66,10 +66,10 @@ def _index(verb: str, said: str, sources: Sources | None) -> ProvisionError | No
     if _CERTIFICATE.search(said):
         return NetworkError("the certificate of a package index is not trusted", hint=_WAY_TO_TRUST)
     if _UNREACHABLE.search(said):
-        return NetworkError("a package index could not be reached", hint=_way_to_index(sources))
+        return NetworkError("a package index could not be reached", hint=_way_to_index(said, sources))
     if _NO_INDEX.search(said):
         return NetworkError(
-            "a package index gave an answer that cannot be read", hint=f"check the address, and whether a proxy answers in its place{_mirrors(sources)}"
+            "a package index gave an answer that cannot be read", hint=f"check the address, and whether a proxy answers in its place{_mirrors(said, sources)}"
         )
     return None
 
@@ -79,7 +79,7 @@ def _packages(verb: str, said: str, code: int, project: Project | None, sources:
         ways = list(_ways(said, project, sources)) or ["loosen one of the requirements named above"]
         return Unsatisfiable("no set of versions satisfies the spec", hint="\n".join(ways) + _stood_in(sources))
     if verb == "pip" and _NO_SOLUTION in said:
-        return LockError("a version of the lock cannot be had from its index", hint=_WAY_TO_ANOTHER + _mirrors(sources))
+        return LockError("a version of the lock cannot be had from its index", hint=_WAY_TO_ANOTHER + _mirrors(said, sources))
     return WorldError(f"uv {verb} failed (exit code {code})")
 
 
@@ -135,11 +135,16 @@ def _stood_in(sources: Sources | None) -> str:
     return "".join(f"\nlocal wheels stood in for index {name}: {override_variable(name)}=ADDRESS asks an index instead" for name in names)
 
 
-def _way_to_index(sources: Sources | None) -> str:
-    return f"check network, proxy and certificates{_mirrors(sources)}\nwithout network, --offline makes do with what is in uv's cache"
+def _way_to_index(said: str, sources: Sources | None) -> str:
+    return f"check network, proxy and certificates{_mirrors(said, sources)}\nwithout network, --offline makes do with what is in uv's cache"
 
 
-def _mirrors(sources: Sources | None) -> str:
-    names = [source.name for source in sources.named if not source.url.startswith("file:")] if sources else []
-    variables = ", ".join(override_variable(name) for name in names)
-    return f"; a mirror is named by pip's index-url{f' (default index) or the variable {variables}' if variables else ''}" if sources else ""
+def _mirrors(said: str, sources: Sources | None) -> str:
+    """Say what names a mirror of the index whose address uv wrote; of each that may be meant where it wrote none that is known here."""
+    if sources is None:
+        return ""
+    asked = [source for source in sources.named if source.url and not source.url.startswith("file:") and not source.wheels]
+    if meant := [source.name for source in asked if redact(source.url) in said]:
+        return f"; a mirror of index {meant[0]} is named by the variable {override_variable(meant[0])}"
+    others = "".join(f", one of index {source.name} by {override_variable(source.name)}" for source in asked)
+    return f"; a mirror is named by pip's index-url or the variable {override_variable(sources.default.name)}{others}"
