@@ -26,7 +26,8 @@ class Asked(click.Group):
         except click.UsageError as error:
             if args[0].startswith("-") or "Did you mean" in error.format_message():
                 raise
-            raise click.UsageError(f"{error.format_message()} All that is known of a thing is shown by: provision facts why {shlex.quote(args[0])}", ctx) from None
+            ask = f"All that is known of a thing is shown by: provision facts why {shlex.quote(args[0])}"
+            raise click.UsageError(f"{error.format_message()} {ask}", ctx) from None
 
 
 @click.group(cls=Asked, epilog=_EXAMPLES)

@@ -25,8 +25,8 @@ def page(word: str) -> Page:
         if fold(word) in (fold(one.id), fold(one.name)):
             return one
     if check := _check(word):
-        again = f"`provision verify --only {check.id}` asks it again"
-        raise Failed(f"{check.id} is no finding but a check of a verification: {check.title}", hint=f"`provision report -v` shows what it found and why; {again}")
+        hint = f"`provision report -v` shows what it found and why; `provision verify --only {check.id}` asks it again"
+        raise Failed(f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint)
     near = nearest(word, [name for one in known for name in (one.name, one.id)], most=3)
     hint = f"did you mean {_either(near)}?" if near else "every finding begins with its id, as in: error[PKG001]"
     raise Failed(f"no finding is called {word[:64]}", hint=hint)
