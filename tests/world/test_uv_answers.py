@@ -78,7 +78,11 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
     ("address", "says", "says_not"),
     [
         ("https://torch.example/cpu/torch/", "a mirror of index pytorch-cpu is named by the variable PROVISION_INDEX_PYTORCH_CPU", "PYPI"),
-        ("https://packages.example/simple/jinja2/", "pip's index-url or the variable PROVISION_INDEX_PYPI, one of index pytorch-cpu by", "CU128"),
+        (
+            "https://packages.example/simple/jinja2/",
+            "or by a variable: PROVISION_INDEX_PYPI (default index), PROVISION_INDEX_PYTORCH_CPU (index pytorch-cpu)",
+            "CU128",
+        ),
     ],
 )
 def test_the_variable_of_the_index_that_was_asked_is_named(address: str, says: str, says_not: str) -> None:

@@ -13,7 +13,7 @@ from provision.source.suggesting import fold, nearest
 from provision.views.pages import Page
 
 if TYPE_CHECKING:
-    from provision.probe.checks import Check
+    from provision.probe.values import Check
 
 _BUG = "A rule failed while it looked at the spec. This is a fault in provision, not in the spec: what the rule looks for was not checked, all others were."
 

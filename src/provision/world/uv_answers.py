@@ -146,5 +146,5 @@ def _mirrors(said: str, sources: Sources | None) -> str:
     asked = [source for source in sources.named if source.url and not source.url.startswith("file:") and not source.wheels]
     if meant := [source.name for source in asked if redact(source.url) in said]:
         return f"; a mirror of index {meant[0]} is named by the variable {override_variable(meant[0])}"
-    others = "".join(f", one of index {source.name} by {override_variable(source.name)}" for source in asked)
-    return f"; a mirror is named by pip's index-url or the variable {override_variable(sources.default.name)}{others}"
+    others = "".join(f", {override_variable(source.name)} (index {source.name})" for source in asked)
+    return f"; a mirror is named by pip's index-url\nor by a variable: {override_variable(sources.default.name)} (default index){others}"
