@@ -105,6 +105,8 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
         ("ModuleNotFoundError: No module named 'peft'", "peft"),
         ("ModuleNotFoundError: No module named 'sklearn.metrics'", "scikit-learn"),
         ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
+        ("The 'deepspeed>=0.9.3' distribution was not found and is required by this application.", "deepspeed>=0.9.3"),
+        ("RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.", "wandb"),
     ],
 )
 def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str) -> None:
@@ -235,6 +237,20 @@ def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> No
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "\x9b" not in done.stdout
+
+
+def test_what_stands_beside_an_unknown_error_is_not_taken_for_it(tmp_path: Path) -> None:
+    note = "huggingface/tokenizers: The current process just got forked, after parallelism has already been used.\n"
+    raised = "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 2, in <module>\nKeyError: 'labels'\n"
+
+    done = run("why", "-", cwd=tmp_path, text=note + raised)
+    assert done.returncode == 1  # the error itself is not known
+    assert done.stdout.startswith("not known: KeyError: 'labels'\nThat error ended the program.")
+
+    earlier = run("why", "-", "--output-format", "json", cwd=tmp_path, text=f"{CUDA}\n{raised}")
+    assert earlier.returncode == 0
+    assert json.loads(earlier.stdout)["unknown"] == "KeyError: 'labels'"
+    assert run("why", "-", cwd=tmp_path, text=note).returncode == 0
 
 
 def test_fix_without_a_spec_is_a_mistake(tmp_path: Path) -> None:

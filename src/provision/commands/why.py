@@ -19,17 +19,26 @@ from provision.rules.needs import added
 from provision.source import edited_together
 from provision.verification import Report
 from provision.verification.report import edited, report_at
-from provision.verification.symptoms import Explanation, Held, explain
+from provision.verification.symptoms import Explanation, Held, explain, unknown_end
 from provision.verification.told import Place
 
 
 class Answer(NamedTuple):
-    """The explanations, the likeliest first; the spec and the report they were held against, and the files that were mended (name to diff)."""
+    """The explanations, the likeliest first; the spec and the report they were held against, and the files that were mended (name to diff).
+
+    `unknown` is the error that ended the program, where it is none of those that are explained; else "".
+    """
 
     explanations: tuple[Explanation, ...]
     spec: str
     report: str
     changed: Mapping[str, str]
+    unknown: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether an error is explained, and not only what is printed beside one that is unknown."""
+        return any(not (self.unknown and one.is_note) for one in self.explanations)
 
 
 def why(text: str, spec: Path | None, report: Path | None, world: World, tell: Tell, *, fix: bool = False) -> Answer:
@@ -48,7 +57,7 @@ def why(text: str, spec: Path | None, report: Path | None, world: World, tell: T
     found = explain(text, symptoms(), Held(facts, findings, stored, places))
     additions = _additions(found, judged, lock) if judged is not None else {}
     changed = _mended(judged, found, additions, world, tell) if fix and judged is not None else {}
-    return Answer(_offering(found, {} if fix else additions), str(spec or ""), str(report or ""), changed)
+    return Answer(_offering(found, {} if fix else additions), str(spec or ""), str(report or ""), changed, unknown_end(text, found))
 
 
 def _judged(spec: Path, world: World) -> Judged:

@@ -24,8 +24,21 @@ _GENERIC = (
     "worker-exited",
     "pip-resolver",
     "tf-registered-twice",
+    "device-assert",
+    "nccl-timeout",
+    "torchrun-failed",
+    "tokenizers-fork",
+    "cuda-not-available",
 )
 """Told after all others: what they say follows from a more telling error, or is no error."""
+_NOTES = frozenset({"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"})
+"""What is printed without ending a program."""
+_TRACEBACK = "Traceback (most recent call last)"
+_CHAINED = re.compile(
+    r"(?:The above exception was the direct cause of the following exception|During handling of the above exception, another exception occurred):\s*$"
+)
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:)?")
+_RAISED = re.compile(r"(?:Error|Exception|Warning|Exit|Interrupt|Failure)\b")
 _LINE = 500
 """Characters that are kept of the line in which a symptom stands."""
 
@@ -33,7 +46,8 @@ _LINE = 500
 class Explanation(NamedTuple):
     """A symptom that a text shows: the line, the versions in it; and what says that its cause is there: findings of the spec, failed checks of the report.
 
-    `remarks` say what those versions mean, by the facts, the lock and the report; `wanted` are packages that it says are missing, each with a specifier.
+    `remarks` say what those versions mean, by the facts, the lock and the report; `wanted` are packages that it says are missing, each with a specifier;
+    `end` is where in the text it ends.
     """
 
     symptom: Symptom
@@ -43,6 +57,12 @@ class Explanation(NamedTuple):
     findings: tuple[Diagnostic, ...]
     checks: tuple[Mapping[str, Any], ...]
     wanted: tuple[tuple[str, str], ...] = ()
+    end: int = 0
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is of the kind that ends no program."""
+        return self.symptom.id in _NOTES
 
     @property
     def fits(self) -> bool:
@@ -70,6 +90,20 @@ def explain(text: str, known: Iterable[Symptom], held: Held) -> tuple[Explanatio
     return _with_python(tuple(one for _, one in found), other_python(text, held.places))
 
 
+def unknown_end(text: str, found: Iterable[Explanation]) -> str:
+    """Return the error with which the text's last traceback ends, or "" where there is no traceback or a symptom stands in it.
+
+    Tracebacks that Python chains are one: what the first of them tells explains the last.
+    """
+    start = text.rfind(_TRACEBACK)
+    while start > 0 and _CHAINED.search(text, max(0, start - 300), text.rfind("\n", 0, start) + 1) and (earlier := text.rfind(_TRACEBACK, 0, start)) >= 0:
+        start = earlier
+    if start < 0 or any(one.end > start and not one.is_note for one in found):
+        return ""
+    lines = text[text.rfind(_TRACEBACK) :].splitlines()[1:]
+    return next((line.strip()[:_LINE] for line in lines if _EXCEPTION.fullmatch(line.strip()) and _RAISED.search(line.partition(":")[0])), "")
+
+
 def _with_python(found: tuple[Explanation, ...], remark: str) -> tuple[Explanation, ...]:
     return (found[0]._replace(remarks=(*found[0].remarks, remark)), *found[1:]) if found and remark else found
 
@@ -86,7 +120,7 @@ def _explained(symptom: Symptom, match: re.Match[str], text: str, held: Held) ->
     told = tuple(group for group in match.groups() if group)
     lacking = wanted(symptom.tells, match.groups(), held.facts)
     findings = tuple(one for one in held.findings if one.id in symptom.rules and ("module" not in symptom.tells or _names(one, lacking)))
-    return Explanation(symptom, line[:_LINE], told, said, findings, failed, lacking)
+    return Explanation(symptom, line[:_LINE], told, said, findings, failed, lacking, match.end())
 
 
 def _names(finding: Diagnostic, lacking: tuple[tuple[str, str], ...]) -> bool:

@@ -13,21 +13,28 @@ VERSION = 1
 _LEAD = 12
 
 
-def text(found: Sequence[Explanation], color: bool, width: int, held_against: str) -> str:
-    """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none."""
-    return "\n".join(_lines(found, Pen(color), max(40, width), held_against)) + "\n"
+def text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "") -> str:
+    """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none.
+
+    `unknown` is the error that ended the program, where none of them is of it.
+    """
+    return "\n".join(_lines(found, Pen(color), max(40, width), held_against, unknown)) + "\n"
 
 
-def document(found: Sequence[Explanation]) -> dict[str, Any]:
-    """Return the explanations as data, the likeliest first."""
-    return {"version": VERSION, "explanations": [_explanation(one) for one in found]}
+def document(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
+    """Return the explanations as data, the likeliest first; docs/why.md says what each key holds."""
+    return {"version": VERSION, "unknown": unknown, "explanations": [_explanation(one) for one in found]}
 
 
-def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str) -> Iterator[str]:
+def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str, unknown: str) -> Iterator[str]:
     if not found:
         yield pen("no symptom that provision knows is in this text", Ink.WARNING)
         yield from wrap("That says nothing of its cause. `provision lint` and `provision verify` look at the spec and the device without it.", width)
         return
+    if unknown:
+        yield pen(fit(f"not known: {safe_line(unknown)}", width), Ink.WARNING)
+        yield from wrap("That error ended the program. What is known in this text stands before it, and need not be its cause:", width)
+        yield ""
     first, *others = found
     yield fit(pen(safe_line(first.line), Ink.STRONG) if len(first.line) < width else safe_line(first.line), width)
     yield ""
