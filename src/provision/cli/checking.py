@@ -86,7 +86,10 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
         terminal.show(json.dumps({**view.document(answer.explanations, answer.unknown), "changed": dict(answer.changed)}, indent=1))
     else:
         held = " and ".join(name for name in (answer.spec, answer.report) if name)
-        terminal.show(view.text(answer.explanations, terminal.colored(), terminal.width(), held, answer.unknown))
+        mended = bool(answer.changed)
+        terminal.show(view.text(answer.explanations, terminal.colored(), terminal.width(), held, answer.unknown, mended=mended))
         for diff in answer.changed.values():
             terminal.note(diff.rstrip())
+    if fix and answer.explanations and not answer.changed:
+        terminal.note(f"nothing was changed: no finding in {spec} that explains this error has an edit; `provision suggest {spec}` looks for versions near it")
     return 0 if answer.holds else 1

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from provision.diagnostics import Diagnostic
 from provision.safe import safe_line
-from provision.verification.symptoms import Explanation
+from provision.verification.symptoms import Explanation, offered
 from provision.views.ink import Ink, Pen, fit, wrap
 
 VERSION = 1
 _LEAD = 12
 
 
-def text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "") -> str:
+def text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "", *, mended: bool = False) -> str:
     """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none.
 
-    `unknown` is the error that ended the program, where none of them is of it.
+    `unknown` is the error that ended the program, where none of them is of it; `mended` tells that the edits were made.
     """
-    return "\n".join(_lines(found, Pen(color), max(40, width), held_against, unknown)) + "\n"
+    return "\n".join(_lines(found, Pen(color), max(40, width), held_against, unknown, mended=mended)) + "\n"
 
 
 def document(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
@@ -26,7 +27,7 @@ def document(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
     return {"version": VERSION, "unknown": unknown, "explanations": [_explanation(one) for one in found]}
 
 
-def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str, unknown: str) -> Iterator[str]:
+def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str, unknown: str, *, mended: bool) -> Iterator[str]:
     if not found:
         yield pen("no symptom that provision knows is in this text", Ink.WARNING)
         yield from wrap("That says nothing of its cause. `provision lint` and `provision verify` look at the spec and the device without it.", width)
@@ -44,6 +45,8 @@ def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str
     for finding in first.findings:
         yield from _field("here", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
+        if finding.fix is not None and offered(finding, likeliest=True):
+            yield from _field("edit", f"{finding.fix.title} ({'done' if mended else '--fix does it'})", width)
     for check in first.checks:
         yield from _field("here", f"{check.get('id')} {check.get('title')}: {check.get('message')}", width)
         yield from _field("", str(check.get("fix") or ""), width)
@@ -76,7 +79,12 @@ def _explanation(one: Explanation) -> dict[str, Any]:
         "means": symptom.cause,
         "helps": symptom.fix,
         "fits": one.fits,
-        "findings": [{"id": finding.id, "message": finding.message, "help": finding.help} for finding in one.findings],
+        "findings": [_finding(finding) for finding in one.findings],
         "checks": [{key: check.get(key) for key in ("id", "title", "status", "message", "fix")} for check in one.checks],
         **evidence,
     }
+
+
+def _finding(finding: Diagnostic) -> dict[str, Any]:
+    fix = None if finding.fix is None else {"title": finding.fix.title, "applicability": finding.fix.applicability.value}
+    return {"id": finding.id, "message": finding.message, "help": finding.help, "fix": fix}
