@@ -121,7 +121,7 @@ def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str
     assert f'"transformers>=5.13", {line}]' in (tmp_path / "mine.yaml").read_text().replace(f'"{line}"', line)
     assert "--fix adds it" not in done.stdout
     again = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
-    assert again.stderr == ""
+    assert again.stderr.startswith("nothing was changed")
 
 
 @pytest.mark.parametrize("module", ["my_own_module", "tranformers", "torch", "../x", "a" * 90])
@@ -237,6 +237,22 @@ def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> No
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "\x9b" not in done.stdout
+
+
+def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+    report = str(RECORDED / "quickstart.json")
+    done = run("why", "-", "--spec", "mine.yaml", "--report", report, "--output-format", "json", cwd=tmp_path, text="Your setup doesn't support bf16/gpu")
+
+    found = json.loads(done.stdout)
+    assert list(found) == ["version", "unknown", "explanations", "changed"]
+    (one,) = found["explanations"]
+    assert set(one) == {"id", "line", "said", "remarks", "means", "helps", "fits", "findings", "checks", "source", "as_of", "confidence"}
+    (finding,) = one["findings"]
+    assert finding["fix"] == {"title": "write precision: fp16", "applicability": "unsafe"}
+    page = (Path(__file__).parents[2] / "docs" / "why.md").read_text(encoding="utf-8")
+    assert [key for key in (*found, *one, *finding) if f"`{key}`" not in page] == []
+    assert f"{len(symptoms())} errors" in page
 
 
 def test_what_stands_beside_an_unknown_error_is_not_taken_for_it(tmp_path: Path) -> None:

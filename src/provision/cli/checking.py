@@ -91,5 +91,5 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
         for diff in answer.changed.values():
             terminal.note(diff.rstrip())
     if fix and answer.explanations and not answer.changed:
-        terminal.note(f"nothing was changed: no finding in {spec} that explains this error has an edit; `provision suggest {spec}` looks for versions near it")
+        terminal.note(f"nothing was changed: {spec} holds nothing for this error that an edit mends; `provision suggest {spec}` looks for versions near it")
     return 0 if answer.holds else 1
