@@ -95,12 +95,8 @@ def _additions(found: tuple[Explanation, ...], judged: Judged, lock: Lock | None
         return {}
     listed = {package.key for package in judged.spec.packages} | {str(package.name) for package in judged.spec.conda_packages}
     there = listed | ({package.name for package in lock.packages} if lock is not None else set())
-    return {name: added(name, specifier) for one in found if not _own(one) for name, specifier in one.wanted if name not in there}
-
-
-def _own(one: Explanation) -> bool:
-    """Whether a finding that explains it has a fix of its own."""
-    return any(offered(finding, likeliest=True) for finding in one.findings)
+    alone = [one for one in found if not any(offered(finding, likeliest=one is found[0]) for finding in one.findings)]
+    return {name: added(name, specifier) for one in alone for name, specifier in one.wanted if name not in there}
 
 
 def _offering(found: tuple[Explanation, ...], additions: Mapping[str, Fix]) -> tuple[Explanation, ...]:

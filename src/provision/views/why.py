@@ -17,7 +17,7 @@ _LEAD = 12
 def text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "", *, mended: bool = False) -> str:
     """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none.
 
-    `unknown` is the error that ended the program, where none of them is of it; `mended` tells that the edits were made.
+    `unknown` is the error that ended the program, where none of them is of it; `mended` tells that edits were made, and are shown beside it.
     """
     return "\n".join(_lines(found, Pen(color), max(40, width), held_against, unknown, mended=mended)) + "\n"
 
@@ -45,8 +45,8 @@ def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str
     for finding in first.findings:
         yield from _field("here", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
-        if finding.fix is not None and offered(finding, likeliest=True):
-            yield from _field("edit", f"{finding.fix.title} ({'done' if mended else '--fix does it'})", width)
+        if finding.fix is not None and offered(finding, likeliest=True) and not mended:
+            yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
     for check in first.checks:
         yield from _field("here", f"{check.get('id')} {check.get('title')}: {check.get('message')}", width)
         yield from _field("", str(check.get("fix") or ""), width)
