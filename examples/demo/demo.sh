@@ -17,15 +17,16 @@ step() {
 
 step 'What is wrong with these pins? Nothing is installed to find out.' lint four-pins.yaml --output-format concise
 step 'Which versions near them go together?' suggest four-pins.yaml --most 1
-step 'The job is moved to Workbench and dies. What does its error mean there?' why trace.txt --report workbench.json
+step 'Later the job has torch 2.11 for CUDA 13, and runs on Colab.
+# The job is moved to Workbench and dies. What does its error mean there?' why trace.txt --report workbench.json
 step 'It works on Colab. Which difference matters?' diff colab.json workbench.json
 
 cat <<'END'
 
-# Next, from the folder of this checkout:
-#   make apply                       a real environment on this machine, locked, made and proven by a training run
+# Next, from the folder of this checkout: the same steps for a Workbench instance, in a look-alike of Google's services (no account, no cost)
 #   .venv/bin/python -m pip install --editable '.[sandbox]'
 #   .venv/bin/provision apply specs/workbench-l4.yaml --sandbox
-#                                    the same for a Workbench instance, in a look-alike of Google's services: no account, no cost
+# Or a real environment on this machine, locked, made and proven by a training run
+#   make apply
 # (colab.json and workbench.json are simulated: the real probe, with made-up packages and a driver that only answers. See examples/demo/README.md.)
 END

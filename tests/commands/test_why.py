@@ -105,6 +105,8 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
         ("ModuleNotFoundError: No module named 'peft'", "peft"),
         ("ModuleNotFoundError: No module named 'sklearn.metrics'", "scikit-learn"),
         ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
+        ("The 'deepspeed>=0.9.3' distribution was not found and is required by this application.", "deepspeed>=0.9.3"),
+        ("RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.", "wandb"),
     ],
 )
 def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str) -> None:
@@ -119,7 +121,7 @@ def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str
     assert f'"transformers>=5.13", {line}]' in (tmp_path / "mine.yaml").read_text().replace(f'"{line}"', line)
     assert "--fix adds it" not in done.stdout
     again = run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=text)
-    assert again.stderr == ""
+    assert again.stderr.startswith("nothing was changed")
 
 
 @pytest.mark.parametrize("module", ["my_own_module", "tranformers", "torch", "../x", "a" * 90])
@@ -235,6 +237,36 @@ def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> No
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert "\x9b" not in done.stdout
+
+
+def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SPEC)
+    report = str(RECORDED / "quickstart.json")
+    done = run("why", "-", "--spec", "mine.yaml", "--report", report, "--output-format", "json", cwd=tmp_path, text="Your setup doesn't support bf16/gpu")
+
+    found = json.loads(done.stdout)
+    assert list(found) == ["version", "unknown", "explanations", "changed"]
+    (one,) = found["explanations"]
+    assert set(one) == {"id", "line", "said", "remarks", "means", "helps", "fits", "findings", "checks", "source", "as_of", "confidence"}
+    (finding,) = one["findings"]
+    assert finding["fix"] == {"title": "write precision: fp16", "applicability": "unsafe"}
+    page = (Path(__file__).parents[2] / "docs" / "why.md").read_text(encoding="utf-8")
+    assert [key for key in (*found, *one, *finding) if f"`{key}`" not in page] == []
+    assert f"{len(symptoms())} errors" in page
+
+
+def test_what_stands_beside_an_unknown_error_is_not_taken_for_it(tmp_path: Path) -> None:
+    note = "huggingface/tokenizers: The current process just got forked, after parallelism has already been used.\n"
+    raised = "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 2, in <module>\nKeyError: 'labels'\n"
+
+    done = run("why", "-", cwd=tmp_path, text=note + raised)
+    assert done.returncode == 1  # the error itself is not known
+    assert done.stdout.startswith("not known: KeyError: 'labels'\nThat error ended the program.")
+
+    earlier = run("why", "-", "--output-format", "json", cwd=tmp_path, text=f"{CUDA}\n{raised}")
+    assert earlier.returncode == 0
+    assert json.loads(earlier.stdout)["unknown"] == "KeyError: 'labels'"
+    assert run("why", "-", cwd=tmp_path, text=note).returncode == 0
 
 
 def test_fix_without_a_spec_is_a_mistake(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: st
 @click.argument("trace", metavar="TRACE")
 @click.option("--spec", type=click.Path(path_type=Path), help="Hold the causes against this spec and its lock.")
 @click.option("--report", type=click.Path(path_type=Path), help="Hold the causes against this report.json.")
-@click.option("--fix", is_flag=True, help="Apply the safe fixes of the findings that explain it to the spec.")
+@click.option("--fix", is_flag=True, help="Change the spec so that the findings that explain it are gone; prints the change.")
 @FORM
 def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str) -> int:
     """Say what an error means, and which of its causes is true here.

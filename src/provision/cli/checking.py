@@ -83,10 +83,13 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
         terminal.note(f"this is long: {left_out} characters in its middle are not looked through")
     answer = ask(text, spec, report, world, terminal.note, fix=fix)
     if form == "json":
-        terminal.show(json.dumps({**view.document(answer.explanations), "changed": dict(answer.changed)}, indent=1))
+        terminal.show(json.dumps({**view.document(answer.explanations, answer.unknown), "changed": dict(answer.changed)}, indent=1))
     else:
         held = " and ".join(name for name in (answer.spec, answer.report) if name)
-        terminal.show(view.text(answer.explanations, terminal.colored(), terminal.width(), held))
+        mended = bool(answer.changed)
+        terminal.show(view.text(answer.explanations, terminal.colored(), terminal.width(), held, answer.unknown, mended=mended))
         for diff in answer.changed.values():
             terminal.note(diff.rstrip())
-    return 0 if answer.explanations else 1
+    if fix and answer.explanations and not answer.changed:
+        terminal.note(f"nothing was changed: {spec} holds nothing for this error that an edit mends; `provision suggest {spec}` looks for versions near it")
+    return 0 if answer.holds else 1

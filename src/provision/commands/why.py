@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from provision.commands.loading import Judged, Loaded, judge, judge_resolved
 from provision.commands.lock import read_lock
-from provision.diagnostics import Applicability, Diagnostic, Fix
+from provision.diagnostics import Diagnostic, Fix
 from provision.effects import Tell, World, WriteFile
 from provision.errors import UsageError
 from provision.facts import load as load_facts
@@ -19,24 +19,33 @@ from provision.rules.needs import added
 from provision.source import edited_together
 from provision.verification import Report
 from provision.verification.report import edited, report_at
-from provision.verification.symptoms import Explanation, Held, explain
+from provision.verification.symptoms import Explanation, Held, explain, offered, unknown_end
 from provision.verification.told import Place
 
 
 class Answer(NamedTuple):
-    """The explanations, the likeliest first; the spec and the report they were held against, and the files that were mended (name to diff)."""
+    """The explanations, the likeliest first; the spec and the report they were held against, and the files that were mended (name to diff).
+
+    `unknown` is the error that ended the program, where it is none of those that are explained; else "".
+    """
 
     explanations: tuple[Explanation, ...]
     spec: str
     report: str
     changed: Mapping[str, str]
+    unknown: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether an error is explained, and not only what is printed beside one that is unknown."""
+        return any(not (self.unknown and one.is_note) for one in self.explanations)
 
 
 def why(text: str, spec: Path | None, report: Path | None, world: World, tell: Tell, *, fix: bool = False) -> Answer:
     """Return what an error's text means, held against a spec with its lock, and a report, where these are named.
 
-    With `fix`, the safe fixes of the findings that explain it are applied to the spec, and what it lacks is added to its packages. Raises SourceError and
-    WorldError for what cannot be read.
+    With `fix`, the findings that explain it are mended in the spec: by their safe fixes, and of the likeliest explanation by those too that change what is
+    asked for, since mending this error is what was asked; what the error says is missing is added. Raises SourceError and WorldError for what cannot be read.
     """
     facts = load_facts()
     judged = _judged(spec, world) if spec is not None else None
@@ -48,7 +57,7 @@ def why(text: str, spec: Path | None, report: Path | None, world: World, tell: T
     found = explain(text, symptoms(), Held(facts, findings, stored, places))
     additions = _additions(found, judged, lock) if judged is not None else {}
     changed = _mended(judged, found, additions, world, tell) if fix and judged is not None else {}
-    return Answer(_offering(found, {} if fix else additions), str(spec or ""), str(report or ""), changed)
+    return Answer(_offering(found, {} if fix else additions), str(spec or ""), str(report or ""), changed, unknown_end(text, found))
 
 
 def _judged(spec: Path, world: World) -> Judged:
@@ -86,12 +95,8 @@ def _additions(found: tuple[Explanation, ...], judged: Judged, lock: Lock | None
         return {}
     listed = {package.key for package in judged.spec.packages} | {str(package.name) for package in judged.spec.conda_packages}
     there = listed | ({package.name for package in lock.packages} if lock is not None else set())
-    return {name: added(name, specifier) for one in found if not _safe(one) for name, specifier in one.wanted if name not in there}
-
-
-def _safe(one: Explanation) -> bool:
-    """Whether a finding that explains it has a safe fix of its own."""
-    return any(finding.fix is not None and finding.fix.applicability is Applicability.SAFE for finding in one.findings)
+    alone = [one for one in found if not any(offered(finding, likeliest=one is found[0]) for finding in one.findings)]
+    return {name: added(name, specifier) for one in alone for name, specifier in one.wanted if name not in there}
 
 
 def _offering(found: tuple[Explanation, ...], additions: Mapping[str, Fix]) -> tuple[Explanation, ...]:
@@ -102,10 +107,9 @@ def _offering(found: tuple[Explanation, ...], additions: Mapping[str, Fix]) -> t
 
 
 def _mended(judged: Judged, found: tuple[Explanation, ...], additions: Mapping[str, Fix], world: World, tell: Tell) -> dict[str, str]:
-    findings = [finding for one in found for finding in one.findings]
-    safe = [finding.fix for finding in findings if finding.fix is not None and finding.fix.applicability is Applicability.SAFE]
+    fixes = [finding.fix for one in found for finding in one.findings if finding.fix is not None and offered(finding, one is found[0])]
     before, changed = judged.source.files, {}
-    for name, new in edited_together((judged.source, fix) for fix in (*safe, *additions.values())).items():
+    for name, new in edited_together((judged.source, fix) for fix in (*fixes, *additions.values())).items():
         world.perform(WriteFile(Path(name), new, mode=None), tell)
         changed[name] = "".join(difflib.unified_diff(before[name].splitlines(True), new.splitlines(True), name, name))
     return changed

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
 from provision.facts import Card
 from provision.facts.versions import ordered, reaches, specified
 from provision.rules.needs import asked
@@ -29,6 +29,7 @@ from provision.spec import Precision
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
 """Lowest compute capability with tensor cores for the format (NVIDIA, CUDA C++ Programming Guide, arithmetic throughput and feature tables)."""
 
+_FIX = Fix("write precision: fp16", (Replace(Place(("training", "precision")), "fp16"),), Applicability.UNSAFE)
 _EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
@@ -50,6 +51,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             why=refused or _EMULATED if precision is Precision.BF16 else "It does not run on that card.",
             way_out="write precision: fp16, or take a newer card",
             related=(seen(route, "card asked for here"),),
+            fix=None if any(device.gpu.none for device in case.devices) else _FIX,
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from provision.errors import UsageError, WorldError
+from provision.verification.log_text import without_log, without_source
 
 LIMIT = 256 * 2**20
 """Bytes that are read of a text, or of a notebook with its outputs."""
@@ -28,7 +29,10 @@ class ErrorText(NamedTuple):
 
 
 def text_of(content: bytes, name: str) -> ErrorText:
-    """Return the text that is looked through: of a notebook its saved outputs, without colours. Raises UsageError when there is none."""
+    """Return the text that is looked through: of a notebook its saved outputs; without colours, what logging put around it, and quoted source.
+
+    Raises UsageError when there is none.
+    """
     text = _decoded(content, name)
     if name.endswith(".ipynb") or (text.lstrip()[:1] == "{" and '"cells"' in text and '"nbformat"' in text):
         text = "\n".join(_outputs(text, name))
@@ -37,7 +41,8 @@ def text_of(content: bytes, name: str) -> ErrorText:
     if not text.strip():
         raise UsageError(f"{name} is empty", hint="give the text of the error: provision why trace.txt, or pipe it into provision why -")
     kept = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
-    return ErrorText("\n".join(_short(line) for line in _ESCAPES.sub("", kept).splitlines()), max(0, len(text) - HEAD - TAIL))
+    printed = "\n".join(_short(line) for line in without_log(_ESCAPES.sub("", kept)).splitlines())
+    return ErrorText(without_source(printed), max(0, len(text) - HEAD - TAIL))
 
 
 def _decoded(content: bytes, name: str) -> str:

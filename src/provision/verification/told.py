@@ -37,8 +37,8 @@ class Known(NamedTuple):
 def remarks(tells: Sequence[str], said: Sequence[str | None], known: Known) -> tuple[str, ...]:
     """Return a sentence for what each group of a symptom's text says; `tells` names the groups, `said` holds what they matched.
 
-    A group tells one of: needs:PACKAGE (its least version), found:PACKAGE, requirement, pin, driver-cuda (12020), capability ("70", "7.0"), glibc, module,
-    argument (of TrainingArguments), as:WORDS (which say what it is).
+    A group tells one of: needs:PACKAGE (its least version), found:PACKAGE, requirement, lacks (a requirement of which nothing is there), pin,
+    driver-cuda (12020), capability ("70", "7.0"), glibc, module, argument (of TrainingArguments), as:WORDS (which say what it is).
     """
     sentences = (sentence for tell, value in zip(tells, said, strict=False) if value for sentence in _of(tell, value, known))
     return tuple(dict.fromkeys(sentences))
@@ -55,6 +55,8 @@ def wanted(tells: Sequence[str], said: Sequence[str | None], facts: Facts) -> tu
             module = value.partition(".")[0]
             row = facts.replaced.get(module.lower())
             found.append((str(canonicalize_name(row.instead if row is not None else module)), ""))
+        elif kind == "lacks" and value and (asked := _parsed(value)) is not None:
+            found.append((str(canonicalize_name(asked.name)), str(asked.specifier)))
     return tuple((name, specifier) for name, specifier in found if name in facts.popular or name in facts.seen or name in facts.runs)
 
 
@@ -113,11 +115,15 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _requirement(value: str, known: Known) -> Iterator[str]:
+    if (wanted := _parsed(value)) is not None:
+        yield from _held(f"{value} is asked for", wanted.name, known.places, lambda have: wanted.specifier.contains(have, prereleases=True))
+
+
+def _parsed(value: str) -> Requirement | None:
     try:
-        wanted = Requirement(value)
+        return Requirement(value)
     except InvalidRequirement:
-        return
-    yield from _held(f"{value} is asked for", wanted.name, known.places, lambda have: wanted.specifier.contains(have, prereleases=True))
+        return None
 
 
 def _pin(value: str, known: Known) -> Iterator[str]:
@@ -194,6 +200,7 @@ def _argument(value: str, known: Known) -> Iterator[str]:
 
 _KINDS: Mapping[str, Callable[[str, Known], Iterator[str]]] = {
     "requirement": _requirement,
+    "lacks": _requirement,
     "pin": _pin,
     "driver-cuda": _driver_cuda,
     "capability": _capability,

@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from provision.diagnostics import Diagnostic
 from provision.safe import safe_line
-from provision.verification.symptoms import Explanation
+from provision.verification.symptoms import Explanation, offered
 from provision.views.ink import Ink, Pen, fit, wrap
 
 VERSION = 1
 _LEAD = 12
 
 
-def text(found: Sequence[Explanation], color: bool, width: int, held_against: str) -> str:
-    """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none."""
-    return "\n".join(_lines(found, Pen(color), max(40, width), held_against)) + "\n"
+def text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "", *, mended: bool = False) -> str:
+    """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none.
+
+    `unknown` is the error that ended the program, where none of them is of it; `mended` tells that edits were made, and are shown beside it.
+    """
+    return "\n".join(_lines(found, Pen(color), max(40, width), held_against, unknown, mended=mended)) + "\n"
 
 
-def document(found: Sequence[Explanation]) -> dict[str, Any]:
-    """Return the explanations as data, the likeliest first."""
-    return {"version": VERSION, "explanations": [_explanation(one) for one in found]}
+def document(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
+    """Return the explanations as data, the likeliest first; docs/why.md says what each key holds."""
+    return {"version": VERSION, "unknown": unknown, "explanations": [_explanation(one) for one in found]}
 
 
-def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str) -> Iterator[str]:
+def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str, unknown: str, *, mended: bool) -> Iterator[str]:
     if not found:
         yield pen("no symptom that provision knows is in this text", Ink.WARNING)
         yield from wrap("That says nothing of its cause. `provision lint` and `provision verify` look at the spec and the device without it.", width)
         return
+    if unknown:
+        yield pen(fit(f"not known: {safe_line(unknown)}", width), Ink.WARNING)
+        yield from wrap("That error ended the program. What is known in this text stands before it, and need not be its cause:", width)
+        yield ""
     first, *others = found
     yield fit(pen(safe_line(first.line), Ink.STRONG) if len(first.line) < width else safe_line(first.line), width)
     yield ""
@@ -37,6 +45,8 @@ def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str
     for finding in first.findings:
         yield from _field("here", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
+        if finding.fix is not None and offered(finding, likeliest=True) and not mended:
+            yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
     for check in first.checks:
         yield from _field("here", f"{check.get('id')} {check.get('title')}: {check.get('message')}", width)
         yield from _field("", str(check.get("fix") or ""), width)
@@ -69,7 +79,12 @@ def _explanation(one: Explanation) -> dict[str, Any]:
         "means": symptom.cause,
         "helps": symptom.fix,
         "fits": one.fits,
-        "findings": [{"id": finding.id, "message": finding.message, "help": finding.help} for finding in one.findings],
+        "findings": [_finding(finding) for finding in one.findings],
         "checks": [{key: check.get(key) for key in ("id", "title", "status", "message", "fix")} for check in one.checks],
         **evidence,
     }
+
+
+def _finding(finding: Diagnostic) -> dict[str, Any]:
+    fix = None if finding.fix is None else {"title": finding.fix.title, "applicability": finding.fix.applicability.value}
+    return {"id": finding.id, "message": finding.message, "help": finding.help, "fix": fix}
