@@ -201,7 +201,7 @@ def test_a_huge_log_is_answered_by_its_ends(tmp_path: Path) -> None:
     assert (tmp_path / "huge.txt").stat().st_size > 50_000_000
     assert [one["id"] for one in json.loads(done.stdout)["explanations"]] == ["no-cuda-gpus", "worker-files"]
     assert "characters in its middle are not looked through" in done.stderr
-    assert time.monotonic() - before < 20
+    assert time.monotonic() - before < 120  # a hang, not a matter of speed
 
 
 def test_one_line_without_end_is_looked_through_at_its_ends(tmp_path: Path) -> None:

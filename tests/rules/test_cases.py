@@ -197,21 +197,21 @@ def test_three_lines_of_a_package_all_point_at_the_first(ask: Ask) -> None:
     ],
 )
 def test_long_and_many_lines_take_no_time(ask: Ask, lines: list[str]) -> None:
-    """Two seconds is several times what the worst of these takes; without the limits the first ones take minutes, or cannot be compared at all."""
+    """Two seconds of CPU is several times what the worst of these takes; without the limits the first ones take minutes, or cannot be compared at all."""
     case = ask(HEAD + "packages: [numpy]\n").case
     packages = Spec.model_validate({"gpu": "none", "python": "3.11", "packages": lines})
-    started = time.perf_counter()
+    started = time.process_time()
     found = judge(replace(case, spec=packages))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert "BUG000" not in {finding.id for finding in found}
     assert all(len(text) <= 400 for finding in found for text in (finding.message, finding.why, finding.help))
 
 
 def test_long_values_take_no_time(ask: Ask) -> None:
     text = HEAD + "packages: []\nenv:\n" + "".join(f"  TOKEN_{number}: {'a' * 60000}\n" for number in range(8))
-    started = time.perf_counter()
+    started = time.process_time()
     judged = ask(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert judged.ids == ["SEC001"] * 8
 
 
