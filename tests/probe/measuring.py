@@ -10,7 +10,7 @@ from typing import Any
 
 def facts(scratch: Path) -> dict[str, Any]:
     import torch
-    from provision_probe.observing import abilities, compiling, device, memory, numbers, speed, tensors
+    from provision_probe.observing import abilities, cards, compiling, device, memory, numbers, speed, tensors
     from provision_probe.proofs import adding
 
     torch.set_num_threads(1)
@@ -48,7 +48,7 @@ def facts(scratch: Path) -> dict[str, Any]:
         "cudnn": [abilities.dotted(92000), abilities.dotted(8907), abilities.dotted(None)],
         "attention": {name: abilities.attended(kind, "cpu") for name, kind in kinds.items()},
         "convolution": numbers.convolution_error("cpu"),
-        "large": [numbers.product_error("fp32", torch.float32, "cpu", (256, 512, 256), every) for every in (1, 64)],
+        "large": [numbers.product_errors("fp32", torch.float32, [cards.CPU], (256, 512, 256), every, str)[0] for every in (1, 64)],
         "one_element": _with_one_wrong(numbers, abilities),
         "fp8": numbers.fp8_error("cpu"),
         "unfinite": [numbers.unfinite([*numbers.written(kind, "cpu"), *numbers.gradients(kind, "cpu")]) for kind in kinds.values()],

@@ -64,7 +64,63 @@ def moved(there: Any, back: Any, link: float | None = 63.0) -> dict[str, Any]:
     return {"speed.to_card_gb_s": there, "speed.from_card_gb_s": back, "link.gb_s": link}
 
 
+EIGHT_NAMES = [f"cuda:{index} (PCI 0000:{0x1A + 0x11 * index:02x}:00.0)" for index in range(8)]
+SIXTH = "cuda:5 (PCI 0000:6f:00.0)"
+
+
+def eight(usual: dict[str, Any], **sixth: dict[str, Any]) -> dict[str, Any]:
+    """What eight cards give that are alike but for some; `c5=` is what the card of that number gives otherwise. The worst stands under the keys themselves."""
+    cards = [{**usual, **sixth.get(f"c{index}", {})} for index in range(8)]
+    worst = next(({**usual, **other} for other in sixth.values()), usual)
+    return {**worst, "cards.names": EIGHT_NAMES, **{f"cards.{key}": [card[key] for card in cards] for key in usual}}
+
+
+FULL = {"memory.total_bytes": 141 * GIB, "memory.free_bytes": 140 * GIB, "memory.wanted_bytes": 126 * GIB, "memory.held_bytes": 126 * GIB}
+ERRORS = {key: value for key, value in PRODUCTS.items() if key != "numerics.device"}
+MOVED = moved(52.0, 50.0)
+FP8 = {"speed.others_tflops": {"fp8": 1450.0}}
+
+
+def copied(usual: float, **sixth: Any) -> dict[str, Any]:
+    return eight({"speed.copy_gb_s": usual}, **{card: {"speed.copy_gb_s": speed} for card, speed in sixth.items()})
+
+
+def multiplied(usual: float, **sixth: float) -> dict[str, Any]:
+    return {**product(usual), **eight({"speed.product_tflops": usual}, **{card: {"speed.product_tflops": speed} for card, speed in sixth.items()})}
+
+
+OF_SEVERAL_CARDS = [
+    Row("N01", "pass", {"numerics.device": "cuda", **eight(ERRORS)}, EIGHT, "agree with float64; so on each of 8 cards"),
+    Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.fp32_outside": 3})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: fp32 products are"),
+    Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.bf16_large_error": "nan"})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16"),
+    Row("N06", "pass", eight({"numerics.repeats": True}), EIGHT, "so on each of 8 cards"),
+    Row("N06", "fail", eight({"numerics.repeats": True}, c5={"numerics.repeats": False}), EIGHT, f"on {SIXTH}, 1 of 8 cards: the same product twice"),
+    Row("M01", "pass", eight(FULL), EIGHT, "so on each of 8 cards"),
+    Row("M01", "fail", eight(FULL, c5={"memory.held_bytes": 100 * GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: only 100 GiB of 126 GiB"),
+    Row("M01", "warn", eight(FULL, c5={"memory.free_bytes": 100 * GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: 100 GiB of 141 GiB are free"),
+    Row("M02", "pass", eight({**FULL, "memory.wrong_words": 0}), EIGHT, "so on each of 8 cards"),
+    Row("M02", "fail", eight({**FULL, "memory.wrong_words": 0}, c5={"memory.wrong_words": 7}), EIGHT, f"on {SIXTH}, 1 of 8 cards: 7 words"),
+    Row("M02", "skip", eight({**FULL, "memory.wrong_words": 0}, c5={"memory.held_bytes": GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: only 1 GiB of 141 GiB"),
+    Row("M02", "fail", eight({**FULL, "memory.wrong_words": 0}, c5={"memory.held_bytes": GIB}, c6={"memory.wrong_words": 1}), EIGHT, "on cuda:6"),
+    Row("B01", "pass", copied(4300.0, c5=4250.0), EIGHT, f"4250 GB/s, 89% of 4800; the least of 8 cards, {SIXTH}"),
+    Row("B01", "fail", copied(4300.0, c5=2600.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: copies on the card: 2600 GB/s, 54%"),
+    Row("B01", "fail", copied(4300.0, c5="inf"), EIGHT, f"on {SIXTH}, 1 of 8 cards: copies on the card: inf"),
+    Row("B01", "warn", copied(4500.0, c5=4000.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: 4000, the fastest here reaches 4500 GB/s"),
+    Row("B01", "warn", copied(300.0, c5=200.0), {**EIGHT, "card": None}, "the fastest here reaches 300 GB/s"),
+    Row("B02", "pass", eight(MOVED, c5={"link.gb_s": None}), EIGHT, "the least of 8 cards"),
+    Row("B02", "fail", eight(MOVED, c5=moved(52.0, 20.0)), EIGHT, f"on {SIXTH}, 1 of 8 cards: pinned copies from the card: 20 GB/s"),
+    Row("F01", "pass", multiplied(788.0), EIGHT, "80% of 989; so on each of 8 cards"),
+    Row("F01", "fail", multiplied(788.0, c5=450.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16 products: 450 TFLOP/s"),
+    Row("F01", "fail", multiplied(788.0, c5=450.0, c7=1.0), EIGHT, f"on {SIXTH} and cuda:7 (PCI 0000:91:00.0), 2 of 8 cards"),
+    Row("F01", "fail", multiplied(1.0), EIGHT, "and 5 more, 8 of 8 cards"),
+    Row("F01", "warn", multiplied(788.0, c5=700.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: 700, the fastest here reaches 788 TFLOP/s"),
+    Row("F02", "warn", eight(FP8, c5={"speed.others_tflops": {"fp8": 900.0}}), EIGHT, f"on {SIXTH}, 1 of 8 cards: TFLOP/s: fp8 900"),
+    Row("F03", "fail", eight(BURNT, c5={"burn.last_tflops": 700.0}), {**EIGHT, "tier": "burn"}, f"on {SIXTH}, 1 of 8 cards: products run at 700"),
+    Row("F03", "fail", eight(BURNT, c5={"burn.reasons": 0x4C}), {**EIGHT, "tier": "burn"}, f"on {SIXTH}, 1 of 8 cards"),
+    Row("F03", "pass", eight(BURNT), {**EIGHT, "tier": "burn"}, "so on each of 8 cards"),
+]  # fmt: skip
 OF_DEVICES = [
+    *OF_SEVERAL_CARDS,
     Row("T04", "pass", {"torch.libraries": {"cudnn": "9.20.0", "triton": "3.6.0", "nccl": "2.29.7"}}, LOCKED, "cudnn 9.20.0, triton 3.6.0"),
     Row("T04", "fail", {"torch.libraries": {"cudnn": "9.1.0", "triton": "3.6.0"}}, LOCKED, "cudnn 9.1.0, locked 9.20.0.48"),
     Row("T04", "fail", {"torch.libraries": {"cudnn": "9.20.0"}}, LOCKED, "triton is not there"),
@@ -146,8 +202,9 @@ OF_DEVICES = [
     Row("F01", "warn", product(300.0, "NVIDIA H100 PCIe"), H200),
     Row("F01", "pass", product(1.0), UNKNOWN, "nothing is known"),
     Row("F01", "unknown", product(None), H200),
-    Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1.45e+03"),
+    Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1450"),
     Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": 900.0}}, {**H200, "tier": "deep"}, "fp8 is below half"),
+    Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": "inf"}}, {**H200, "tier": "deep"}, "fp8 products: no speed came out"),
     Row("F02", "skip", {"speed.others_tflops": {}}, {**H200, "tier": "deep"}),
     Row("F02", "unknown", {"speed.others_tflops": None}, {**H200, "tier": "deep"}),
     Row("F03", "pass", BURNT, BURN, "780 at the end; at most 71 °C and 698 W"),

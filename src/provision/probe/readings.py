@@ -83,6 +83,8 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("nvml.reasons", _C.NOISE),
     ("nvml.holders", _C.NOISE),
     ("dcgm.*", _C.CONTEXT),
+    # What each of several cards gave; what the worst gave stands under the key itself, and is compared.
+    ("cards.*", _C.NOISE),
     ("numerics.device", _C.CONTEXT),
     ("numerics.fp32_error", _C.MEASUREMENT),
     ("numerics.bf16_error", _C.MEASUREMENT),
