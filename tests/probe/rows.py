@@ -52,7 +52,13 @@ PRODUCTS = {"numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.b
             "numerics.fp16_error": 2.1e-4, "numerics.fp16_outside": 0, "numerics.device": "cuda",
             "numerics.fp32_large_error": 3e-7, "numerics.fp32_large_outside": 0, "numerics.bf16_large_error": 1.7e-3, "numerics.bf16_large_outside": 0,
             "numerics.fp16_large_error": 2.1e-4, "numerics.fp16_large_outside": 0}  # fmt: skip
-SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "_several.tail": "NCCL WARN no peer"}
+ADDED = ["added up"] * 8
+SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "several.sums_wrong_ranks": [],
+        "several.sums_steps": ADDED, "_several.sums_tail": "NCCL WARN no peer"}  # fmt: skip
+HUNG = {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0, "several.sums_steps": ["reached its card"] * 8}
+BUS = {"several.bandwidth_wrong": 0, "several.bandwidth_ranks": 8, "several.bandwidth_exit": 0, "several.bandwidth_steps": ADDED, "several.bus_gb_s": 425.0,
+       "gpu.name": "NVIDIA H200"}  # fmt: skip
+BUS_HUNG = {**BUS, "several.bus_gb_s": None, "several.bandwidth_exit": None, "several.bandwidth_ranks": 0}
 BURNT = {"burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4, "burn.temperature_c": 71, "burn.power_w": 698.4}
 
 
@@ -218,15 +224,20 @@ OF_DEVICES = [
     Row("C01", "unknown", {"several.alone_wrong": None}, H200),
     Row("C01", "skip", {"several.alone_wrong": None}, MPS),
     Row("C02", "pass", SUMS, EIGHT),
-    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5}, EIGHT, "5 sums over 8 cards"),
-    Row("C02", "fail", {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0}, EIGHT, "8 cards hang"),
-    Row("C02", "fail", {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0}, EIGHT, "NCCL WARN no peer"),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5, "several.sums_wrong_ranks": [5]}, EIGHT, "5 sums over 8 cards are wrong, on cuda:5"),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 40, "several.sums_wrong_ranks": list(range(8))}, EIGHT, "40 sums over 8 cards are wrong, on all of them"),
+    Row("C02", "fail", HUNG, EIGHT, "8 cards hang when they add up: 0 of them came to an end. They printed: NCCL WARN no peer"),
+    Row("C02", "fail", {**HUNG, "several.sums_steps": [*ADDED[:5], None, *ADDED[:2]]}, EIGHT, "came to an end; cuda:5 never reached its card."),
+    Row("C02", "fail", {**HUNG, "several.sums_steps": [ADDED[0], *HUNG["several.sums_steps"][1:]]}, EIGHT, "cuda:1, cuda:2, cuda:3 and 4 more never joined"),
     Row("C02", "fail", {**SUMS, "several.sums_exit": 1, "several.sums_ranks": 7}, EIGHT, "7 of 8 cards came to an end (exit code 1)"),
     Row("C02", "unknown", {"several.sums_wrong": None}, EIGHT),
-    Row("C03", "pass", {"several.bus_gb_s": 425.0, "gpu.name": "NVIDIA H200"}, EIGHT, "431 is usual"),
-    Row("C03", "warn", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA H200"}, EIGHT, "340 GB/s of bus bandwidth, 431 is usual"),
-    Row("C03", "pass", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA B200"}, EIGHT, "nothing is known"),
-    Row("C03", "unknown", {"several.bus_gb_s": None, **SUMS}, EIGHT),
+    Row("C03", "pass", BUS, EIGHT, "431 is usual"),
+    Row("C03", "warn", {**BUS, "several.bus_gb_s": 340.0}, EIGHT, "340 GB/s of bus bandwidth, 431 is usual"),
+    Row("C03", "pass", {**BUS, "several.bus_gb_s": 340.0, "gpu.name": "NVIDIA B200"}, EIGHT, "nothing is known"),
+    Row("C03", "pass", {**BUS, "several.bus_gb_s": 40.0, "gpu.name": "NVIDIA H100 PCIe"}, EIGHT, "nothing is known"),
+    Row("C03", "warn", BUS_HUNG, EIGHT, "8 cards hang when they add up: 0 of them came to an end."),
+    Row("C03", "warn", {**BUS, "several.bus_gb_s": None, "several.bandwidth_exit": 1, "several.bandwidth_ranks": 7}, EIGHT, "7 of 8 cards came to an end"),
+    Row("C03", "unknown", {"several.bus_gb_s": None, "several.bandwidth_wrong": None}, EIGHT),
     Row("K01", "pass", {"compile.compiler": "g++", "compile.headers": True}, COMPILED),
     Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a compiler, which"),
     Row("K01", "fail", {"compile.compiler": "g++", "compile.headers": False}, COMPILED, "needs Python.h"),

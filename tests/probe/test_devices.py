@@ -14,8 +14,12 @@ from typing import Any
 
 import pytest
 
-from provision.probe.observing.several import Together, rank_program
+from provision.probe.expectations import parse_expectations
+from provision.probe.judging import JUDGES
+from provision.probe.judging.cases import Case
+from provision.probe.observing.several import Together, rank_program, readings_of
 from provision.probe.observing.speed import link_gb_s
+from provision.probe.values import Judgement, Status
 from tests.probe.test_driver import library, newer  # noqa: F401 - fixtures
 from tests.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401 - fixtures
 from tests.support import require
@@ -34,6 +38,19 @@ if os.environ["RANK"] == "1":
     time.sleep(300)
 work("gloo", Path(sys.argv[2]), [], os.environ)
 """
+WAITS = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from provision_probe.proofs.adding import STEPS, work
+if os.environ["RANK"] == "1":
+    from torch import distributed
+    distributed.init_process_group("gloo")
+    distributed.barrier()
+    Path(sys.argv[2], "1.step").write_text(STEPS[1])
+    time.sleep(300)
+work("gloo", Path(sys.argv[2]), [], os.environ)
+"""
 TOGETHER = """
 import json, os, sys
 from pathlib import Path
@@ -41,7 +58,7 @@ sys.path.insert(0, sys.argv[1])
 from provision_probe.observing.several import rank_program, together
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
 run = together(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
-print("\\n" + json.dumps([run.code, run.told, run.tail]))
+print("\\n" + json.dumps([run.code, run.told, run.tail, run.steps]))
 """
 BURN = """
 import sys
@@ -164,8 +181,13 @@ def run_together(hf_python: str, probe: Path, folder: Path, patience: float, *sc
     argv = [hf_python, "-c", TOGETHER, str(probe), str(folder), str(patience), *script]
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
-    code, told, tail = json.loads(done.stdout.splitlines()[-1])
-    return Together(code, tuple(told), tail)
+    code, told, tail, steps = json.loads(done.stdout.splitlines()[-1])
+    return Together(code, tuple(told), tail, tuple(steps))
+
+
+def judged_together(run: Together, document: Callable[..., dict[str, Any]]) -> Judgement:
+    expected = parse_expectations(document(packages=[{"name": "torch", "version": "2.13.0"}], gpu={"type": "H200", "count": 2}))
+    return JUDGES["C02"](Case(expected, readings_of("sums", run)))
 
 
 def running(word: str) -> list[str]:
@@ -180,18 +202,36 @@ def test_two_processes_add_up_through_torchrun(hf_python: str, probe: Path, tmp_
     run = run_together(hf_python, probe, tmp_path, 100)
     assert run.code == 0, run.tail
     assert [one["wrong"] for one in run.told] == [0, 0]
+    assert run.steps == ("added up", "added up")
     assert all(one["bus_gb_s"][0] > 0.001 for one in run.told)
 
 
-def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, tmp_path: Path) -> None:
+def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     script = tmp_path / "hangs.py"
     script.write_text(HANGS)
     began = time.monotonic()
-    run = run_together(hf_python, probe, tmp_path, 12, str(script))
-    assert (run.code, run.told) == (None, ())
+    run = run_together(hf_python, probe, tmp_path, 25, str(script))
+    assert (run.code, run.told, run.steps) == (None, (), ("reached its card", None))
     assert "NCCL WARN rank 1 never joins" in run.tail
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 80
     assert not running(str(script))
+    told = judged_together(run, document)
+    assert told.status is Status.FAIL
+    assert "2 cards hang when they add up: 0 of them came to an end; cuda:1 never reached its card. They printed: " in told.message
+    assert told.cause == "that card does not answer, or the process on it does not start"
+    assert "restart the machine" in (told.fix or "")
+
+
+def test_a_link_on_which_all_hang_is_told_with_what_to_try(hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text(WAITS)
+    run = run_together(hf_python, probe, tmp_path, 30, str(script))
+    assert (run.code, run.told, run.steps) == (None, (), ("joined the others", "joined the others"))
+    told = judged_together(run, document)
+    assert told.status is Status.FAIL
+    assert "2 cards hang when they add up: 0 of them came to an end." in told.message
+    assert "peer-to-peer copies" in (told.cause or "")
+    assert "NCCL_P2P_DISABLE=1" in (told.fix or "")
 
 
 def test_from_a_folder_a_rank_is_started_as_a_module() -> None:
