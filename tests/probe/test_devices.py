@@ -288,3 +288,61 @@ def test_a_batch_larger_than_shared_memory_fails(hf_python: str, probe: Path, do
     assert (done.returncode, found["status"]) == (1, "fail"), found
     assert "No space left on device" in found["message"]
     assert "--shm-size" in found["fix"]
+
+
+FAKE_CARDS = Path(__file__).with_name("fake_cards")
+TWO_CARDS: dict[str, Any] = {
+    "gpu": {"type": "H200", "count": 2},
+    "card": {"memory_bytes": 10**9, "bandwidth_gb_s": None, "tflops": {}, "source": "none: the CPU stands for them"},
+}
+SECOND = "cuda:1 (PCI 0000:1c:00.0)"
+
+
+def told_of_cards(verify: Verify, cards: str, *only: str, **changes: Any) -> dict[str, dict[str, Any]]:  # noqa: F811
+    _, report = verify(*only, environ={"PYTHONPATH": str(FAKE_CARDS), "FAKE_CARDS": cards}, **{**TWO_CARDS, **changes})
+    return {**checks(report), "readings": {one["key"]: one["value"] for one in report["readings"]}}
+
+
+def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F811
+    found = told_of_cards(verify, "count=2", "N01", "N06", "M02")
+    assert {found[name]["status"] for name in ("T02", "N01", "N06", "M01", "M02")} == {"pass"}, found
+    assert found["M02"]["message"] == "1 GiB hold what is written to them; so on each of 2 cards"
+    assert found["readings"]["cards.names"] == ["cuda:0 (PCI 0000:1b:00.0)", SECOND]
+    assert found["readings"]["cards.memory.wrong_words"] == [0, 0]
+    assert found["readings"]["memory.wrong_words"] == 0
+
+
+def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811
+    found = told_of_cards(verify, "count=1;wrong=0", "N06", "M02", gpu={"type": "H200", "count": 1})
+    assert found["M02"]["message"] == "4 words of the card's memory do not hold what was written"
+    assert not [key for key in found["readings"] if key.startswith("cards.")]
+
+
+def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # noqa: F811
+    found = told_of_cards(verify, "count=2;wrong=1", "N01", "M02")
+    assert (found["N01"]["status"], found["M02"]["status"]) == ("fail", "fail"), found
+    assert found["N01"]["message"].startswith(f"on {SECOND}, 1 of 2 cards: fp32 products are wrong")
+    assert found["M02"]["message"] == f"on {SECOND}, 1 of 2 cards: 4 words of the card's memory do not hold what was written"
+    assert found["readings"]["cards.memory.wrong_words"] == [0, 4]
+    assert found["readings"]["memory.wrong_words"] == 4
+    outside = found["readings"]["cards.numerics.fp32_outside"]
+    assert outside == [0, 1]
+
+
+def test_one_slow_card_of_two_is_named(verify: Verify) -> None:  # noqa: F811
+    found = told_of_cards(verify, "count=2;slow=1", "B01", "F01")
+    for name in ("B01", "F01"):
+        assert found[name]["status"] == "warn", found
+        assert found[name]["message"].startswith(f"on {SECOND}, 1 of 2 cards: "), found[name]["message"]
+    first, second = found["readings"]["cards.speed.product_tflops"]
+    assert second == found["readings"]["speed.product_tflops"] < first / 3
+
+
+def test_a_card_that_raises_or_hangs_is_named(verify: Verify) -> None:  # noqa: F811
+    raised = told_of_cards(verify, "count=2;raises=1", "N01")["N01"]
+    assert raised["status"] == "fail"
+    assert f"on {SECOND}: RuntimeError: CUDA error: unspecified launch failure" in raised["message"]
+    hung = told_of_cards(verify, "count=2;hangs=1", "N01", timeout_s=60)["N01"]
+    assert hung["status"] == "fail"
+    assert hung["message"].endswith(f" s, on {SECOND}"), hung["message"]
+    assert (hung["cause"], hung["fix"]) != (None, None)
