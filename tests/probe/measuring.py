@@ -44,6 +44,7 @@ def facts(scratch: Path) -> dict[str, Any]:
         "product_right": float((speed.pairs_of("fp32", "cpu", 64)() - formats["fp32"][0] @ formats["fp32"][1]).abs().max()),
         "flags_after": dict(abilities.changed_flags()),
         "burnt": burnt,
+        "differs": [device.differs(torch.tensor([0.0, 1.0]), torch.tensor(other)) for other in ([0.0, 1.0], [0.0, 1.0 + 2**-23], [0.0, float("nan")])],
         "capabilities": {"T4": abilities.formats((7, 5), False), "A100": abilities.formats((8, 0), True), "L4": abilities.formats((8, 9), True)},
         "cudnn": [abilities.dotted(92000), abilities.dotted(8907), abilities.dotted(None)],
         "attention": {name: abilities.attended(kind, "cpu") for name, kind in kinds.items()},

@@ -59,7 +59,7 @@ HUNG = {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0, "several.sum
 BUS = {"several.bandwidth_wrong": 0, "several.bandwidth_ranks": 8, "several.bandwidth_exit": 0, "several.bandwidth_steps": ADDED, "several.bus_gb_s": 425.0,
        "gpu.name": "NVIDIA H200"}  # fmt: skip
 BUS_HUNG = {**BUS, "several.bus_gb_s": None, "several.bandwidth_exit": None, "several.bandwidth_ranks": 0}
-BURNT = {"burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4, "burn.temperature_c": 71, "burn.power_w": 698.4}
+BURNT = {"burn.other_results": 0, "burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4, "burn.temperature_c": 71, "burn.power_w": 698.4}
 
 
 def product(speed: Any, name: str = "NVIDIA H200", form: str = "bf16") -> dict[str, Any]:
@@ -218,6 +218,7 @@ OF_DEVICES = [
     Row("F03", "fail", {**BURNT, "burn.last_tflops": 700.0}, BURN, "700 TFLOP/s at the end, at 788 at the beginning; at most 71 °C"),
     Row("F03", "fail", {**BURNT, "burn.reasons": 0x4C}, BURN, "NVML gives the reasons 0x48"),
     Row("F03", "pass", {**BURNT, "burn.reasons": None}, BURN),
+    Row("F03", "fail", {**BURNT, "burn.other_results": 2}, BURN, "the same product came out otherwise 2 times in a minute; at most 71 °C"),
     Row("F03", "unknown", {"burn.first_tflops": None, "burn.last_tflops": None, "burn.reasons": None}, BURN),
     Row("C01", "pass", {"several.alone_wrong": 0}, H200),
     Row("C01", "fail", {"several.alone_wrong": 9}, H200, "9 sums"),

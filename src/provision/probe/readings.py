@@ -99,6 +99,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("link.gb_s", _C.CONTEXT),
     ("burn.*", _C.MEASUREMENT),
     ("burn.reasons", _C.NOISE),
+    ("burn.other_results", _C.CONTEXT),
     ("burn.temperature_c", _C.NOISE),
     ("several.*", _C.CONTEXT),
     ("several.bus_gb_s", _C.MEASUREMENT),

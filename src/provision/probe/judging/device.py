@@ -118,6 +118,9 @@ def _burnt(case: Case) -> Judgement:
     first, last, reasons = (case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons"))
     if first is None:
         return _no_card(case, "so nothing was multiplied")
+    if others := case.seen["burn.other_results"]:
+        cause = "the card computes wrong when it is hot, or its memory is faulty"
+        return bad(f"the same product came out otherwise {others} times in a minute{_heat(case)}", 0, others, cause, "delete this machine and take another one")
     slowed = (reasons or 0) & _SLOWED_BITS
     if slowed or last < STEADY.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""

@@ -135,30 +135,40 @@ def _others(bench: Bench) -> dict[str, Any]:
 def _burnt(bench: Bench) -> dict[str, Any]:
     cards = cards_of(bench)
     if not cards:
-        return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.reasons", "burn.temperature_c", "burn.power_w"))
+        return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.other_results", "burn.reasons", "burn.temperature_c", "burn.power_w"))
     name = _usual_format()
     # All cards at once, because they share the machine's cooling and power supply.
     found = at_once(cards, lambda card: burn(name, card.device, _SIZE, _BURN_S, card.address if len(cards) > 1 else ""), bench.tell)
-    return worst_of(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"]))
+    return worst_of(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]))
 
 
 def burn(name: str, device: str, size: int, seconds: float, address: str = "") -> dict[str, Any]:
-    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what NVML told meanwhile, of all cards.
+    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what else was seen meanwhile.
 
-    That is the reasons to slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each None where it was not told.
-    With `address`, only of the card at that place of the PCI bus, where NVML tells places.
+    That is how often the same product came out otherwise than at the beginning (a hot card may compute wrong and say nothing), and, from NVML, the reasons to
+    slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each None where it was not told. These are of all cards, or of the
+    one at `address` on the PCI bus, where NVML tells places.
     """
     speeds: list[float] = []
     moments: list[dict[str, Any]] = []
     product = pairs_of(name, device, size)
+    right, others = product().clone(), 0
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         library = _opened(stack)
         while time.monotonic() < until or len(speeds) < 4:
             speeds.append(tflops_of(size, times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)))
+            others += differs(product(), right)
             moments += _at_work(library, address)
     quarter = len(speeds) // 4
-    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), **_summed(moments)}
+    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), "burn.other_results": others, **_summed(moments)}
+
+
+def differs(result: Any, other: Any) -> bool:
+    """Return whether two results are not the same bits."""
+    import torch
+
+    return not torch.equal(result, other)
 
 
 def _summed(moments: list[dict[str, Any]]) -> dict[str, Any]:
