@@ -153,6 +153,16 @@ def test_of_a_large_product_the_rows_that_are_looked_at_tell_the_same(facts: dic
     assert 0 < sampled[0] < 2e-6
 
 
+def test_cards_at_work_at_once_answer_in_their_order_and_the_last_one_is_known(facts: dict[str, Any]) -> None:
+    assert facts["at_once"] == [[0, 1, 2], "cuda:0, cuda:1, cuda:2", ["cuda:1", ""], [0]]
+
+
+def test_of_several_cards_the_worst_stands_for_all_and_each_is_kept(facts: dict[str, Any]) -> None:
+    usual, strange = facts["worst_card"]
+    assert usual == {"a": 0.5, "cards.names": ["a", "b", "c"], "cards.a": [1.0, 0.5, 3.0]}
+    assert strange["a"] != strange["a"]
+
+
 def test_what_is_not_finite_is_counted(facts: dict[str, Any]) -> None:
     assert (facts["unfinite"], facts["nan"]) == ([0, 0], 2)
 

@@ -43,7 +43,8 @@ def _written(case: Case) -> Judgement:
     wrong, held, total = case.seen["memory.wrong_words"], case.seen["memory.held_bytes"], case.seen["memory.total_bytes"]
     if wrong:
         cause = "the card's memory is faulty"
-        return bad(f"{wrong} words of the card's memory do not hold what was written", 0, wrong, cause, "delete this machine and take another one")
+        told = "1 word of the card's memory does" if wrong == 1 else f"{wrong} words of the card's memory do"
+        return bad(f"{told} not hold what was written", 0, wrong, cause, "delete this machine and take another one")
     if wrong is None or held < HELD.value * total:
         return skipped(f"only {size(held)} of {size(total)} were free to be tested", held)
     return ok(f"{size(held)} hold what is written to them", 0, 0)
