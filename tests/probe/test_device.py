@@ -120,7 +120,7 @@ def test_the_readings_lie_in_the_bands_of_the_card(here: dict[str, Any], report:
         pytest.skip(f"there are no bands of {here['card']}; known are {', '.join(GOLDEN)}")
     readings = {one["key"]: one["value"] for one in report["readings"]}
 
-    assert {key: readings[key] for key, (low, high) in bands.items() if not low <= readings[key] <= high} == {}
+    assert {key: readings.get(key) for key, (low, high) in bands.items() if not low <= (readings.get(key) or 0) <= high} == {}
 
 
 def test_every_card_was_looked_at(here: dict[str, Any], report: dict[str, Any]) -> None:
