@@ -230,6 +230,7 @@ OF_DEVICES = [
     Row("C02", "fail", HUNG, EIGHT, "8 cards hang when they add up: 0 of them came to an end. They printed: NCCL WARN no peer"),
     Row("C02", "fail", {**HUNG, "several.sums_steps": [*ADDED[:5], None, *ADDED[:2]]}, EIGHT, "came to an end; cuda:5 never reached its card."),
     Row("C02", "fail", {**HUNG, "several.sums_steps": [ADDED[0], *HUNG["several.sums_steps"][1:]]}, EIGHT, "cuda:1, cuda:2, cuda:3 and 4 more never joined"),
+    Row("C02", "fail", {**HUNG, "several.sums_steps": [None] * 8}, EIGHT, "0 of them came to an end; none of them reached its card."),
     Row("C02", "fail", {**SUMS, "several.sums_exit": 1, "several.sums_ranks": 7}, EIGHT, "7 of 8 cards came to an end (exit code 1)"),
     Row("C02", "unknown", {"several.sums_wrong": None}, EIGHT),
     Row("C03", "pass", BUS, EIGHT, "431 is usual"),

@@ -239,7 +239,7 @@ def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, 
     told = judged_together(run, document)
     assert told.status is Status.FAIL
     assert "2 cards hang when they add up: 0 of them came to an end; cuda:1 never reached its card. They printed: " in told.message
-    assert told.cause == "that card does not answer, or the process on it does not start"
+    assert told.cause == "a card does not answer, or the process on it does not start"
     assert "restart the machine" in (told.fix or "")
 
 

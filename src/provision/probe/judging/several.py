@@ -10,8 +10,8 @@ from ..values import Judgement
 from .cases import Case, bad, ok, skipped, unknown, warned
 
 _HANG = "the cards do not reach each other: often peer-to-peer copies that a virtual machine blocks, or too little shared memory"
-_STUCK = "that card does not answer, or the process on it does not start"
-_STUCK_FIX = "look at nvidia-smi and at the Xids of that card (dmesg); restart the machine, take another one when it stays so"
+_STUCK = "a card does not answer, or the process on it does not start"
+_STUCK_FIX = "look at nvidia-smi and at the Xids of the card (dmesg); restart the machine, take another one when it stays so"
 _NAMED = 3
 _HANG_FIX = "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; look at /dev/shm; run with NCCL_DEBUG=INFO"
 
@@ -57,7 +57,9 @@ def _broken(case: Case, name: str) -> Judgement:
 
 
 def _behind(steps: list[str | None]) -> str:
-    """Return which ranks did not come as far as the others, in words; "" where all came equally far."""
+    """Return which ranks did not come as far as the others, in words; "" where all came equally far, and beyond their cards."""
+    if not any(steps):
+        return f"; none of them {STEPS[0]}"
     far = [STEPS.index(step) if step in STEPS else -1 for step in steps]
     late = [rank for rank, step in enumerate(far) if step < max(far)]
     if not late:
