@@ -1,4 +1,4 @@
-"""`python -m benchmarks.throughput`: the speed that the probe measures beside what a bare torch loop measures, on the same device, taking turns.
+"""`python -m benchmarks.throughput`: the speed that the probe measures beside what a bare torch loop measures, on the same device, taking turns; each card.
 
 Needs an interpreter with torch, so it is no row of the table: exit 1 when they differ by more than 5 %, 0 when they do not or when there is no GPU.
 """
@@ -30,12 +30,22 @@ def main(words: list[str]) -> int:
     if asked.device == "cuda" and not torch.cuda.is_available():
         sys.stdout.write("gpu-throughput was not measured: no GPU is here (--device cpu --size 1024 shows that it works)\n")
         return 0
-    pairs = [(multiplied_tflops(asked.format, asked.device, asked.size), bare_tflops(asked.format, asked.device, asked.size)) for _ in range(_TURNS)]
+    if asked.device == "cpu":
+        return 0 if _holds(asked.format, "cpu", asked.size, "cpu") else 1
+    held = []
+    for index in range(torch.cuda.device_count()):
+        with torch.cuda.device(index):
+            held.append(_holds(asked.format, "cuda", asked.size, f"cuda:{index}"))
+    return 0 if all(held) else 1
+
+
+def _holds(name: str, device: str, size: int, where: str) -> bool:
+    pairs = [(multiplied_tflops(name, device, size), bare_tflops(name, device, size)) for _ in range(_TURNS)]
     ours, bare = (median([pair[side] for pair in pairs]) for side in (0, 1))
     holds = abs(ours / bare - 1) <= BOUND
-    words_of = f"gpu-throughput  {asked.format} {asked.size}^3 on {asked.device}  probe {ours:.4g} TFLOP/s  bare loop {bare:.4g} TFLOP/s"
+    words_of = f"gpu-throughput  {name} {size}^3 on {where}  probe {ours:.4g} TFLOP/s  bare loop {bare:.4g} TFLOP/s"
     sys.stdout.write(f"{words_of}  ratio {ours / bare:.3f}  bound {1 - BOUND:.2f}-{1 + BOUND:.2f}  holds {'yes' if holds else 'NO'}\n")
-    return 0 if holds else 1
+    return holds
 
 
 def bare_tflops(name: str, device: str, size: int) -> float:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 
 def facts(scratch: Path) -> dict[str, Any]:
     import torch
-    from provision_probe.observing import abilities, compiling, device, memory, numbers, speed, tensors
+    from provision_probe.observing import abilities, cards, compiling, device, memory, numbers, speed, tensors
     from provision_probe.proofs import adding
 
     torch.set_num_threads(1)
+    places = [cards.Place("cpu", index, name) for index, name in enumerate("abc")]
     blocks = memory.hold("cpu", 5 * 4096 + 100, 4096)
     memory.write(blocks, memory.PATTERNS[1])
     blocks[3].view(torch.uint8)[17] ^= 1
@@ -44,11 +46,14 @@ def facts(scratch: Path) -> dict[str, Any]:
         "product_right": float((speed.pairs_of("fp32", "cpu", 64)() - formats["fp32"][0] @ formats["fp32"][1]).abs().max()),
         "flags_after": dict(abilities.changed_flags()),
         "burnt": burnt,
+        "at_once": _at_once(cards),
+        "worst_card": [cards.worst_of(places, [{"a": 1.0}, {"a": number}, {"a": 3.0}], lambda one: one["a"]) for number in (0.5, float("nan"))],
+        "differs": [device.differs(torch.tensor([0.0, 1.0]), torch.tensor(other)) for other in ([0.0, 1.0], [0.0, 1.0 + 2**-23], [0.0, float("nan")])],
         "capabilities": {"T4": abilities.formats((7, 5), False), "A100": abilities.formats((8, 0), True), "L4": abilities.formats((8, 9), True)},
         "cudnn": [abilities.dotted(92000), abilities.dotted(8907), abilities.dotted(None)],
         "attention": {name: abilities.attended(kind, "cpu") for name, kind in kinds.items()},
         "convolution": numbers.convolution_error("cpu"),
-        "large": [numbers.product_error("fp32", torch.float32, "cpu", (256, 512, 256), every) for every in (1, 64)],
+        "large": [numbers.product_errors("fp32", torch.float32, [cards.CPU], (256, 512, 256), every, str)[0] for every in (1, 64)],
         "one_element": _with_one_wrong(numbers, abilities),
         "fp8": numbers.fp8_error("cpu"),
         "unfinite": [numbers.unfinite([*numbers.written(kind, "cpu"), *numbers.gradients(kind, "cpu")]) for kind in kinds.values()],
@@ -61,6 +66,17 @@ def facts(scratch: Path) -> dict[str, Any]:
         "alone": [adding.alone("gloo", scratch), adding.alone("gloo", scratch)],
         "bus": adding.bus_gb_s(1 << 30, 0.01, 8),
     }
+
+
+def _at_once(cards: Any) -> list[Any]:
+    told: list[str] = []
+
+    def measure(card: Any) -> int:
+        time.sleep(0.5 if card.index == 1 else 0)
+        return int(card.index)
+
+    places = [cards.Place("cpu", index, cards.called(index, "")) for index in range(3)]
+    return [cards.at_once(places, measure, told.append), told[0], told[-2:], cards.at_once(places[:1], measure, told.append)]
 
 
 def _with_one_wrong(numbers: Any, abilities: Any) -> list[float]:

@@ -52,8 +52,14 @@ PRODUCTS = {"numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.b
             "numerics.fp16_error": 2.1e-4, "numerics.fp16_outside": 0, "numerics.device": "cuda",
             "numerics.fp32_large_error": 3e-7, "numerics.fp32_large_outside": 0, "numerics.bf16_large_error": 1.7e-3, "numerics.bf16_large_outside": 0,
             "numerics.fp16_large_error": 2.1e-4, "numerics.fp16_large_outside": 0}  # fmt: skip
-SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "_several.tail": "NCCL WARN no peer"}
-BURNT = {"burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4, "burn.temperature_c": 71, "burn.power_w": 698.4}
+ADDED = ["added up"] * 8
+SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "several.sums_wrong_ranks": [],
+        "several.sums_steps": ADDED, "_several.sums_tail": "NCCL WARN no peer"}  # fmt: skip
+HUNG = {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0, "several.sums_steps": ["reached its card"] * 8}
+BUS = {"several.bandwidth_wrong": 0, "several.bandwidth_ranks": 8, "several.bandwidth_exit": 0, "several.bandwidth_steps": ADDED, "several.bus_gb_s": 425.0,
+       "gpu.name": "NVIDIA H200"}  # fmt: skip
+BUS_HUNG = {**BUS, "several.bus_gb_s": None, "several.bandwidth_exit": None, "several.bandwidth_ranks": 0}
+BURNT = {"burn.other_results": 0, "burn.first_tflops": 788.0, "burn.last_tflops": 780.0, "burn.reasons": 0x4, "burn.temperature_c": 71, "burn.power_w": 698.4}
 
 
 def product(speed: Any, name: str = "NVIDIA H200", form: str = "bf16") -> dict[str, Any]:
@@ -64,7 +70,63 @@ def moved(there: Any, back: Any, link: float | None = 63.0) -> dict[str, Any]:
     return {"speed.to_card_gb_s": there, "speed.from_card_gb_s": back, "link.gb_s": link}
 
 
+EIGHT_NAMES = [f"cuda:{index} (PCI 0000:{0x1A + 0x11 * index:02x}:00.0)" for index in range(8)]
+SIXTH = "cuda:5 (PCI 0000:6f:00.0)"
+
+
+def eight(usual: dict[str, Any], **sixth: dict[str, Any]) -> dict[str, Any]:
+    """What eight cards give that are alike but for some; `c5=` is what the card of that number gives otherwise. The worst stands under the keys themselves."""
+    cards = [{**usual, **sixth.get(f"c{index}", {})} for index in range(8)]
+    worst = next(({**usual, **other} for other in sixth.values()), usual)
+    return {**worst, "cards.names": EIGHT_NAMES, **{f"cards.{key}": [card[key] for card in cards] for key in usual}}
+
+
+FULL = {"memory.total_bytes": 141 * GIB, "memory.free_bytes": 140 * GIB, "memory.wanted_bytes": 126 * GIB, "memory.held_bytes": 126 * GIB}
+ERRORS = {key: value for key, value in PRODUCTS.items() if key != "numerics.device"}
+MOVED = moved(52.0, 50.0)
+FP8 = {"speed.others_tflops": {"fp8": 1450.0}}
+
+
+def copied(usual: float, **sixth: Any) -> dict[str, Any]:
+    return eight({"speed.copy_gb_s": usual}, **{card: {"speed.copy_gb_s": speed} for card, speed in sixth.items()})
+
+
+def multiplied(usual: float, **sixth: float) -> dict[str, Any]:
+    return {**product(usual), **eight({"speed.product_tflops": usual}, **{card: {"speed.product_tflops": speed} for card, speed in sixth.items()})}
+
+
+OF_SEVERAL_CARDS = [
+    Row("N01", "pass", {"numerics.device": "cuda", **eight(ERRORS)}, EIGHT, "agree with float64; so on each of 8 cards"),
+    Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.fp32_outside": 3})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: fp32 products are"),
+    Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.bf16_large_error": "nan"})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16"),
+    Row("N06", "pass", eight({"numerics.repeats": True}), EIGHT, "so on each of 8 cards"),
+    Row("N06", "fail", eight({"numerics.repeats": True}, c5={"numerics.repeats": False}), EIGHT, f"on {SIXTH}, 1 of 8 cards: the same product twice"),
+    Row("M01", "pass", eight(FULL), EIGHT, "so on each of 8 cards"),
+    Row("M01", "fail", eight(FULL, c5={"memory.held_bytes": 100 * GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: only 100 GiB of 126 GiB"),
+    Row("M01", "warn", eight(FULL, c5={"memory.free_bytes": 100 * GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: 100 GiB of 141 GiB are free"),
+    Row("M02", "pass", eight({**FULL, "memory.wrong_words": 0}), EIGHT, "so on each of 8 cards"),
+    Row("M02", "fail", eight({**FULL, "memory.wrong_words": 0}, c5={"memory.wrong_words": 7}), EIGHT, f"on {SIXTH}, 1 of 8 cards: 7 words"),
+    Row("M02", "skip", eight({**FULL, "memory.wrong_words": 0}, c5={"memory.held_bytes": GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: only 1 GiB of 141 GiB"),
+    Row("M02", "fail", eight({**FULL, "memory.wrong_words": 0}, c5={"memory.held_bytes": GIB}, c6={"memory.wrong_words": 1}), EIGHT, "on cuda:6"),
+    Row("B01", "pass", copied(4300.0, c5=4250.0), EIGHT, f"4250 GB/s, 89% of 4800; the least of 8 cards, {SIXTH}"),
+    Row("B01", "fail", copied(4300.0, c5=2600.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: copies on the card: 2600 GB/s, 54%"),
+    Row("B01", "fail", copied(4300.0, c5="inf"), EIGHT, f"on {SIXTH}, 1 of 8 cards: copies on the card: inf"),
+    Row("B01", "warn", copied(4500.0, c5=4000.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: 4000, the fastest here reaches 4500 GB/s"),
+    Row("B01", "warn", copied(300.0, c5=200.0), {**EIGHT, "card": None}, "the fastest here reaches 300 GB/s"),
+    Row("B02", "pass", eight(MOVED, c5={"link.gb_s": None}), EIGHT, "the least of 8 cards"),
+    Row("B02", "fail", eight(MOVED, c5=moved(52.0, 20.0)), EIGHT, f"on {SIXTH}, 1 of 8 cards: pinned copies from the card: 20 GB/s"),
+    Row("F01", "pass", multiplied(788.0), EIGHT, "80% of 989; so on each of 8 cards"),
+    Row("F01", "fail", multiplied(788.0, c5=450.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16 products: 450 TFLOP/s"),
+    Row("F01", "fail", multiplied(788.0, c5=450.0, c7=1.0), EIGHT, f"on {SIXTH} and cuda:7 (PCI 0000:91:00.0), 2 of 8 cards"),
+    Row("F01", "fail", multiplied(1.0), EIGHT, "and 5 more, 8 of 8 cards"),
+    Row("F01", "warn", multiplied(788.0, c5=700.0), EIGHT, f"on {SIXTH}, 1 of 8 cards: 700, the fastest here reaches 788 TFLOP/s"),
+    Row("F02", "warn", eight(FP8, c5={"speed.others_tflops": {"fp8": 900.0}}), EIGHT, f"on {SIXTH}, 1 of 8 cards: TFLOP/s: fp8 900"),
+    Row("F03", "fail", eight(BURNT, c5={"burn.last_tflops": 700.0}), {**EIGHT, "tier": "burn"}, f"on {SIXTH}, 1 of 8 cards: products run at 700"),
+    Row("F03", "fail", eight(BURNT, c5={"burn.reasons": 0x4C}), {**EIGHT, "tier": "burn"}, f"on {SIXTH}, 1 of 8 cards"),
+    Row("F03", "pass", eight(BURNT), {**EIGHT, "tier": "burn"}, "so on each of 8 cards"),
+]  # fmt: skip
 OF_DEVICES = [
+    *OF_SEVERAL_CARDS,
     Row("T04", "pass", {"torch.libraries": {"cudnn": "9.20.0", "triton": "3.6.0", "nccl": "2.29.7"}}, LOCKED, "cudnn 9.20.0, triton 3.6.0"),
     Row("T04", "fail", {"torch.libraries": {"cudnn": "9.1.0", "triton": "3.6.0"}}, LOCKED, "cudnn 9.1.0, locked 9.20.0.48"),
     Row("T04", "fail", {"torch.libraries": {"cudnn": "9.20.0"}}, LOCKED, "triton is not there"),
@@ -122,8 +184,8 @@ OF_DEVICES = [
     Row("M01", "unknown", NO_MEMORY, L4),
     Row("M01", "skip", NO_MEMORY, MPS),
     Row("M02", "pass", MEMORY, L4),
-    Row("M02", "fail", {**MEMORY, "memory.wrong_words": 1}, L4, "1 words"),
-    Row("M02", "fail", {**MEMORY, "memory.wrong_words": 1, "memory.held_bytes": GIB}, L4, "1 words"),
+    Row("M02", "fail", {**MEMORY, "memory.wrong_words": 1}, L4, "1 word of the card's memory does not"),
+    Row("M02", "fail", {**MEMORY, "memory.wrong_words": 1, "memory.held_bytes": GIB}, L4, "1 word of the card's memory does not"),
     Row("M02", "skip", {**MEMORY, "memory.held_bytes": 17 * GIB}, L4, "only 17 GiB of 24 GiB"),
     Row("M02", "skip", {**MEMORY, "memory.held_bytes": 0, "memory.wrong_words": None}, L4),
     Row("M02", "unknown", NO_MEMORY, L4),
@@ -146,8 +208,9 @@ OF_DEVICES = [
     Row("F01", "warn", product(300.0, "NVIDIA H100 PCIe"), H200),
     Row("F01", "pass", product(1.0), UNKNOWN, "nothing is known"),
     Row("F01", "unknown", product(None), H200),
-    Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1.45e+03"),
+    Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1450"),
     Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": 900.0}}, {**H200, "tier": "deep"}, "fp8 is below half"),
+    Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": "inf"}}, {**H200, "tier": "deep"}, "fp8 products: no speed came out"),
     Row("F02", "skip", {"speed.others_tflops": {}}, {**H200, "tier": "deep"}),
     Row("F02", "unknown", {"speed.others_tflops": None}, {**H200, "tier": "deep"}),
     Row("F03", "pass", BURNT, BURN, "780 at the end; at most 71 °C and 698 W"),
@@ -155,21 +218,28 @@ OF_DEVICES = [
     Row("F03", "fail", {**BURNT, "burn.last_tflops": 700.0}, BURN, "700 TFLOP/s at the end, at 788 at the beginning; at most 71 °C"),
     Row("F03", "fail", {**BURNT, "burn.reasons": 0x4C}, BURN, "NVML gives the reasons 0x48"),
     Row("F03", "pass", {**BURNT, "burn.reasons": None}, BURN),
+    Row("F03", "fail", {**BURNT, "burn.other_results": 2}, BURN, "the same product came out otherwise 2 times in a minute; at most 71 °C"),
     Row("F03", "unknown", {"burn.first_tflops": None, "burn.last_tflops": None, "burn.reasons": None}, BURN),
     Row("C01", "pass", {"several.alone_wrong": 0}, H200),
     Row("C01", "fail", {"several.alone_wrong": 9}, H200, "9 sums"),
     Row("C01", "unknown", {"several.alone_wrong": None}, H200),
     Row("C01", "skip", {"several.alone_wrong": None}, MPS),
     Row("C02", "pass", SUMS, EIGHT),
-    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5}, EIGHT, "5 sums over 8 cards"),
-    Row("C02", "fail", {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0}, EIGHT, "8 cards hang"),
-    Row("C02", "fail", {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0}, EIGHT, "NCCL WARN no peer"),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5, "several.sums_wrong_ranks": [5]}, EIGHT, "5 sums over 8 cards are wrong, on cuda:5"),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 40, "several.sums_wrong_ranks": list(range(8))}, EIGHT, "40 sums over 8 cards are wrong, on all of them"),
+    Row("C02", "fail", HUNG, EIGHT, "8 cards hang when they add up: 0 of them came to an end. They printed: NCCL WARN no peer"),
+    Row("C02", "fail", {**HUNG, "several.sums_steps": [*ADDED[:5], None, *ADDED[:2]]}, EIGHT, "came to an end; cuda:5 never reached its card."),
+    Row("C02", "fail", {**HUNG, "several.sums_steps": [ADDED[0], *HUNG["several.sums_steps"][1:]]}, EIGHT, "cuda:1, cuda:2, cuda:3 and 4 more never joined"),
+    Row("C02", "fail", {**HUNG, "several.sums_steps": [None] * 8}, EIGHT, "0 of them came to an end; none of them reached its card."),
     Row("C02", "fail", {**SUMS, "several.sums_exit": 1, "several.sums_ranks": 7}, EIGHT, "7 of 8 cards came to an end (exit code 1)"),
     Row("C02", "unknown", {"several.sums_wrong": None}, EIGHT),
-    Row("C03", "pass", {"several.bus_gb_s": 425.0, "gpu.name": "NVIDIA H200"}, EIGHT, "431 is usual"),
-    Row("C03", "warn", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA H200"}, EIGHT, "340 GB/s of bus bandwidth, 431 is usual"),
-    Row("C03", "pass", {"several.bus_gb_s": 340.0, "gpu.name": "NVIDIA B200"}, EIGHT, "nothing is known"),
-    Row("C03", "unknown", {"several.bus_gb_s": None, **SUMS}, EIGHT),
+    Row("C03", "pass", BUS, EIGHT, "431 is usual"),
+    Row("C03", "warn", {**BUS, "several.bus_gb_s": 340.0}, EIGHT, "340 GB/s of bus bandwidth, 431 is usual"),
+    Row("C03", "pass", {**BUS, "several.bus_gb_s": 340.0, "gpu.name": "NVIDIA B200"}, EIGHT, "nothing is known"),
+    Row("C03", "pass", {**BUS, "several.bus_gb_s": 40.0, "gpu.name": "NVIDIA H100 PCIe"}, EIGHT, "nothing is known"),
+    Row("C03", "warn", BUS_HUNG, EIGHT, "8 cards hang when they add up: 0 of them came to an end."),
+    Row("C03", "warn", {**BUS, "several.bus_gb_s": None, "several.bandwidth_exit": 1, "several.bandwidth_ranks": 7}, EIGHT, "7 of 8 cards came to an end"),
+    Row("C03", "unknown", {"several.bus_gb_s": None, "several.bandwidth_wrong": None}, EIGHT),
     Row("K01", "pass", {"compile.compiler": "g++", "compile.headers": True}, COMPILED),
     Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a compiler, which"),
     Row("K01", "fail", {"compile.compiler": "g++", "compile.headers": False}, COMPILED, "needs Python.h"),

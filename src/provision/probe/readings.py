@@ -83,6 +83,8 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("nvml.reasons", _C.NOISE),
     ("nvml.holders", _C.NOISE),
     ("dcgm.*", _C.CONTEXT),
+    # What each of several cards gave; what the worst gave stands under the key itself, and is compared.
+    ("cards.*", _C.NOISE),
     ("numerics.device", _C.CONTEXT),
     ("numerics.fp32_error", _C.MEASUREMENT),
     ("numerics.bf16_error", _C.MEASUREMENT),
@@ -97,6 +99,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("link.gb_s", _C.CONTEXT),
     ("burn.*", _C.MEASUREMENT),
     ("burn.reasons", _C.NOISE),
+    ("burn.other_results", _C.CONTEXT),
     ("burn.temperature_c", _C.NOISE),
     ("several.*", _C.CONTEXT),
     ("several.bus_gb_s", _C.MEASUREMENT),

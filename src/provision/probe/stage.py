@@ -30,11 +30,12 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(slots=True)
 class Fragment:
-    """What one stage found so far. `running` names the check under observation, `raised` what observing raised."""
+    """What one stage found so far. `running` names the check under observation and `where` its card, of several; `raised` is what observing raised."""
 
     seen: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     running: str | None = None
+    where: str = ""
     raised: dict[str, dict[str, str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     cpu_s: float = 0.0
@@ -61,7 +62,13 @@ def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: P
     redactor = Redactor.of(os.environ, expected.secrets)
     fragment = Fragment()
     fragment.save(fragment_path)
-    bench = Bench(expected=expected, scratch=scratch)
+
+    def tell(where: str) -> None:
+        if where != fragment.where:
+            fragment.where = where
+            fragment.save(fragment_path)
+
+    bench = Bench(expected=expected, scratch=scratch, tell=tell)
     with Watch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED) as watch:
         for one in asked(expected):
             if one.check.stage == name and (not only or one.id in only) and applies(one.check, expected):
@@ -100,7 +107,7 @@ def both_ends(text: str, most: int) -> str:
 
 
 def _observe(one: Asked, bench: Bench, fragment: Fragment, path: Path, redactor: Redactor) -> None:
-    fragment.running = one.id
+    fragment.running, fragment.where = one.id, ""
     fragment.save(path)
     bench.subject = one.subject
     began = time.perf_counter()

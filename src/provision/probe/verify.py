@@ -114,7 +114,7 @@ def _add(gathered: _Gathered, run: StageRun, fragment: Fragment, ready: Sequence
     if fragment.ended:
         return
     if fragment.running is not None:
-        gathered.deaths[fragment.running] = run.how
+        gathered.deaths[fragment.running] = f"{run.how}, on {fragment.where}" if fragment.where else run.how
         gathered.seconds[fragment.running] = run.wall_s
     late = [one.id for one in ready if one.id not in fragment.done and one.id != fragment.running]
     gathered.absent.update(dict.fromkeys(late, f"not observed: the stage {run.how}"))

@@ -12,6 +12,7 @@ LINK_FAILS = Threshold(0.35, "of the link's bandwidth", "own choice: half of wha
 LINK_WARNS = Threshold(0.65, "of the link's bandwidth", "Azure's node health checks: 21 of 31.5 GB/s (PCIe 4), 48 of 63 GB/s (PCIe 5)")
 PRODUCT_FAILS = Threshold(0.50, "of the card's dense peak", "own choice: an H200 measures 0.80; 0.60 is the least in ml-engineering's table of measured maxima")
 PRODUCT_WARNS = Threshold(0.65, "of the card's dense peak", "an H200 measures 769-798 of 989 TFLOP/s in bf16, 0.80")
+SPREAD = Threshold(0.9, "of the fastest card of this machine", "gpu-fryer: within 10 % of the best card; 5 % between equal cards is usual (ml-engineering)")
 STEADY = Threshold(0.9, "of the first quarter's speed in the last", "gpu-fryer: within 10 % of the best")
 
 _GPU = (Need.TORCH, Need.GPU)

@@ -51,6 +51,11 @@ def size(count: float) -> str:
     return f"{count / _GIB:.4g} GiB" if count >= _GIB else f"{count / _MIB:.4g} MiB"
 
 
+def figure(number: float) -> str:
+    """A measured number in three digits, and never as a power of ten: "0.281", "49.8", "4300"."""
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
 def fell(first: Any, last: Any, share: float) -> bool:
     """Whether a loss went below a share of what it was; False for what is no number, as a loss that overflowed is."""
     return isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first

@@ -1,4 +1,4 @@
-"""Judges the card's memory and speed against what its vendor says of it."""
+"""Judges each card's memory and speed against what its vendor says of it, and against the other cards of the machine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.device import COPY_FAILS, COPY_WARNS, FREE, HELD, LINK_FAILS, LINK_WARNS, PRODUCT_FAILS, PRODUCT_WARNS, STEADY
+from ..checks.device import COPY_FAILS, COPY_WARNS, FREE, HELD, LINK_FAILS, LINK_WARNS, PRODUCT_FAILS, PRODUCT_WARNS, SPREAD, STEADY
 from ..checks.driver import SLOWED
-from ..values import Judgement, Threshold
-from .cases import Case, bad, ok, size, skipped, unknown, warned
+from ..observing.cards import EACH, NAMES
+from ..values import Judgement, Status, Threshold
+from .cases import Case, bad, figure, ok, size, skipped, unknown, warned
+from .each import Judge, cards_named, of_each
 
 _MODEST = frozenset({"t4", "l4", "pcie"})
 """Words in the names of cards whose power limit keeps them below their peak: how far is not measured yet, so they only warn."""
@@ -41,7 +43,8 @@ def _written(case: Case) -> Judgement:
     wrong, held, total = case.seen["memory.wrong_words"], case.seen["memory.held_bytes"], case.seen["memory.total_bytes"]
     if wrong:
         cause = "the card's memory is faulty"
-        return bad(f"{wrong} words of the card's memory do not hold what was written", 0, wrong, cause, "delete this machine and take another one")
+        told = "1 word of the card's memory does" if wrong == 1 else f"{wrong} words of the card's memory do"
+        return bad(f"{told} not hold what was written", 0, wrong, cause, "delete this machine and take another one")
     if wrong is None or held < HELD.value * total:
         return skipped(f"only {size(held)} of {size(total)} were free to be tested", held)
     return ok(f"{size(held)} hold what is written to them", 0, 0)
@@ -87,9 +90,9 @@ def _share(what: str, speed: Any, peak: float | None, unit: str, bounds: tuple[T
     if not isinstance(speed, (int, float)):
         return bad(f"{what}: {speed} {unit} is no speed", peak, speed, "the card's clock or memory is faulty", "take another machine")
     if not peak:
-        return ok(f"{what}: {speed:.3g} {unit}; nothing is known to compare it with", None, speed)
+        return ok(f"{what}: {figure(speed)} {unit}; nothing is known to compare it with", None, speed)
     share = speed / peak
-    told = f"{what}: {speed:.3g} {unit}, {share:.0%} of {peak:g}"
+    told = f"{what}: {figure(speed)} {unit}, {share:.0%} of {peak:g}"
     for bound, judged in zip(bounds, (bad, warned), strict=True):
         if share < bound.value:
             return judged(told, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
@@ -102,8 +105,10 @@ def _others(case: Case) -> Judgement:
         return _no_card(case, "so nothing was multiplied")
     if not speeds:
         return skipped("the card has no other format")
+    if strange := [name for name, speed in sorted(speeds.items()) if not isinstance(speed, (int, float))]:
+        return warned(f"{', '.join(strange)} products: no speed came out", None, speeds, "the card's clock is faulty", "take another machine")
     slow = [name for name, speed in sorted(speeds.items()) if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak]
-    told = ", ".join(f"{name} {speed:.3g}" for name, speed in sorted(speeds.items()))
+    told = ", ".join(f"{name} {figure(speed)}" for name, speed in sorted(speeds.items()))
     if slow:
         peaks = {name: _peak(case, name) for name in slow}
         return warned(f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak", peaks, speeds, _SLOW, _SLOW_FIX, PRODUCT_FAILS)
@@ -114,12 +119,15 @@ def _burnt(case: Case) -> Judgement:
     first, last, reasons = (case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons"))
     if first is None:
         return _no_card(case, "so nothing was multiplied")
+    if others := case.seen["burn.other_results"]:
+        cause = "the card computes wrong when it is hot, or its memory is faulty"
+        return bad(f"the same product came out otherwise {others} times in a minute{_heat(case)}", 0, others, cause, "delete this machine and take another one")
     slowed = (reasons or 0) & _SLOWED_BITS
     if slowed or last < STEADY.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        told = f"products run at {last:.3g} TFLOP/s at the end, at {first:.3g} at the beginning{why}{_heat(case)}"
+        told = f"products run at {figure(last)} TFLOP/s at the end, at {figure(first)} at the beginning{why}{_heat(case)}"
         return bad(told, STEADY.value * first, last, "the card is too hot, or its power supply gives too little", _SLOW_FIX, SLOWED if slowed else STEADY)
-    return ok(f"{first:.3g} TFLOP/s at the beginning, {last:.3g} at the end{_heat(case)}", STEADY.value * first, last)
+    return ok(f"{figure(first)} TFLOP/s at the beginning, {figure(last)} at the end{_heat(case)}", STEADY.value * first, last)
 
 
 def _heat(case: Case) -> str:
@@ -131,12 +139,31 @@ def _heat(case: Case) -> str:
 _SLOWED_BITS = 0xE8
 """The bits that `SLOWED` names. Several reasons hold at once: bits are tested, never the whole number."""
 
+
+def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
+    """Return a judge that also warns of a card which is slower than the others of this machine, where all are as fast as they have to be."""
+
+    def judged(case: Case) -> Judgement:
+        found = judge(case)
+        speeds = case.seen.get(f"{EACH}{key}")
+        if found.status is not Status.PASS or not speeds:
+            return found
+        best, names = max(speeds), case.seen[NAMES]
+        slow = sorted((speed, name) for speed, name in zip(speeds, names, strict=True) if speed < SPREAD.value * best)
+        if not slow:
+            return found
+        told = f"{cards_named(names, [name for _, name in slow])}: {figure(slow[0][0])}, the fastest here reaches {figure(best)} {unit}"
+        return warned(told, SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, SPREAD)
+
+    return judged
+
+
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
-    "M01": _held,
-    "M02": _written,
-    "B01": _copied,
-    "B02": _moved,
-    "F01": _multiplied,
-    "F02": _others,
-    "F03": _burnt,
+    "M01": of_each(_held),
+    "M02": of_each(_written),
+    "B01": _beside_others("speed.copy_gb_s", "GB/s", of_each(_copied)),
+    "B02": of_each(_moved),
+    "F01": _beside_others("speed.product_tflops", "TFLOP/s", of_each(_multiplied)),
+    "F02": of_each(_others),
+    "F03": of_each(_burnt),
 }

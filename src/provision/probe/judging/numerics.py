@@ -18,6 +18,7 @@ from ..checks.numerics import (
 )
 from ..values import Judgement, Threshold
 from .cases import Case, bad, ok, skipped, warned
+from .each import of_each
 
 _SIGNATURES = ((3e-6, "fp32"), (1e-3, "tf32 or fp16"), (1e-2, "bf16"), (5e-2, "fp8 (e4m3)"), (1e-1, "fp8 (e5m2)"))
 """Upper ends of the bands by which a product's error tells its arithmetic: fp32 measures 3e-7, tf32 2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2
@@ -142,11 +143,11 @@ def _steps(case: Case) -> Judgement:
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
-    "N01": _products,
+    "N01": of_each(_products),
     "N02": _signature,
     "N03": _convolutions,
     "N05": _short_products,
-    "N06": _twice,
+    "N06": of_each(_twice),
     "N07": _finite,
     "N08": _random,
     "N09": _steps,

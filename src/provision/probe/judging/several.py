@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..checks.several import BUS_GB_S, BUS_WARNS
+from ..proofs.adding import STEPS
 from ..values import Judgement
 from .cases import Case, bad, ok, skipped, unknown, warned
 
 _HANG = "the cards do not reach each other: often peer-to-peer copies that a virtual machine blocks, or too little shared memory"
+_STUCK = "a card does not answer, or the process on it does not start"
+_STUCK_FIX = "look at nvidia-smi and at the Xids of the card (dmesg); restart the machine, take another one when it stays so"
+_NAMED = 3
 _HANG_FIX = "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; look at /dev/shm; run with NCCL_DEBUG=INFO"
 
 
@@ -30,26 +34,53 @@ def _sums(case: Case) -> Judgement:
     if wrong is None:
         return _no_card(case)
     wanted, told, code = case.expected.gpu_count, case.seen["several.sums_ranks"], case.seen["several.sums_exit"]
-    if code is None:
-        return bad(f"{wanted} cards hang when they add up: {told} of them came to an end. {_tail(case)}", wanted, told, _HANG, _HANG_FIX)
-    if code or told != wanted:
-        cause = "a card or its process failed"
-        return bad(f"{told} of {wanted} cards came to an end (exit code {code}). {_tail(case)}", wanted, told, cause, _HANG_FIX)
+    if code is None or code or told != wanted:
+        return _broken(case, "sums")
     if wrong:
-        return bad(f"{wrong} sums over {wanted} cards are wrong", 0, wrong, "a faulty card, or a faulty link between two", "take another machine")
+        ranks = case.seen["several.sums_wrong_ranks"]
+        where = "all of them" if len(ranks) == wanted else _called(ranks)
+        cause = "a faulty card, or a faulty link between two"
+        return bad(f"{wrong} sums over {wanted} cards are wrong, on {where}", 0, wrong, cause, "take another machine")
     return ok(f"{wanted} cards add up right", 0, 0)
 
 
-def _tail(case: Case) -> str:
-    return f"They printed: {case.seen['_several.tail']}"
+def _broken(case: Case, name: str) -> Judgement:
+    wanted, told, code = case.expected.gpu_count, case.seen[f"several.{name}_ranks"], case.seen[f"several.{name}_exit"]
+    how = f"{wanted} cards hang when they add up: {told} of them" if code is None else f"{told} of {wanted} cards"
+    end = "came to an end" if code is None else f"came to an end (exit code {code})"
+    # All wait for one that is behind the others: that one is to be looked at, and not the link.
+    behind = _behind(case.seen[f"several.{name}_steps"])
+    cause = "a card or its process failed" if code is not None else _STUCK if behind else _HANG
+    printed = case.seen.get(f"_several.{name}_tail")
+    message = f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}"
+    return bad(message, wanted, told, cause, _STUCK_FIX if behind and code is None else _HANG_FIX)
+
+
+def _behind(steps: list[str | None]) -> str:
+    """Return which ranks did not come as far as the others, in words; "" where all came equally far, and beyond their cards."""
+    if not any(steps):
+        return f"; none of them {STEPS[0]}"
+    far = [STEPS.index(step) if step in STEPS else -1 for step in steps]
+    late = [rank for rank, step in enumerate(far) if step < max(far)]
+    if not late:
+        return ""
+    return f"; {_called(late)} never {STEPS[min(far) + 1]}"
+
+
+def _called(ranks: list[int]) -> str:
+    return ", ".join(f"cuda:{rank}" for rank in ranks[:_NAMED]) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
 
 
 def _bandwidth(case: Case) -> Judgement:
     found, count = case.seen["several.bus_gb_s"], case.expected.gpu_count
-    if found is None:
-        return _no_card(case) if case.seen["several.sums_wrong"] is None else unknown("not all cards measured a bandwidth")
+    if case.seen["several.bandwidth_wrong"] is None:
+        return _no_card(case)
+    if case.seen["several.bandwidth_exit"] != 0 or found is None:
+        return _broken(case, "bandwidth")
     name = case.seen.get("gpu.name") or ""
-    known = next((speed for (card, cards), speed in BUS_GB_S.items() if cards == count and card in name), None)
+    # The figures are of cards on NVSwitch: a PCIe card of the same generation, or a bridged pair, has another bus.
+    switched = not {"PCIe", "NVL"} & set(name.split())
+    known = next((speed for (card, cards), speed in BUS_GB_S.items() if switched and cards == count and card in name), None)
     if known is None:
         return ok(f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to compare it with", None, found)
     if found < BUS_WARNS.value * known:

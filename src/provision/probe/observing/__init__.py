@@ -12,9 +12,16 @@ from typing import Any
 from ..expectations import Expectations
 
 
+def _unheard(_where: str) -> None:
+    """Nobody asks which card is at work."""
+
+
 @dataclass(slots=True)
 class Bench:
-    """What an observer works with. `memo` carries values between the observers of one stage; `root` and `environ` are the machine's."""
+    """What an observer works with. `memo` carries values between the observers of one stage; `root` and `environ` are the machine's.
+
+    `tell` hears which card is at work, where there are several.
+    """
 
     expected: Expectations
     scratch: Path
@@ -22,6 +29,7 @@ class Bench:
     root: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     memo: dict[str, Any] = field(default_factory=dict)
+    tell: Callable[[str], None] = _unheard
 
 
 Observer = Callable[[Bench], "dict[str, Any]"]

@@ -1,22 +1,24 @@
-"""Fills the card's memory and reads it back, and measures what it moves and how fast it multiplies."""
+"""Fills the memory of every card and reads it back, and measures what each moves and how fast it multiplies."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from . import Bench, Observer
+from .cards import Place, at_once, cards_of, in_turn, worst_of
 from .memory import hold, wrong_words
 from .nvml import Nvml, NvmlError
 from .speed import FORMATS, copied_gb_s, link_gb_s, median, moved_gb_s, multiplied_tflops, pairs_of, tflops_of, times
-from .tensors import device_of
 
 _GIB = 1024**3
 _SIZE, _COPY_BYTES, _MOVE_BYTES = 8192, 4 * _GIB, _GIB
-_MOVES = ("speed.to_card_gb_s", "speed.from_card_gb_s", "speed.pageable_to_card_gb_s", "speed.pageable_from_card_gb_s")
+_MOVES = ("speed.to_card_gb_s", "speed.from_card_gb_s")
+_PAGEABLE = ("speed.pageable_to_card_gb_s", "speed.pageable_from_card_gb_s")
 _SHARE_HELD = 0.9
 _BURN_S, _BURN_ROUNDS = 60.0, 100
 
@@ -24,36 +26,77 @@ _BURN_S, _BURN_ROUNDS = 60.0, 100
 def _held(bench: Bench) -> dict[str, Any]:
     import torch
 
-    if device_of(bench) != "cuda":
+    cards = cards_of(bench)
+    if not cards:
         return {"memory.total_bytes": None}
-    free, total = torch.cuda.mem_get_info()
-    wanted = int(free * _SHARE_HELD) // _GIB * _GIB
-    bench.memo["blocks"] = hold("cuda", wanted, _GIB)
-    held = len(bench.memo["blocks"]) * _GIB
+    blocks: dict[int, list[Any]] = bench.memo.setdefault("blocks", {})
+    # Memory is filled on all cards at once: nothing is timed, and one after the other would take a machine of eight a minute.
+    return worst_of(cards, at_once(cards, lambda card: filled(card, blocks, *torch.cuda.mem_get_info()), bench.tell), _shortest)
+
+
+def filled(card: Place, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB) -> dict[str, Any]:
+    """Hold 90 % of the `free` bytes of a card in blocks of `block` bytes, which are put into `blocks`. Returns how many bytes that is, of how many."""
+    wanted = int(free * _SHARE_HELD) // block * block
+    blocks[card.index] = hold(card.device, wanted, block)
+    held = len(blocks[card.index]) * block
     return {"memory.total_bytes": total, "memory.free_bytes": free, "memory.wanted_bytes": wanted, "memory.held_bytes": held}
+
+
+def _shortest(one: Mapping[str, Any]) -> float:
+    """A card that did not give what was free is worse than one of which less is free."""
+    total, free, wanted, held = (one[f"memory.{name}_bytes"] for name in ("total", "free", "wanted", "held"))
+    return float(free / total - 10 * (wanted - held) / total)
 
 
 def _written(bench: Bench) -> dict[str, Any]:
     import torch
 
-    blocks: list[Any] = bench.memo.pop("blocks", [])
-    found = {"memory.wrong_words": wrong_words(blocks) if blocks else None}
+    blocks: dict[int, list[Any]] = bench.memo.pop("blocks", {})
+    cards = cards_of(bench)
+    if not cards:
+        return {"memory.wrong_words": None}
+    found = at_once(cards, lambda card: checked(blocks[card.index]), bench.tell)
     blocks.clear()
     torch.cuda.empty_cache()
-    return found
+    return worst_of(cards, found, _soundest)
+
+
+def checked(blocks: list[Any]) -> dict[str, Any]:
+    """Return how many words of these blocks do not hold what is written to them; None where there are no blocks."""
+    return {"memory.wrong_words": wrong_words(blocks) if blocks else None}
+
+
+def _soundest(one: Mapping[str, Any]) -> float:
+    """A card that could not be looked at is worse than a sound one, and better than a faulty one."""
+    wrong = one["memory.wrong_words"]
+    return -0.5 if wrong is None else -float(wrong)
 
 
 def _copied(bench: Bench) -> dict[str, Any]:
-    device = device_of(bench)
-    return {"speed.copy_gb_s": copied_gb_s(device, _fitting(_COPY_BYTES)) if device == "cuda" else None}
+    cards = cards_of(bench)
+    if not cards:
+        return {"speed.copy_gb_s": None}
+    found = in_turn(cards, lambda card: {"speed.copy_gb_s": copied_gb_s(card.device, _fitting(_COPY_BYTES))}, bench.tell)
+    return worst_of(cards, found, lambda one: float(one["speed.copy_gb_s"]))
 
 
 def _moved(bench: Bench) -> dict[str, Any]:
-    device = device_of(bench)
-    if device != "cuda":
-        return {**dict.fromkeys(_MOVES), "link.gb_s": None}
-    speeds = [speed for pinned in (True, False) for speed in moved_gb_s(device, _fitting(_MOVE_BYTES), pinned)]
-    return {**dict(zip(_MOVES, speeds, strict=True)), "link.gb_s": link_gb_s(bench.root, _address())}
+    cards = cards_of(bench)
+    if not cards:
+        return {**dict.fromkeys((*_MOVES, *_PAGEABLE)), "link.gb_s": None}
+    # Pageable copies are recorded only, and tell more of the host than of a card: the first one's are enough.
+    (pageable,) = in_turn(cards[:1], lambda card: moved_gb_s(card.device, _fitting(_MOVE_BYTES), False), bench.tell)
+    found = in_turn(cards, lambda card: _moved_by(bench, card), bench.tell)
+    return {**dict(zip(_PAGEABLE, pageable, strict=True)), **worst_of(cards, found, _slowest_of_link)}
+
+
+def _moved_by(bench: Bench, card: Place) -> dict[str, Any]:
+    speeds = moved_gb_s(card.device, _fitting(_MOVE_BYTES))
+    return {**dict(zip(_MOVES, speeds, strict=True)), "link.gb_s": link_gb_s(bench.root, card.address)}
+
+
+def _slowest_of_link(one: Mapping[str, Any]) -> float:
+    return float(min(one[name] for name in _MOVES) / (one["link.gb_s"] or 1))
 
 
 def _fitting(wanted: int) -> int:
@@ -62,22 +105,13 @@ def _fitting(wanted: int) -> int:
     return int(min(wanted, torch.cuda.mem_get_info()[0] // 4))
 
 
-def _address() -> str:
-    """Return the card's place on the PCI bus as Linux writes it, "" where this torch does not tell."""
-    import torch
-
-    about = torch.cuda.get_device_properties(0)
-    if not hasattr(about, "pci_bus_id"):
-        return ""
-    return f"{about.pci_domain_id:04x}:{about.pci_bus_id:02x}:{about.pci_device_id:02x}.0"
-
-
 def _multiplied(bench: Bench) -> dict[str, Any]:
-    device = device_of(bench)
-    if device != "cuda":
+    cards = cards_of(bench)
+    if not cards:
         return {"speed.format": None, "speed.product_tflops": None}
     name = _usual_format()
-    return {"speed.format": name, "speed.product_tflops": multiplied_tflops(name, device, _SIZE)}
+    found = in_turn(cards, lambda card: {"speed.product_tflops": multiplied_tflops(name, card.device, _SIZE)}, bench.tell)
+    return {"speed.format": name, **worst_of(cards, found, lambda one: float(one["speed.product_tflops"]))}
 
 
 def _usual_format() -> str:
@@ -89,37 +123,52 @@ def _usual_format() -> str:
 def _others(bench: Bench) -> dict[str, Any]:
     import torch
 
-    device = device_of(bench)
-    if device != "cuda":
+    cards = cards_of(bench)
+    if not cards:
         return {"speed.others_tflops": None}
     capability = torch.cuda.get_device_capability()
     names = [name for name, least in FORMATS.items() if capability >= least and name != _usual_format()]
-    return {"speed.others_tflops": {name: multiplied_tflops(name, device, _SIZE) for name in names}}
+    found = in_turn(cards, lambda card: {"speed.others_tflops": {name: multiplied_tflops(name, card.device, _SIZE) for name in names}}, bench.tell)
+    return worst_of(cards, found, lambda one: float(sum(one["speed.others_tflops"].values())))
 
 
 def _burnt(bench: Bench) -> dict[str, Any]:
-    device = device_of(bench)
-    if device != "cuda":
-        return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.reasons", "burn.temperature_c", "burn.power_w"))
-    return burn(_usual_format(), device, _SIZE, _BURN_S)
+    cards = cards_of(bench)
+    if not cards:
+        return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.other_results", "burn.reasons", "burn.temperature_c", "burn.power_w"))
+    name = _usual_format()
+    # All cards at once, because they share the machine's cooling and power supply.
+    found = at_once(cards, lambda card: burn(name, card.device, _SIZE, _BURN_S, card.address if len(cards) > 1 else ""), bench.tell)
+    return worst_of(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]))
 
 
-def burn(name: str, device: str, size: int, seconds: float) -> dict[str, Any]:
-    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what NVML told meanwhile, of all cards.
+def burn(name: str, device: str, size: int, seconds: float, address: str = "") -> dict[str, Any]:
+    """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what else was seen meanwhile.
 
-    That is the reasons to slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each None where it was not told.
+    That is how often the same product came out otherwise than at the beginning (a hot card may compute wrong and say nothing), and, from NVML, the reasons to
+    slow down (bits), the highest temperature (degrees Celsius) and the highest power (W), each None where it was not told. These are of all cards, or of the
+    one at `address` on the PCI bus, where NVML tells places.
     """
     speeds: list[float] = []
     moments: list[dict[str, Any]] = []
     product = pairs_of(name, device, size)
+    right, others = product().clone(), 0
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         library = _opened(stack)
         while time.monotonic() < until or len(speeds) < 4:
             speeds.append(tflops_of(size, times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)))
-            moments += _at_work(library)
+            others += differs(product(), right)
+            moments += _at_work(library, address)
     quarter = len(speeds) // 4
-    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), **_summed(moments)}
+    return {"burn.first_tflops": median(speeds[:quarter]), "burn.last_tflops": median(speeds[-quarter:]), "burn.other_results": others, **_summed(moments)}
+
+
+def differs(result: Any, other: Any) -> bool:
+    """Return whether two results are not the same bits."""
+    import torch
+
+    return not torch.equal(result, other)
 
 
 def _summed(moments: list[dict[str, Any]]) -> dict[str, Any]:
@@ -138,11 +187,12 @@ def _opened(stack: ExitStack) -> Nvml | None:
         return None
 
 
-def _at_work(library: Nvml | None) -> list[dict[str, Any]]:
+def _at_work(library: Nvml | None, address: str) -> list[dict[str, Any]]:
     try:
-        return library.at_work() if library else []
+        places, told = (library.addresses(), library.at_work()) if library else ([], [])
     except NvmlError:
         return []
+    return [one for place, one in zip(places, told, strict=False) if place == address] or told
 
 
 OBSERVERS: dict[str, Observer] = {

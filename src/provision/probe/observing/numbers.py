@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..proofs.recipe import weights_hash
 from . import Bench, Observer
+from .cards import CPU, Place, cards_of, in_turn, worst_of
 from .tensors import SEED, device_of, distance, kind_of, normal, seeded, worst
 
 Shape = tuple[int, int, int]
@@ -23,37 +24,43 @@ _TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e
 def _products(bench: Bench) -> dict[str, Any]:
     import torch
 
-    device = device_of(bench)
+    cards = cards_of(bench)
     # On a CPU a product in fp16 takes 10 s where one in bf16 takes 0.2 s, and nobody trains in it there.
-    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, **({"fp16": torch.float16} if device == "cuda" else {})}
-    found: dict[str, Any] = {"numerics.device": device}
+    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, **({"fp16": torch.float16} if cards else {})}
+    sizes = {"": (_SHAPE, 1), **({"_large": (_LARGE, _EVERY)} if cards else {})}
+    found: list[dict[str, Any]] = [{} for _ in cards or [CPU]]
     for name, kind in kinds.items():
-        error, outside = product_error(name, kind, device)
-        found[f"numerics.{name}_error"] = error
-        found[f"numerics.{name}_outside"] = outside
-        if device == "cuda":
-            error, outside = product_error(name, kind, device, _LARGE, _EVERY)
-            found[f"numerics.{name}_large_error"] = error
-            found[f"numerics.{name}_large_outside"] = outside
-    return found
+        for size, (shape, every) in sizes.items():
+            for one, (error, outside) in zip(found, product_errors(name, kind, cards or [CPU], shape, every, bench.tell), strict=True):
+                one.update({f"numerics.{name}{size}_error": error, f"numerics.{name}{size}_outside": outside})
+    return {"numerics.device": "cuda" if cards else "cpu", **worst_of(cards, found, lambda one: -float(sum(one.values())))}
 
 
-def product_error(name: str, kind: Any, device: str, shape: Shape = _SHAPE, every: int = 1) -> tuple[float, int]:
-    """Relative Frobenius error of a product against float64 of the same rounded inputs, and how many elements lie outside torch's tolerances.
+def product_errors(name: str, kind: Any, cards: Sequence[Place], shape: Shape, every: int, tell: Callable[[str], None]) -> list[tuple[float, int]]:
+    """Relative Frobenius error of a product against float64 of the same rounded inputs, and how many elements lie outside torch's tolerances, of each card.
 
     Standard normal numbers, seeded on the CPU so that every device multiplies the same ones. Of the result each row whose number `every` divides is compared.
     """
-    import torch
-
     left, right = _operands(kind, shape)
     truth = left[::every].double() @ right.double()
-    # A result that is never written must not pass as zeros or as what the memory held before.
-    result = torch.full((shape[0], shape[2]), float("nan"), dtype=kind, device=device)
-    torch.mm(left.to(device), right.to(device), out=result)
-    difference = (result[::every].double().cpu() - truth).abs()
     relative, absolute = _TOLERANCES[name]
-    inside = difference <= absolute * math.sqrt(shape[1]) + relative * truth.abs()
-    return float(difference.norm() / truth.norm()), int((~inside).sum())
+    allowed = absolute * math.sqrt(shape[1]) + relative * truth.abs()
+
+    def compared(card: Place) -> tuple[float, int]:
+        difference = (product(left, right, card.device)[::every].double().cpu() - truth).abs()
+        return float(difference.norm() / truth.norm()), int((~(difference <= allowed)).sum())
+
+    return in_turn(cards, compared, tell)
+
+
+def product(left: Any, right: Any, device: str) -> Any:
+    """Return the product of two matrices on a device."""
+    import torch
+
+    # A result that is never written must not pass as zeros or as what the memory held before.
+    result = torch.full((len(left), right.shape[1]), float("nan"), dtype=left.dtype, device=device)
+    torch.mm(left.to(device), right.to(device), out=result)
+    return result
 
 
 def _operands(kind: Any, shape: Shape = _SHAPE) -> tuple[Any, Any]:
@@ -65,7 +72,8 @@ def _operands(kind: Any, shape: Shape = _SHAPE) -> tuple[Any, Any]:
 def _signature(bench: Bench) -> dict[str, Any]:
     import torch
 
-    error, _ = product_error("fp32", torch.float32, device_of(bench))
+    # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
+    ((error, _),) = product_errors("fp32", torch.float32, (cards_of(bench) or [CPU])[:1], _SHAPE, 1, bench.tell)
     return {"numerics.fp32_signature": error}
 
 
@@ -142,15 +150,20 @@ def scaled_product(left: Any, right: Any, one: Any) -> Any:
 
 
 def _twice(bench: Bench) -> dict[str, Any]:
+    cards = cards_of(bench)
+    here = repeats(CPU.device)
+    if not cards:
+        return {"numerics.repeats": here}
+    found = in_turn(cards, lambda card: {"numerics.repeats": here and repeats(card.device)}, bench.tell)
+    return worst_of(cards, found, lambda one: float(one["numerics.repeats"]))
+
+
+def repeats(device: str) -> bool:
+    """Return whether a product in fp32 and one in bf16 give the same bits twice."""
     import torch
 
-    devices = {"cpu", device_of(bench)}
-    same = True
-    for device in sorted(devices):
-        for kind in (torch.float32, torch.bfloat16):
-            left, right = (operand.to(device) for operand in _operands(kind))
-            same = same and torch.equal(left @ right, left @ right)
-    return {"numerics.repeats": same}
+    pairs = [[operand.to(device) for operand in _operands(kind)] for kind in (torch.float32, torch.bfloat16)]
+    return all(torch.equal(left @ right, left @ right) for left, right in pairs)
 
 
 def _finite(bench: Bench) -> dict[str, Any]:

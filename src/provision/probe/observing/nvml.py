@@ -122,6 +122,10 @@ class Nvml:
         """Return what changes of each card while programs run on it."""
         return [self._at_work(handle) for handle in self._handles()]
 
+    def addresses(self) -> list[str | None]:
+        """Return each card's place on the PCI bus as Linux writes it, such as "0000:3b:00.0"."""
+        return [self._address(handle) for handle in self._handles()]
+
     def _at_work(self, handle: ctypes.c_void_p) -> dict[str, Any]:
         memory, rates = _Memory(), _Rates()
         told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
@@ -176,6 +180,12 @@ class Nvml:
         if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
             return None
         return f"{told.id & 0xFFFF:04x}:{told.id >> 16:04x}"
+
+    def _address(self, handle: ctypes.c_void_p) -> str | None:
+        told = _Pci()
+        if self._call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(told)) != _SUCCESS:
+            return None
+        return f"{told.domain:04x}:{told.bus:02x}:{told.device:02x}.0"
 
     def _holders(self, handle: ctypes.c_void_p) -> list[int]:
         """Return the processes that compute on the card. In a container they may be numbers of the host."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..package import own_archive
-from ..proofs.adding import alone, told
+from ..proofs.adding import alone, steps, told
 from ..proofs.recipe import scratch_folder
 from . import Bench, Observer
 from .tensors import device_of
@@ -24,11 +24,15 @@ _MESSAGES = (1 << 30, 4 << 30)
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """How a run of several processes went: exit code (None: it was ended because it hung), what the ranks told, the end of what they printed."""
+    """How a run of several processes went: exit code (None: it was ended because it hung), what the ranks told, the end of what they printed.
+
+    `steps` tells how far each rank came (`proofs.adding.STEPS`; None: it did not even reach its card).
+    """
 
     code: int | None
     told: tuple[dict[str, Any], ...]
     tail: str
+    steps: tuple[str | None, ...] = ()
 
 
 def _alone(bench: Bench) -> dict[str, Any]:
@@ -36,13 +40,13 @@ def _alone(bench: Bench) -> dict[str, Any]:
 
 
 def _sums(bench: Bench) -> dict[str, Any]:
-    return _readings("sums", _ran(bench, "sums", ()))
+    return readings_of("sums", _ran(bench, "sums", ()))
 
 
 def _bandwidth(bench: Bench) -> dict[str, Any]:
     run = _ran(bench, "bandwidth", _MESSAGES)
     best = min((max(one["bus_gb_s"]) for one in run.told), default=None) if run and len(run.told) == bench.expected.gpu_count else None
-    return {"several.bus_gb_s": best}
+    return {"several.bus_gb_s": best, **readings_of("bandwidth", run)}
 
 
 def _ran(bench: Bench, name: str, sizes: Sequence[int]) -> Together | None:
@@ -52,11 +56,18 @@ def _ran(bench: Bench, name: str, sizes: Sequence[int]) -> Together | None:
     return together(bench.expected.gpu_count, rank_program("nccl", folder, sizes), folder, bench.environ, _PATIENCE_S)
 
 
-def _readings(name: str, run: Together | None) -> dict[str, Any]:
+def readings_of(name: str, run: Together | None) -> dict[str, Any]:
+    """Return what a run of several processes means as readings."""
     if run is None:
         return {f"several.{name}_wrong": None}
-    wrong = sum(one["wrong"] for one in run.told)
-    return {f"several.{name}_wrong": wrong, f"several.{name}_ranks": len(run.told), f"several.{name}_exit": run.code, "_several.tail": run.tail}
+    return {
+        f"several.{name}_wrong": sum(one["wrong"] for one in run.told),
+        f"several.{name}_wrong_ranks": [rank for rank, one in enumerate(run.told) if one["wrong"]],
+        f"several.{name}_ranks": len(run.told),
+        f"several.{name}_exit": run.code,
+        f"several.{name}_steps": list(run.steps),
+        f"_several.{name}_tail": run.tail,
+    }
 
 
 def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
@@ -74,7 +85,7 @@ def together(ranks: int, program: Sequence[str], folder: Path, environ: Mapping[
         # The group stays ours: whoever ends this stage ends torchrun with it, and the ranks end with torchrun.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={"NCCL_DEBUG": "WARN", **environ})
         code = _waited(process, patience_s)
-    return Together(code, tuple(told(folder, ranks)), _tail(log))
+    return Together(code, tuple(told(folder, ranks)), _tail(log), tuple(steps(folder, ranks)))
 
 
 def _waited(process: subprocess.Popen[bytes], patience_s: float) -> int | None:

@@ -10,7 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-_NUMBERS = 1 << 20
+_NUMBERS = (1 << 10, 1 << 20, 1 << 24)
+"""How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long messages each in another way (LL, LL128, Simple)."""
+STEPS = ("reached its card", "joined the others", "added up")
+"""What a rank gets through, in this order; the last one that it wrote down tells where it hangs."""
 _WARM, _ROUNDS = 2, 5
 _PATIENCE = timedelta(seconds=50)
 
@@ -24,21 +27,35 @@ def work(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str,
     device = f"cuda:{local}" if backend == "nccl" else "cpu"
     if backend == "nccl":
         torch.cuda.set_device(local)
+    # A card that does not answer is told from one that does not reach the others.
+    torch.ones(1, device=device).item()
+    _note(folder, rank, STEPS[0])
     distributed.init_process_group(backend, timeout=_PATIENCE)
-    found = {"wrong": wrong_sums(rank, ranks, device), "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes]}
+    distributed.barrier()
+    _note(folder, rank, STEPS[1])
+    wrong = wrong_sums(rank, ranks, device)
+    _note(folder, rank, STEPS[2])
+    found = {"wrong": wrong, "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes]}
     distributed.destroy_process_group()
     (folder / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 def wrong_sums(rank: int, ranks: int, device: str) -> int:
-    """Add up one vector of whole numbers over all ranks. Returns how many of the 2^20 sums are wrong; whole numbers this small are exact in fp32."""
+    """Add up vectors of whole numbers over all ranks. Returns how many of the sums are wrong; whole numbers this small are exact in fp32."""
     import torch
     from torch import distributed
 
-    own = torch.arange(_NUMBERS, device=device, dtype=torch.float32) % 1021
-    mine = own + rank
-    distributed.all_reduce(mine)
-    return int((mine != own * ranks + ranks * (ranks - 1) // 2).sum())
+    wrong = 0
+    for count in _NUMBERS:
+        own = torch.arange(count, device=device, dtype=torch.float32) % 1021
+        mine = own + rank
+        distributed.all_reduce(mine)
+        wrong += int((mine != own * ranks + ranks * (ranks - 1) // 2).sum())
+    return wrong
+
+
+def _note(folder: Path, rank: int, step: str) -> None:
+    (folder / f"{rank}.step").write_text(step, encoding="utf-8")
 
 
 def bus_gb_s(count: int, seconds: float, ranks: int) -> float:
@@ -76,6 +93,12 @@ def alone(backend: str, scratch: Path) -> int:
         return wrong_sums(0, 1, device)
     finally:
         distributed.destroy_process_group()
+
+
+def steps(folder: Path, ranks: int) -> list[str | None]:
+    """Return the last of `STEPS` that each rank got through, in their order; None of one that got through none."""
+    files = [folder / f"{rank}.step" for rank in range(ranks)]
+    return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 
 
 def told(folder: Path, ranks: int) -> list[dict[str, Any]]:

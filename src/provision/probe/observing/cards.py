@@ -1,0 +1,104 @@
+"""Lets every card work, one after the other or all at once, and keeps what each gave beside what the worst of them gave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from . import Bench
+from .tensors import device_of
+
+EACH = "cards."
+"""Before the key of a reading: what each card gave, in torch's order. Only where there are several; the key itself tells what the worst gave."""
+NAMES = f"{EACH}names"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where numbers are computed: the word for torch while this is its current device, which one it is, and what makes it the current one.
+
+    `name` is how a person finds it among several ("cuda:5 (PCI 0000:c1:00.0)"), "" where there is one only; `address` is its place on the PCI bus.
+    """
+
+    device: str
+    index: int = 0
+    name: str = ""
+    address: str = ""
+    current: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+CPU = Place("cpu")
+
+
+def cards_of(bench: Bench) -> list[Place]:
+    """Return the cards that torch sees, in its order; [] where no NVIDIA card is declared, or none is there."""
+    if device_of(bench) != "cuda":
+        return []
+    import torch
+
+    count = torch.cuda.device_count()
+    addresses = [_address(torch.cuda.get_device_properties(index)) for index in range(count)]
+    names = [called(index, address) if count > 1 else "" for index, address in enumerate(addresses)]
+    return [Place("cuda", index, names[index], addresses[index], partial(torch.cuda.device, index)) for index in range(count)]
+
+
+def called(index: int, address: str) -> str:
+    """Return how a card of several is told apart: by torch's number, and by the place that nvidia-smi shows too."""
+    return f"cuda:{index} (PCI {address})" if address else f"cuda:{index}"
+
+
+def in_turn(cards: Sequence[Place], measure: Callable[[Place], Result], tell: Callable[[str], None]) -> list[Result]:
+    """Return what `measure` makes of each card, one after the other; `tell` hears which one is at work, so that one that hangs can be named."""
+    found = []
+    for card in cards:
+        tell(card.name)
+        found.append(_on(card, measure))
+    tell("")
+    return found
+
+
+def at_once(cards: Sequence[Place], measure: Callable[[Place], Result], tell: Callable[[str], None]) -> list[Result]:
+    """Return what `measure` makes of each card, all of them working at the same time; `tell` hears which are still at work."""
+    if len(cards) < 2:
+        return in_turn(cards, measure, tell)
+    with ThreadPoolExecutor(len(cards)) as pool:
+        works = {pool.submit(_on, card, measure): card.name for card in cards}
+        left = dict(works)
+        tell(", ".join(left.values()))
+        for work in as_completed(works):
+            del left[work]
+            tell(", ".join(left.values()))
+        return [work.result() for work in works]
+
+
+def worst_of(cards: Sequence[Place], found: Sequence[Mapping[str, Any]], rank: Callable[[Mapping[str, Any]], float]) -> dict[str, Any]:
+    """Return what the card of the lowest rank gave (NaN is the lowest); of several cards also what each gave, and how they are called."""
+    ranks = [-math.inf if math.isnan(number) else number for number in map(rank, found)]
+    worst = dict(found[ranks.index(min(ranks))])
+    if len(cards) < 2:
+        return worst
+    return {**worst, NAMES: [card.name for card in cards], **{f"{EACH}{key}": [one[key] for one in found] for key in worst}}
+
+
+def _on(card: Place, measure: Callable[[Place], Result]) -> Result:
+    try:
+        with card.current():
+            return measure(card)
+    except Exception as error:
+        if not card.name:
+            raise
+        raise RuntimeError(f"on {card.name}: {type(error).__name__}: {error}") from error
+
+
+def _address(about: Any) -> str:
+    """Return a card's place on the PCI bus as Linux writes it, "" where this torch does not tell."""
+    if not hasattr(about, "pci_bus_id"):
+        return ""
+    return f"{about.pci_domain_id:04x}:{about.pci_bus_id:02x}:{about.pci_device_id:02x}.0"
