@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
-from provision.verification.compare import compare, sentence
+from provision.verification.compare import compare
+from provision.verification.saying import sentence
 from provision.views import comparison
 from provision.views.ink import cells
 
@@ -58,9 +59,14 @@ def test_the_difference_that_matters_is_named_first(one: str, other: str, check:
         ("l4", "l4-old-driver", "D02", "driver.version 580.82.07 -> 535.261.03"),
         ("l4", "l4-declared-t4-there", "D03", "gpu.name NVIDIA L4 -> Tesla T4"),
         ("l4", "l4-throttled", "D06", "nvml.slowed none -> hardware slowdown, hardware thermal slowdown"),
-        ("l4", "l4-lost", "D01", "driver.error absent -> 15"),
+        ("l4", "l4-lost", "D01", "a GPU is lost: the driver no longer reaches it"),
         ("l4", "l4-ecc-errors", "D05", "nvml.uncorrected 0 -> 3"),
         ("l4-two", "l4-one-of-two", "D01", "nvml.count 2 -> 1"),
+        ("l4-two", "l4-remap-pending", "D05", "nvml.remap_pending False, False -> True"),
+        ("l4", "l4-one-of-two", "D01", "what is declared, 1 x L4 on l4, 2 x L4 on l4-one-of-two"),
+        ("l4-old-driver", "l4-one-of-two", "D01", "what is declared, 1 x L4 on l4-old-driver, 2 x L4 on l4-one-of-two"),
+        ("t4", "l4-declared-t4-there", "D03", "what is declared, T4 on t4, L4 on l4-declared-t4-there"),
+        ("l4-by-nvidia-smi", "l4-remap-failed", "D05", "none that is recorded of both explains this (the card's memory is faulty: rows could"),
     ],
 )
 def test_of_simulated_cards_too_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
@@ -69,6 +75,57 @@ def test_of_simulated_cards_too_the_difference_that_matters_is_named_first(one: 
     assert found.turns[0].id == check
     assert f"the difference that matters: {difference}" in sentence(found)
     assert simulated(other).document["subject"]["simulated"]  # none of these pairs is of real cards, and each says so
+
+
+def kept(name: str) -> Report:
+    return simulated(name) if (SIMULATED / f"{name}.json").exists() else recorded(name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        # In the order in which it works and fails, whichever side was named first.
+        ("accelerate-too-old", "quickstart", "the difference that matters: package.accelerate 1.15.0 -> 0.26.1"),
+        # What fails on the other side only is not counted among what fails on this one.
+        (
+            "shadowed-package",
+            "small-shm",
+            "fails on small-shm: H07 shared memory; the difference that matters: host.shm 23.54 GiB -> 64 MiB; P03 nothing else ",
+        ),
+        ("shadowed-package", "small-shm", "in the way and 8 more fail on shadowed-package only"),
+        # Of other locks, what a check says; another Python makes no package another than locked.
+        (
+            "python-3.12",
+            "accelerate-too-old",
+            "fails on accelerate-too-old: P02 locked packages; the difference that matters: 1 of 48 locked packages differ: ",
+        ),
+        ("python-3.12", "another-python", "the difference that matters: what is declared, 3.12 under "),
+        # A failure is told of where the other side was not asked for it, or fails as well.
+        ("cpu-build", "small-shm", "H07 shared memory fails on small-shm and does not apply to cpu-build, 2 checks ended otherwise (E02, H08)"),
+        ("python-3.12", "l4-ecc-errors", "D05 memory errors fails on l4-ecc-errors and was not asked of python-3.12"),
+        ("l4-ecc-errors", "l4-remap-failed", "no identity reading and no check differs; D05 memory errors fails on both"),
+        ("l4-lost", "l4-library-mismatch", "(and 2 that follow); D01 driver answers fails on both"),
+        ("cpu-build", "quickstart", "3 checks ended otherwise (H07, E02, H08); no check fails"),
+        ("cpu-build", "python-3.11", "1 difference of identity: other packages are installed, by packages.digest sha256:7431bfde4b54 -> "),
+        # Two cards are not one.
+        ("l4", "l4-two", "not the same: 1 difference of identity: nvml.count 1 -> 2; no check fails"),
+    ],
+)
+def test_the_first_sentence_is_true(one: str, other: str, said: str) -> None:
+    assert said in sentence(compare(kept(one), kept(other), (one, other)))
+
+
+def test_what_fails_on_both_sides_is_told_with_both_reasons() -> None:
+    shown = comparison.text(compare(simulated("l4-ecc-errors"), simulated("l4-remap-failed"), ("a", "b")), color=False, width=200, everything=False)
+    faulty = "the card's memory is faulty: "
+    assert f"D05 memory errors fails on both: {faulty}3 uncorrected errors since boot (a), {faulty}rows could not be remapped (b)\n" in shown
+
+
+def test_the_end_of_a_comparison_counts_in_english() -> None:
+    found = compare(recorded("cpu-build"), recorded("shadowed-package"), ("a", "b"))
+    end = comparison.text(found, color=False, width=200, everything=False).splitlines()[-1]
+    assert end.startswith("of two specs, build and quickstart, 42 readings are alike, 49 were taken on one side only, ")
+    assert end.endswith("1 that differs in the surroundings is left out (--all)")
 
 
 def test_what_nvidia_smi_tells_is_the_same_card() -> None:
@@ -197,7 +254,7 @@ def test_whatever_differs_is_told_on_one_screen(rows: list[tuple[str, str, str]]
     for calm in (True, False):
         checks = [{"id": id_, "title": words[:40], "status": "pass" if calm else s, "message": words, "fix": words} for id_, (s, words) in unique.items()]
         readings = [{"key": key, "value": words + str(calm), "class": "identity"} for key, words in moved.items()]
-        sides.append(Report("failed", "", "", {"checks": checks, "readings": readings, "lock": {}}))
+        sides.append(Report("failed", "", "", {"checks": checks, "readings": readings, "lock": {}, "spec": {}}))
     found = compare(*sides, ("colab", "workbench"))
     shown = comparison.text(found, color=False, width=width, everything=False).splitlines()
     assert len(shown) <= 25

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from provision.verification import Report, read_report
-from provision.verification.compare import Comparison, compare
+from provision.verification.compare import compare
+from provision.verification.compared import Comparison
 from provision.views.side_by_side import page
 from tests.views.builders import failed, hostile, sample, verified
 from tests.views.test_html import LEAKS, REMOTE, Page, visit

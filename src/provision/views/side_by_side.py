@@ -9,7 +9,8 @@ from typing import Any
 
 from provision.probe.values import ReadingClass, Status
 from provision.safe import redact, safe_line
-from provision.verification.compare import Aligned, Comparison, Difference, Pair, Turn, sentence, spoken, told
+from provision.verification.compared import Aligned, Comparison, Difference, Pair, Turn
+from provision.verification.saying import declared, sentence, spoken, told
 from provision.views import comparison
 from provision.views.html import drawn
 
@@ -57,6 +58,7 @@ class Told:
     message: str
     fix: str
     causes: tuple[str, ...]
+    declared: str
     followers: tuple[str, ...]
 
 
@@ -75,7 +77,7 @@ class Checked:
 def page(found: Comparison) -> str:
     """Return the page of a comparison. Every string in it is safe and escaped."""
     shown = {row.key: _row(row) for row in found.readings}
-    broken, other = ([_told(turn) for turn in found.turns if turn.breaks is breaks] for breaks in (True, False))
+    broken, other = ([_told(turn, found) for turn in found.turns if turn.breaks is breaks] for breaks in (True, False))
     return drawn(
         "diff.html.j2",
         a=_side(found.a._asdict()),
@@ -104,10 +106,17 @@ def _side(side: Mapping[str, Any]) -> dict[str, str]:
     return {name: _text(str(value)) for name, value in side.items()}
 
 
-def _told(turn: Turn) -> Told:
-    causes = tuple(_text(spoken(one)) for one in turn.causes)
+def _told(turn: Turn, found: Comparison) -> Told:
     return Told(
-        _text(turn.id), _text(turn.title), _status(turn.a), _status(turn.b), _text(turn.message), _text(turn.fix), causes, tuple(map(_text, turn.followers))
+        id=_text(turn.id),
+        title=_text(turn.title),
+        a=_status(turn.a),
+        b=_status(turn.b),
+        message=_text(turn.message),
+        fix=_text(turn.fix),
+        causes=tuple(_text(spoken(one)) for one in turn.causes),
+        declared=_text(declared(turn, found)),
+        followers=tuple(map(_text, turn.followers)),
     )
 
 
