@@ -16,7 +16,7 @@ from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
 from provision.verification.compare import compare
 from provision.verification.saying import sentence
-from provision.views import comparison
+from provision.views import comparison, html, junit, outcome, side_by_side
 from provision.views.ink import cells
 
 PROVISION = str(Path(sys.executable).parent / "provision")
@@ -126,6 +126,39 @@ def test_the_end_of_a_comparison_counts_in_english() -> None:
     end = comparison.text(found, color=False, width=200, everything=False).splitlines()[-1]
     assert end.startswith("of two specs, build and quickstart, 42 readings are alike, 49 were taken on one side only, ")
     assert end.endswith("1 that differs in the surroundings is left out (--all)")
+
+
+def test_two_that_have_no_reading_in_common_are_not_called_the_same() -> None:
+    empty = read_report(json.dumps(OLDEST | {"verdict": {"result": "error"}}).encode(), "a")
+
+    found = compare(empty, recorded("quickstart"), ("a", "b"))
+
+    assert not found.same
+    assert sentence(found).startswith("a and b cannot be compared: no identity reading was taken on both")
+    assert "CANNOT BE COMPARED" in side_by_side.page(found)
+
+
+OLDEST = {"schema": "provision.report/1", "subject": {}, "stages": [], "digests": {}, "spec": {}, "lock": {}, "readings": [], "checks": []}
+
+
+@pytest.mark.parametrize("name", ["quickstart", "numpy-abi"])
+def test_a_report_of_another_minor_version_is_read_in_every_form(name: str) -> None:
+    """One that lacks what was added since, and holds what will be: fields, a status, a class and a check that this version does not know."""
+    checks = [{"id": "P02", "status": "fail"}, {"id": "P01", "status": "later"}, {"id": "Z99:x", "status": "fail", "told": {"by": 1}}]
+    readings = [{"key": "no.class", "value": 1}, {"key": "later", "class": "later", "value": 2}, {"key": "os.id", "class": "identity", "value": "debian"}]
+    other = OLDEST | {"verdict": {"result": "failed"}, "checks": checks, "readings": readings, "added": {"later": [1]}}
+    report = read_report(json.dumps(other).encode(), "other")
+
+    assert "FAIL P02" in outcome.report(report.document, False, 80, False)
+    assert "Z99:x" in html.report(report.document, "x")
+    assert "P02" in junit.junit([report.document])
+    for pair in ((report, recorded(name)), (recorded(name), report)):
+        found = compare(*pair, ("a", "b"))
+        assert found.compared
+        assert "Z99:x" in comparison.text(found, False, 80, True)
+        assert "P02" in comparison.markdown(found)
+        assert "P02" in json.dumps(comparison.document(found))
+        assert "Z99:x" in side_by_side.page(found)
 
 
 def test_what_nvidia_smi_tells_is_the_same_card() -> None:

@@ -100,6 +100,11 @@ class Comparison(NamedTuple):
         return tuple(pair for pair in self.checks if {pair.a, pair.b} == {Status.FAIL.value, ""})
 
     @property
+    def compared(self) -> bool:
+        """Whether there is a reading of identity that both sides took: without one nothing is known of the two."""
+        return any(row.kind is ReadingClass.IDENTITY and row.differs is not None for row in self.readings)
+
+    @property
     def same(self) -> bool:
         """Whether no identity reading and no check's status differs."""
-        return not self.turns and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)
+        return self.compared and not self.turns and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)

@@ -23,7 +23,10 @@ def sentence(found: Comparison) -> str:
     if found.same:
         alone = "".join(f"; {one_fails(pair, found)}" for pair in found.unasked[:_NAMED])
         return f"{a} and {b} are the same environment: no identity reading and no check differs{alone}{_failing(found)}"
-    return f"{a} and {b} are not the same: {', '.join(_apart(found))}{_failing(found)}"
+    apart = ", ".join(_apart(found)) + _failing(found)
+    if not found.compared:
+        return f"{a} and {b} cannot be compared: no identity reading was taken on both" + (f"; {apart.removeprefix('; ')}" if apart else "")
+    return f"{a} and {b} are not the same: {apart}"
 
 
 def spoken(one: Difference) -> str:
@@ -109,4 +112,4 @@ def _failing(found: Comparison) -> str:
 
 
 def _first(checks: Sequence[Any]) -> str:
-    return f"{checks[0].id} {checks[0].title}" + (f" and {len(checks) - 1} more" if len(checks) > 1 else "")
+    return f"{checks[0].id} {checks[0].title}".strip() + (f" and {len(checks) - 1} more" if len(checks) > 1 else "")
