@@ -128,6 +128,22 @@ def test_the_end_of_a_comparison_counts_in_english() -> None:
     assert end.endswith("1 that differs in the surroundings is left out (--all)")
 
 
+@pytest.mark.parametrize(
+    ("check", "expected", "observed", "said"),
+    [
+        ("H07", (2**30, 2**35), 25276502016, "what is declared, 1 GiB on a, 32 GiB on b"),
+        ("T01", ({"flavour": "cpu"}, {"flavour": "cu130"}), {"cuda": None}, "what is declared, flavour cpu on a, flavour cu130 on b"),
+    ],
+)
+def test_what_is_declared_is_told_as_a_person_writes_it(check: str, expected: tuple[Any, Any], observed: Any, said: str) -> None:
+    documents = [json.loads((RECORDED / "quickstart.json").read_bytes()) for _ in range(2)]
+    for document, value, status in zip(documents, expected, ("pass", "fail"), strict=True):
+        next(one for one in document["checks"] if one["id"] == check).update(expected=value, observed=observed, status=status)
+    one, other = (Report("failed", "", "", document) for document in documents)
+
+    assert said in sentence(compare(one, other, ("a", "b")))
+
+
 def test_two_that_have_no_reading_in_common_are_not_called_the_same() -> None:
     empty = read_report(json.dumps(OLDEST | {"verdict": {"result": "error"}}).encode(), "a")
 

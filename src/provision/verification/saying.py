@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from provision.probe.checks import CHECKS
 from provision.probe.judging.cases import size
 from provision.probe.values import ReadingClass, Status
 from provision.verification.compared import Comparison, Difference, Pair, Turn
@@ -46,6 +47,7 @@ def told(key: str, value: Any) -> str:
         return "absent"
     if key.endswith("_bytes") and isinstance(value, int):
         return size(value)
+    value = [f"{name} {one}" for name, one in value.items()] if isinstance(value, Mapping) else value
     text = (", ".join(str(part) for part in value) or "none") if isinstance(value, list) else str(value)
     text = text[:19] if text.startswith("sha256:") else text
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -53,8 +55,10 @@ def told(key: str, value: Any) -> str:
 
 def declared(turn: Turn, found: Comparison) -> str:
     """Return what each side was expected to be, where that sets them apart; "" elsewhere."""
+    causes = next((check.causes for check in CHECKS if check.id == turn.id.partition(":")[0]), ())
+    unit = "_bytes" if causes and all(cause.endswith("_bytes") for cause in causes) else ""
     sides = zip(turn.declared, (found.a, found.b), strict=True) if turn.declared else ()
-    return ", ".join(f"{told('', value)} on {side.name}" for value, side in sides)
+    return ", ".join(f"{told(unit, value)} on {side.name}" for value, side in sides)
 
 
 def one_fails(one: Turn | Pair, found: Comparison) -> str:

@@ -62,7 +62,8 @@ def document(found: Comparison) -> dict[str, Any]:
 
 def _lines(found: Comparison, pen: Pen, width: int, share: _Share) -> Iterator[str]:
     everything = share == _ALL
-    ink = Ink.ERROR if any(turn.breaks for turn in found.turns) else Ink.GOOD if found.same and not found.failing else Ink.WARNING
+    good = found.same and not (found.failing or found.unasked)
+    ink = Ink.ERROR if any(turn.breaks for turn in found.turns) else Ink.GOOD if good else Ink.WARNING
     yield from (pen(row, ink) for row in _clipped(sentence(found), width, share.rows))
     yield from _checks(found, width, share)
     shown = [one for one in found.differences if everything or one.kind not in _HIDDEN]
