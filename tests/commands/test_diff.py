@@ -221,6 +221,12 @@ def test_what_follows_is_told_under_what_it_follows_from() -> None:
     assert {"torch.cpu_capability", "train.weights_sha", "resume.weights_sha"} <= set(only.followers)
 
 
+def test_of_two_locks_the_number_of_packages_is_told_under_their_digest() -> None:
+    found = compare(recorded("cpu-build"), recorded("python-3.11"), ("a", "b"))
+
+    assert {one.key: set(one.followers) for one in found.differences}["packages.digest"] == {"packages.count", "packages.files"}
+
+
 def test_what_a_card_and_a_driver_tell_is_told_under_their_names() -> None:
     cards = compare(simulated("l4"), simulated("t4"), ("a", "b"))
     assert [(one.key, set(one.followers)) for one in cards.differences] == [
