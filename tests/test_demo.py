@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from provision.verification import read_report
-from provision.verification.compare import compare, sentence
+from provision.verification.compare import compare
+from provision.verification.saying import sentence
 from tests.probe.bench import Environment
 from tests.probe.conftest import build_probe, document
 from tests.support import require

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
-from provision.verification.compare import compare, sentence
-from provision.views import comparison
+from provision.verification.compare import compare
+from provision.verification.saying import sentence
+from provision.views import comparison, html, junit, outcome, side_by_side
 from provision.views.ink import cells
 
 PROVISION = str(Path(sys.executable).parent / "provision")
@@ -58,9 +59,14 @@ def test_the_difference_that_matters_is_named_first(one: str, other: str, check:
         ("l4", "l4-old-driver", "D02", "driver.version 580.82.07 -> 535.261.03"),
         ("l4", "l4-declared-t4-there", "D03", "gpu.name NVIDIA L4 -> Tesla T4"),
         ("l4", "l4-throttled", "D06", "nvml.slowed none -> hardware slowdown, hardware thermal slowdown"),
-        ("l4", "l4-lost", "D01", "driver.error absent -> 15"),
+        ("l4", "l4-lost", "D01", "a GPU is lost: the driver no longer reaches it"),
         ("l4", "l4-ecc-errors", "D05", "nvml.uncorrected 0 -> 3"),
         ("l4-two", "l4-one-of-two", "D01", "nvml.count 2 -> 1"),
+        ("l4-two", "l4-remap-pending", "D05", "nvml.remap_pending False, False -> True"),
+        ("l4", "l4-one-of-two", "D01", "what is declared, 1 x L4 on l4, 2 x L4 on l4-one-of-two"),
+        ("l4-old-driver", "l4-one-of-two", "D01", "what is declared, 1 x L4 on l4-old-driver, 2 x L4 on l4-one-of-two"),
+        ("t4", "l4-declared-t4-there", "D03", "what is declared, T4 on t4, L4 on l4-declared-t4-there"),
+        ("l4-by-nvidia-smi", "l4-remap-failed", "D05", "none that is recorded of both explains this (the card's memory is faulty: rows could"),
     ],
 )
 def test_of_simulated_cards_too_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
@@ -69,6 +75,106 @@ def test_of_simulated_cards_too_the_difference_that_matters_is_named_first(one: 
     assert found.turns[0].id == check
     assert f"the difference that matters: {difference}" in sentence(found)
     assert simulated(other).document["subject"]["simulated"]  # none of these pairs is of real cards, and each says so
+
+
+def kept(name: str) -> Report:
+    return simulated(name) if (SIMULATED / f"{name}.json").exists() else recorded(name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        # In the order in which it works and fails, whichever side was named first.
+        ("accelerate-too-old", "quickstart", "the difference that matters: package.accelerate 1.15.0 -> 0.26.1"),
+        # What fails on the other side only is not counted among what fails on this one.
+        (
+            "shadowed-package",
+            "small-shm",
+            "fails on small-shm: H07 shared memory; the difference that matters: host.shm 23.54 GiB -> 64 MiB; P03 nothing else ",
+        ),
+        ("shadowed-package", "small-shm", "in the way and 8 more fail on shadowed-package only"),
+        # Of other locks, what a check says; another Python makes no package another than locked.
+        (
+            "python-3.12",
+            "accelerate-too-old",
+            "fails on accelerate-too-old: P02 locked packages; the difference that matters: 1 of 48 locked packages differ: ",
+        ),
+        ("python-3.12", "another-python", "the difference that matters: what is declared, 3.12 under "),
+        # A failure is told of where the other side was not asked for it, or fails as well.
+        ("cpu-build", "small-shm", "H07 shared memory fails on small-shm and does not apply to cpu-build, 2 checks ended otherwise (E02, H08)"),
+        ("python-3.12", "l4-ecc-errors", "D05 memory errors fails on l4-ecc-errors and was not asked of python-3.12"),
+        ("l4-ecc-errors", "l4-remap-failed", "no identity reading and no check differs; D05 memory errors fails on both"),
+        ("l4-lost", "l4-library-mismatch", "(and 2 that follow); D01 driver answers fails on both"),
+        ("cpu-build", "quickstart", "3 checks ended otherwise (H07, E02, H08); no check fails"),
+        ("cpu-build", "python-3.11", "1 difference of identity: other packages are installed, by packages.digest sha256:7431bfde4b54 -> "),
+        # Two cards are not one.
+        ("l4", "l4-two", "not the same: 1 difference of identity: nvml.count 1 -> 2; no check fails"),
+    ],
+)
+def test_the_first_sentence_is_true(one: str, other: str, said: str) -> None:
+    assert said in sentence(compare(kept(one), kept(other), (one, other)))
+
+
+def test_what_fails_on_both_sides_is_told_with_both_reasons() -> None:
+    shown = comparison.text(compare(simulated("l4-ecc-errors"), simulated("l4-remap-failed"), ("a", "b")), color=False, width=200, everything=False)
+    faulty = "the card's memory is faulty: "
+    assert f"D05 memory errors fails on both: {faulty}3 uncorrected errors since boot (a), {faulty}rows could not be remapped (b)\n" in shown
+
+
+def test_the_end_of_a_comparison_counts_in_english() -> None:
+    found = compare(recorded("cpu-build"), recorded("shadowed-package"), ("a", "b"))
+    end = comparison.text(found, color=False, width=200, everything=False).splitlines()[-1]
+    assert end.startswith("of two specs, build and quickstart, 42 readings are alike, 49 were taken on one side only, ")
+    assert end.endswith("1 that differs in the surroundings is left out (--all)")
+
+
+@pytest.mark.parametrize(
+    ("check", "expected", "observed", "said"),
+    [
+        ("H07", (2**30, 2**35), 25276502016, "what is declared, 1 GiB on a, 32 GiB on b"),
+        ("T01", ({"flavour": "cpu"}, {"flavour": "cu130"}), {"cuda": None}, "what is declared, flavour cpu on a, flavour cu130 on b"),
+    ],
+)
+def test_what_is_declared_is_told_as_a_person_writes_it(check: str, expected: tuple[Any, Any], observed: Any, said: str) -> None:
+    documents = [json.loads((RECORDED / "quickstart.json").read_bytes()) for _ in range(2)]
+    for document, value, status in zip(documents, expected, ("pass", "fail"), strict=True):
+        next(one for one in document["checks"] if one["id"] == check).update(expected=value, observed=observed, status=status)
+    one, other = (Report("failed", "", "", document) for document in documents)
+
+    assert said in sentence(compare(one, other, ("a", "b")))
+
+
+def test_two_that_have_no_reading_in_common_are_not_called_the_same() -> None:
+    empty = read_report(json.dumps(OLDEST | {"verdict": {"result": "error"}}).encode(), "a")
+
+    found = compare(empty, recorded("quickstart"), ("a", "b"))
+
+    assert not found.same
+    assert sentence(found).startswith("a and b cannot be compared: no identity reading was taken on both")
+    assert "CANNOT BE COMPARED" in side_by_side.page(found)
+
+
+OLDEST = {"schema": "provision.report/1", "subject": {}, "stages": [], "digests": {}, "spec": {}, "lock": {}, "readings": [], "checks": []}
+
+
+@pytest.mark.parametrize("name", ["quickstart", "numpy-abi"])
+def test_a_report_of_another_minor_version_is_read_in_every_form(name: str) -> None:
+    """One that lacks what was added since, and holds what will be: fields, a status, a class and a check that this version does not know."""
+    checks = [{"id": "P02", "status": "fail"}, {"id": "P01", "status": "later"}, {"id": "Z99:x", "status": "fail", "told": {"by": 1}}]
+    readings = [{"key": "no.class", "value": 1}, {"key": "later", "class": "later", "value": 2}, {"key": "os.id", "class": "identity", "value": "debian"}]
+    other = OLDEST | {"verdict": {"result": "failed"}, "checks": checks, "readings": readings, "added": {"later": [1]}}
+    report = read_report(json.dumps(other).encode(), "other")
+
+    assert "FAIL P02" in outcome.report(report.document, False, 80, False)
+    assert "Z99:x" in html.report(report.document, "x")
+    assert "P02" in junit.junit([report.document])
+    for pair in ((report, recorded(name)), (recorded(name), report)):
+        found = compare(*pair, ("a", "b"))
+        assert found.compared
+        assert "Z99:x" in comparison.text(found, False, 80, True)
+        assert "P02" in comparison.markdown(found)
+        assert "P02" in json.dumps(comparison.document(found))
+        assert "Z99:x" in side_by_side.page(found)
 
 
 def test_what_nvidia_smi_tells_is_the_same_card() -> None:
@@ -113,6 +219,12 @@ def test_what_follows_is_told_under_what_it_follows_from() -> None:
     (only,) = instructions.differences
     assert only.key == "env.ATEN_CPU_CAPABILITY"
     assert {"torch.cpu_capability", "train.weights_sha", "resume.weights_sha"} <= set(only.followers)
+
+
+def test_of_two_locks_the_number_of_packages_is_told_under_their_digest() -> None:
+    found = compare(recorded("cpu-build"), recorded("python-3.11"), ("a", "b"))
+
+    assert {one.key: set(one.followers) for one in found.differences}["packages.digest"] == {"packages.count", "packages.files"}
 
 
 def test_what_a_card_and_a_driver_tell_is_told_under_their_names() -> None:
@@ -197,7 +309,7 @@ def test_whatever_differs_is_told_on_one_screen(rows: list[tuple[str, str, str]]
     for calm in (True, False):
         checks = [{"id": id_, "title": words[:40], "status": "pass" if calm else s, "message": words, "fix": words} for id_, (s, words) in unique.items()]
         readings = [{"key": key, "value": words + str(calm), "class": "identity"} for key, words in moved.items()]
-        sides.append(Report("failed", "", "", {"checks": checks, "readings": readings, "lock": {}}))
+        sides.append(Report("failed", "", "", {"checks": checks, "readings": readings, "lock": {}, "spec": {}}))
     found = compare(*sides, ("colab", "workbench"))
     shown = comparison.text(found, color=False, width=width, everything=False).splitlines()
     assert len(shown) <= 25

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from provision.errors import WorldError
 from provision.verification import Report, read_report
-from provision.verification.compare import Comparison, compare
+from provision.verification.compare import compare
+from provision.verification.compared import Comparison
 from provision.verification.kinship import NOTHING, Known
 from provision.views import comparison, side_by_side
 from tests.rig import Bench, small_spec

@@ -202,6 +202,18 @@ def test_foreign_text_is_harmless_in_every_form() -> None:
     assert telling.markdown(document).count("```") == 2
 
 
+def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost() -> None:
+    path = "/a/path/that/is/there/to/be/copied/and/longer/than/the/line/is/python"
+    readings = {"host.cpu_flags": "sse4_2 avx avx2 fma avx512f avx512_bf16 avx512_vnni", "host.cpu_model": "AMD EPYC", "python.executable": path}
+    document = {"readings": readings, "packages": {}, "torch": None, "unread": [], "tool": {"name": "provision", "version": "9.9"}}
+    wide, narrow = telling.text(document), telling.text(document, 40)
+    assert narrow.split() == wide.split()
+    assert all(len(row) <= 40 or path in row for row in narrow.splitlines())
+    assert all(row.startswith(" " * 12) for row in narrow.splitlines() if row[0] == " ")
+    assert "told by     provision 9.9\n" in wide
+    assert "no toolkit in /usr/local/cuda" in wide
+
+
 @pytest.mark.parametrize(
     ("environ", "files", "key", "value"),
     [

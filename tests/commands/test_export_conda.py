@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 import rattler
 import yaml
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from packageurl import PackageURL
 from rattler.explicit_environment import ExplicitEnvironmentSpec
 from rattler.index import index_fs
 
@@ -131,6 +134,30 @@ def test_specs_for_other_systems_are_linted_locked_and_rendered(bench: Bench, co
     refused = bench.run("plan", "spec.yaml", **conda.variables())
     assert refused.returncode != 0, "this is no such machine"
     assert platform in refused.stderr
+
+
+def test_the_bill_of_materials_holds_what_conda_brings(bench: Bench, locked: dict[str, Any]) -> None:
+    text = exported(bench, "cyclonedx")
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    document = json.loads(text)
+    components = {one["purl"]: one for one in document["components"]}
+    brought = {purl: one for purl, one in components.items() if purl.startswith("pkg:conda/")}
+    assert {(one["name"], one["version"]) for one in brought.values()} == {(row["name"], row["version"]) for row in locked["conda"]}
+    files = {(row["name"], row["build"]): row for row in locked["conda"]}
+    for purl, one in brought.items():
+        url = PackageURL.from_string(purl)
+        row = files[url.name, url.qualifiers["build"]]
+        assert url.to_string() == purl
+        assert (url.version, url.qualifiers["channel"], url.qualifiers["subdir"]) == (row["version"], "conda-forge", row["subdir"])
+        assert {"alg": "SHA-256", "content": row["sha256"]} in one["hashes"]
+    needs = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
+    named = {purl: one["name"] for purl, one in components.items()}
+    assert needs.keys() == {"provision:spec", *components}
+    assert {named[ref] for ref in needs["provision:spec"]} == {"gamma", "ffmpeg", "needs-alpha", "python", "pip"}
+    alpha, needing, gamma = (next(purl for purl, name in named.items() if name == word) for word in ("alpha", "needs-alpha", "gamma"))
+    assert alpha in needs[needing]
+    assert needs[gamma] == [alpha]  # of the index, and what it needs comes from conda
+    assert exported(bench, "cyclonedx") == text
 
 
 def test_the_other_formats_hold_what_the_index_brings(bench: Bench, locked: dict[str, Any]) -> None:

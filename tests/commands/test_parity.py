@@ -181,6 +181,11 @@ def test_every_form_is_harmless_and_fits_a_screen() -> None:
     assert json.loads(json.dumps(view.document(outcome)))["result"] == "differs"
 
 
+def test_what_several_targets_showed_is_told_once() -> None:
+    shown = view.text(parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again")), side("c", None)]), False, 200)
+    assert "Python: 3.11; seen: 3.11.7 on a and b; not seen on c\n" in shown
+
+
 def test_simulated_reports_are_said_to_be_simulated() -> None:
     simulated = replace(side("b", recorded("quickstart")), standing=Standing.SIMULATED)
     assert "(simulated: b)" in view.headline(parity([side("a", recorded("quickstart")), simulated]))

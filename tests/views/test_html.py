@@ -18,10 +18,14 @@ from typing import Any
 import pytest
 
 from provision.assets import asset
+from provision.verification import read_report
+from provision.verification.compare import compare
+from provision.views import side_by_side
 from provision.views.html import report
 from tests.support import require
 from tests.views.builders import check, failed, hostile, sample, stage, threshold, verified
 
+KEPT = Path(__file__).parents[1] / "reports"
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 QUIET = (
     "--headless=new",
@@ -306,8 +310,10 @@ def test_in_a_browser_the_recorder_sees_what_an_unescaped_page_fetches(tmp_path:
 @pytest.mark.parametrize("width", [360, 1100])
 def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int) -> None:
     """A frame of that width reports the scroll width of the page in it; the frame's own script runs because the policy is the inner page's."""
-    for name, made in (("failed", failed()), ("hostile", hostile())):
-        (tmp_path / "page.html").write_text(report(made, "sample"), encoding="utf-8")
+    pair = [read_report((KEPT / f"{name}.json").read_bytes(), name) for name in ("recorded/shadowed-package", "simulated/l4-one-of-two")]
+    pages = {"failed": report(failed(), "sample"), "hostile": report(hostile(), "sample"), "diff": side_by_side.page(compare(*pair, ("here", "there")))}
+    for name, made in pages.items():
+        (tmp_path / "page.html").write_text(made, encoding="utf-8")
         (tmp_path / "frame.html").write_text(
             f'<body><iframe id="f" src="page.html" width="{width}" height="800"></iframe><output id="o">none</output><script>'
             "onload = () => { const d = document.getElementById('f').contentDocument.documentElement;"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from provision.verification import read_report
+from provision.views import html, junit
 from provision.views.ink import cells
 from provision.views.outcome import report
 from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
 
+RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 PATH = ".provision/reports/here/report.json"
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -46,6 +50,19 @@ def test_on_a_narrow_terminal_no_count_of_the_verdict_is_cut() -> None:
     head = report(failed(), False, 40, False, PATH).split("\n\n")[0]
     whole = report(failed(), False, 200, False, PATH).splitlines()[0]
     assert " ".join(head.split()).startswith(" ".join(whole.split()))
+
+
+def test_an_error_is_not_told_against_no_exception_and_not_twice() -> None:
+    document = read_report((RECORDED / "shadowed-package.json").read_bytes(), "").document
+    raised = "import torch raised ImportError: not numpy (__init__.py:1 in <module>)"
+    checks = [one for one in document["checks"] if one["id"] in ("P06:torch", "P06:safetensors")]
+    alone = {**document, "checks": checks}
+    text = report(alone, False, 200, False)
+    assert text.count("ImportError: not numpy") == 1
+    assert f"FAIL P06:torch import torch\n  why       {raised}\n" in text
+    for shown in (text, report(alone, False, 200, True), html.report(alone, "x").partition("<pre")[0], junit.junit([alone])):
+        assert raised in shown.replace("&lt;", "<").replace("&gt;", ">")
+        assert "no exception" not in shown
 
 
 @pytest.mark.parametrize(("problems", "remarks"), [(p, r) for p in range(7) for r in (0, 1, 5, 30)])

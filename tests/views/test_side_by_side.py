@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from provision.verification import Report, read_report
-from provision.verification.compare import Comparison, compare
+from provision.verification.compare import compare
+from provision.verification.compared import Comparison
 from provision.views.side_by_side import page
 from tests.views.builders import failed, hostile, sample, verified
 from tests.views.test_html import LEAKS, REMOTE, Page, visit
 
 PROVISION = str(Path(sys.executable).parent / "provision")
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
+SIMULATED = RECORDED.with_name("simulated")
 
 
 def recorded(name: str) -> Report:
@@ -102,6 +104,15 @@ def test_every_reading_and_every_check_of_both_is_there() -> None:
 )
 def test_the_headline(other: str, headline: str) -> None:
     assert headline in Page(page(compare(recorded("quickstart"), recorded(other), ("a", "b")))).text()
+
+
+def test_what_fails_on_both_sides_is_no_good_news() -> None:
+    sides = [read_report((SIMULATED / f"l4-{name}.json").read_bytes(), name) for name in ("ecc-errors", "remap-failed")]
+    made = page(compare(*sides, ("a", "b")))
+    text = Page(made).text()
+    assert "THE SAME ENVIRONMENT" in text
+    assert "Fails, and holds on neither side D05 memory errors a failed b failed why A: the card's memory is faulty: 3 uncorrected errors" in text
+    assert 'class="verdict verified"' not in made
 
 
 def test_measurements_have_a_bar_for_each_side() -> None:

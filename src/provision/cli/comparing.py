@@ -15,7 +15,7 @@ from provision.lock.asked import differences
 from provision.world import Machine
 
 if TYPE_CHECKING:
-    from provision.verification.compare import Comparison
+    from provision.verification.compared import Comparison
 
 
 def reports(one: str, other: str, spec: Path | None, *, everything: bool, page: Path | None, form: str) -> int:

@@ -24,5 +24,5 @@ def env(python: Path | None, *, with_torch: bool, form: str) -> int:
     elif form == "markdown":
         terminal.show(terminal.for_log(telling.markdown(found.document)))
     else:
-        terminal.say(telling.text(found.document))
+        terminal.say(telling.text(found.document, terminal.width() if sys.stdout.isatty() else 0))
     return 0

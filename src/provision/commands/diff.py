@@ -9,7 +9,8 @@ from provision.commands.loading import Loaded, load
 from provision.effects import Reader, Tell
 from provision.errors import Refused, UsageError
 from provision.verification import Report
-from provision.verification.compare import Comparison, compare
+from provision.verification.compare import compare
+from provision.verification.compared import Comparison
 from provision.verification.kinship import NOTHING, Known, known_of
 from provision.verification.report import edited, report_at
 

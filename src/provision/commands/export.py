@@ -97,7 +97,7 @@ def _text(loaded: Loaded, form: Format, lock: Lock, target: str, world: World, t
         case Format.REQUIREMENTS:
             return requirements.text(part)
         case Format.CYCLONEDX:
-            return cyclonedx.text(part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages))
+            return cyclonedx.text(part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages), asked_of_conda(loaded.spec))
         case Format.PYPROJECT:
             return pyproject.text(part, loaded.spec)
         case Format.ACCELERATE | Format.DEEPSPEED | Format.LAUNCH:

@@ -79,6 +79,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("driver.error", _C.CONTEXT),
     ("driver.by", _C.CONTEXT),
     ("nvml.*", _C.CONTEXT),
+    ("nvml.count", _C.IDENTITY),
     ("nvml.used_bytes", _C.NOISE),
     ("nvml.reasons", _C.NOISE),
     ("nvml.holders", _C.NOISE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,9 +13,9 @@ from .observing.variables import HARMFUL_VARIABLES
 _LEAD = 11
 
 
-def text(document: Mapping[str, Any]) -> str:
-    """Return the document of `surroundings` as lines; control characters in foreign values are replaced."""
-    return "".join(f"{label:<{_LEAD}} {_harmless(words)}\n" for label, words in _rows(document))
+def text(document: Mapping[str, Any], width: int = 0) -> str:
+    """Return the document of `surroundings` as lines; control characters in foreign values are replaced. Lines are broken at `width` characters, 0: never."""
+    return "".join(f"{row}\n" for label, words in _rows(document) for row in _broken(f"{label:<{_LEAD}} {_harmless(words)}".rstrip(), width))
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -25,7 +26,11 @@ def markdown(document: Mapping[str, Any]) -> str:
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     seen, packages = document["readings"], document["packages"]
     yield "system", _joined(_spaced(seen, "os.id", "os.version"), seen.get("host.platform"), _named("kernel", seen, "host.kernel"), _glibc(seen))
-    yield "place", _joined(seen.get("place.product"), seen.get("place.container"), seen.get("place.machine")) or "no sign of a container or a cloud"
+    yield (
+        "place",
+        _joined(seen.get("place.product"), seen.get("place.container"), seen.get("place.machine") or seen.get("host.machine"))
+        or "no sign of a container or a cloud",
+    )
     yield "cpu", _joined(seen.get("host.cpu_model"), _processors(seen), seen.get("host.cpu_flags"))
     yield "memory", _joined(_bytes(seen, "host.ram_bytes"), _bytes(seen, "host.cgroup_ram_bytes", "limited to "), _shared(seen))
     free = {key[len("disk.") : -len(".free_bytes")]: size(value) for key, value in seen.items() if key.startswith("disk.") and value is not None}
@@ -33,13 +38,22 @@ def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "limits", _joined(_named("open files", seen, "host.nofile"), _named("umask", seen, "user.umask"), seen.get("locale.encoding"), _person(seen))
     yield "driver", _driver(seen)
     yield "cards", _cards(seen)
-    yield "cuda", _joined(f"toolkit {seen.get('cuda.toolkit') or 'none in /usr/local/cuda'}", *_variables(seen))
+    yield "cuda", _joined(f"toolkit {seen['cuda.toolkit']}" if seen.get("cuda.toolkit") else "no toolkit in /usr/local/cuda", *_variables(seen))
     yield "python", _joined(_spaced(seen, "python.version", "python.implementation"), seen.get("python.environment"), seen.get("python.executable"))
     yield "packages", _joined(*(f"{name} {version}" for name, version in packages.items())) or "none of those that matter for training"
     yield from (("torch", line) for line in _torch(document.get("torch")))
     yield from (("set", words) for words in _harmful(seen))
     if document["unread"]:
         yield "not read", _joined(*document["unread"])
+    if isinstance(document.get("tool"), Mapping):
+        yield "told by", _spaced(document["tool"], "name", "version")
+
+
+def _broken(row: str, width: int) -> list[str]:
+    """A path or a name that is longer than the line stays whole: it is there to be copied."""
+    if len(row) <= width or width <= 2 * _LEAD:
+        return [row]
+    return textwrap.wrap(row, width, subsequent_indent=" " * (_LEAD + 1), break_long_words=False, break_on_hyphens=False)
 
 
 def _processors(seen: Mapping[str, Any]) -> str:

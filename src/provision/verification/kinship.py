@@ -18,6 +18,9 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("torch.arch_list", ("package.torch",)),
     ("packages.shadowed", ("env.PYTHONPATH",)),
     ("packages.*", ("package.*", "python.version")),
+    # Of two locks, no package is told by name.
+    ("packages.count", ("packages.digest",)),
+    ("packages.files", ("packages.digest",)),
     ("python.minor", ("python.version",)),
     ("driver.major", ("driver.version",)),
     ("driver.cuda", ("driver.version",)),

@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from provision.probe.values import Proof, ReadingClass, Status
 from provision.probe.versions import Unreadable, allows
-from provision.verification.compare import Comparison, compare, sentence, spoken
+from provision.verification.compare import compare
+from provision.verification.compared import Comparison
 from provision.verification.report import Report
+from provision.verification.saying import sentence, spoken
 
 _COVERED = ("package.", "packages.", "torch.", "python.", "train.", "driver.")
 

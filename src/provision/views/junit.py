@@ -78,7 +78,7 @@ def _case(line: Line) -> ET.Element:
 
 
 def _details(line: Line) -> Iterator[str]:
-    said = (("declared", line.expected), ("found", line.observed), ("why", line.cause or line.message), ("fix", line.fix))
+    said = (("declared", line.expected), ("found", line.found), ("why", line.cause or line.message), ("fix", line.fix))
     return (f"{word}: {text}" for word, text in said if text)
 
 

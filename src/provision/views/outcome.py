@@ -130,7 +130,7 @@ def _block(line: Line, pen: Pen, width: int, rows: int = 0) -> Iterator[str]:
     first, *rest = _clipped(title, width - cells(label) - 1, rows or 2)
     yield f"{pen(label, _ink(line.status))} {pen(first, Ink.STRONG)}"
     yield from ("  " + pen(row, Ink.STRONG) for row in rest)
-    for word, text in (("declared", line.expected), ("found", line.observed), ("why", line.cause or line.message), ("fix", line.fix)):
+    for word, text in (("declared", line.expected), ("found", line.found), ("why", line.cause or line.message), ("fix", line.fix)):
         yield from _field(word, text, pen, width, rows or _FIELD_ROWS[word])
 
 

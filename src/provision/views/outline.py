@@ -20,6 +20,8 @@ RUNS = {
     "torch": "a plain PyTorch training run, without transformers.Trainer",
     "imports": "imports alone, without training",
 }
+_NOTHING_RAISED = "no exception"
+"""What the probe writes where an import or a run worked: nobody declares it, and beside an error it says nothing."""
 _SHARE = "of the declared "
 TRAINING = "training"
 """The group of the checks that watch a training run."""
@@ -61,6 +63,11 @@ class Line:
     bound: str
     source: str
     measures: tuple[Measure, ...]
+
+    @property
+    def found(self) -> str:
+        """What was observed, but where nothing stands against it and the message says it already."""
+        return "" if not self.expected and self.observed in self.message else self.observed
 
 
 _PASSED = ("verified", "simulated")
@@ -214,8 +221,8 @@ def _line(check: Mapping[str, Any], keys: list[str]) -> Line:
         title=words(check.get("title")),
         status=_status(check.get("status")),
         required=check.get("required") is True,
-        expected=words(check.get("expected"), sizes),
-        observed=words(check.get("observed"), sizes),
+        expected=words(None if check.get("expected") == _NOTHING_RAISED else check.get("expected"), sizes),
+        observed=words(None if check.get("observed") == _NOTHING_RAISED else check.get("observed"), sizes),
         message=words(check.get("message")),
         cause=words(check.get("cause")),
         fix=words(check.get("fix")),

@@ -78,12 +78,14 @@ def _stands(side: Side) -> str:
 
 
 def _says(one: Statement) -> str:
-    values = dict.fromkeys(one.observed.values())
-    if one.found is Found.EQUAL and len(values) == 1 and len(one.observed) > 1:
-        seen = f"{next(iter(values))} on each"
+    on: dict[str, list[str]] = {}
+    for target, value in one.observed.items():
+        on.setdefault(value, []).append(target)
+    if one.found is Found.EQUAL and len(on) == 1 and len(one.observed) > 1:
+        seen = f"{next(iter(on))} on each"
     else:
-        seen = ", ".join(f"{value} on {target}" for target, value in one.observed.items())
-    return f"{one.subject}: {one.declared}" + (f"; seen: {seen}" if seen else "") + (f". {one.why}" if one.why else "")
+        seen = ", ".join(f"{value} on {' and '.join(targets)}" for value, targets in on.items())
+    return f"{one.subject}: {one.declared}" + (f"; seen: {seen}" if seen else "") + (f"; {one.why}" if one.why else "")
 
 
 def _field(word: str, words: str, width: int, pen: Pen, ink: Ink | None) -> Iterator[str]:

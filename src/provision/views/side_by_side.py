@@ -9,7 +9,8 @@ from typing import Any
 
 from provision.probe.values import ReadingClass, Status
 from provision.safe import redact, safe_line
-from provision.verification.compare import Aligned, Comparison, Difference, Pair, Turn, sentence, spoken, told
+from provision.verification.compared import Aligned, Comparison, Difference, Pair, Turn
+from provision.verification.saying import declared, sentence, spoken, told
 from provision.views import comparison
 from provision.views.html import drawn
 
@@ -57,6 +58,7 @@ class Told:
     message: str
     fix: str
     causes: tuple[str, ...]
+    declared: str
     followers: tuple[str, ...]
 
 
@@ -75,16 +77,17 @@ class Checked:
 def page(found: Comparison) -> str:
     """Return the page of a comparison. Every string in it is safe and escaped."""
     shown = {row.key: _row(row) for row in found.readings}
-    broken, other = ([_told(turn) for turn in found.turns if turn.breaks is breaks] for breaks in (True, False))
+    broken, other = ([_told(turn, found) for turn in found.turns if turn.breaks is breaks] for breaks in (True, False))
     return drawn(
         "diff.html.j2",
         a=_side(found.a._asdict()),
         b=_side(found.b._asdict()),
         headline=_headline(found),
-        tone="failed" if broken else "verified" if found.same else "unverified",
+        tone="failed" if broken else "verified" if found.same and not (found.failing or found.unasked) else "unverified",
         sentence=_text(sentence(found)),
         broken=broken,
         other=other,
+        failing=[_checked(pair) for pair in (*found.failing, *found.unasked)],
         ranked=[_ranked(one, found, shown) for one in found.differences],
         classes=[(kind.value, _MEANS[kind], rows) for kind in _ORDER if (rows := [shown[row.key] for row in found.readings if row.kind is kind])],
         checks=[_checked(pair) for pair in found.checks],
@@ -97,17 +100,24 @@ def page(found: Comparison) -> str:
 def _headline(found: Comparison) -> str:
     if any(turn.breaks for turn in found.turns):
         return "WORKS ON ONE, FAILS ON THE OTHER"
-    return "THE SAME ENVIRONMENT" if found.same else "NOT THE SAME"
+    return "THE SAME ENVIRONMENT" if found.same else "NOT THE SAME" if found.compared else "CANNOT BE COMPARED"
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, str]:
     return {name: _text(str(value)) for name, value in side.items()}
 
 
-def _told(turn: Turn) -> Told:
-    causes = tuple(_text(spoken(one)) for one in turn.causes)
+def _told(turn: Turn, found: Comparison) -> Told:
     return Told(
-        _text(turn.id), _text(turn.title), _status(turn.a), _status(turn.b), _text(turn.message), _text(turn.fix), causes, tuple(map(_text, turn.followers))
+        id=_text(turn.id),
+        title=_text(turn.title),
+        a=_status(turn.a),
+        b=_status(turn.b),
+        message=_text(turn.message),
+        fix=_text(turn.fix),
+        causes=tuple(_text(spoken(one)) for one in turn.causes),
+        declared=_text(declared(turn, found)),
+        followers=tuple(map(_text, turn.followers)),
     )
 
 

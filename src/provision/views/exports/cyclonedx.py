@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from provision.lock.model import Package
+from provision.lock.conda import index_name
+from provision.lock.model import CondaPackage, Package
 from provision.lock.portion import Held, Portion
 from provision.views.exports import MADE_BY
 
 
-def text(portion: Portion, name: str, direct: tuple[str, ...]) -> str:
-    """Return the document: the same bytes for the same lock. `name` is the spec's, `direct` are the canonical names of the packages that it lists."""
+def text(portion: Portion, name: str, direct: tuple[str, ...], of_conda: frozenset[str] = frozenset()) -> str:
+    """Return the document: the same bytes for the same lock.
+
+    `name` is the spec's, `direct` are the canonical names of the packages that it lists, `of_conda` conda's names of what it asks of conda.
+    """
     references = _references(portion)
+    conda = {package.name: [_conda_purl(one) for one in portion.conda if one.name == package.name] for package in portion.conda}
+    # What conda brings is the package of the index, wherever one of the index requires it.
+    known = {**{index_name(package): found for package, found in conda.items()}, **references}
     root = f"provision:{name}"
-    needs = [{"ref": root, "dependsOn": _sorted(direct, references)}]
-    needs += [{"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, references)} for h in portion.held]
+    asked = (*_sorted(direct, references), *_sorted(tuple(of_conda), conda))
+    needs = [{"ref": root, "dependsOn": sorted({*asked})}]
+    needs += [{"ref": _conda_purl(one), "dependsOn": _sorted(_needed(one), conda)} for one in portion.conda]
+    needs += [{"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, known)} for h in portion.held]
     keys = [environment.key for environment in portion.environments]
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -35,7 +45,7 @@ def text(portion: Portion, name: str, direct: tuple[str, ...]) -> str:
                 *({"name": "provision:flavour", "value": flavour} for flavour in sorted({e.flavour for e in portion.environments if e.flavour})),
             ],
         },
-        "components": [_component(held, portion) for held in portion.held],
+        "components": [*map(_of_conda, portion.conda), *(_component(held, portion) for held in portion.held)],
         "dependencies": needs,
     }
     return json.dumps(document, indent=2) + "\n"
@@ -59,6 +69,33 @@ def _component(held: Held, portion: Portion) -> dict[str, Any]:
         "hashes": [{"alg": "SHA-256", "content": sha256} for sha256 in sorted({file.sha256 for file in package.files})],
         "properties": properties,
     }
+
+
+def _of_conda(package: CondaPackage) -> dict[str, Any]:
+    purl = _conda_purl(package)
+    hashes = (("MD5", package.md5), ("SHA-256", package.sha256))
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": package.name,
+        "version": package.version,
+        "purl": purl,
+        "hashes": [{"alg": algorithm, "content": digest} for algorithm, digest in hashes if digest],
+        "properties": [{"name": "provision:channel", "value": package.channel}],
+    }
+
+
+def _conda_purl(package: CondaPackage) -> str:
+    """Return the URL of one build; the qualifiers are those of the purl specification, in its order."""
+    form = "tar.bz2" if package.file.endswith(".tar.bz2") else "conda"
+    qualifiers = {"build": package.build, "channel": package.channel, "subdir": package.subdir, "type": form}
+    return f"pkg:conda/{quote(package.name)}@{quote(package.version, safe='')}?" + "&".join(f"{key}={quote(value)}" for key, value in qualifiers.items())
+
+
+def _needed(package: CondaPackage) -> tuple[str, ...]:
+    """Return the names in conda's match specs: the first word of each, without its channel."""
+    words = (spec.split(maxsplit=1)[0] for spec in package.depends if spec.strip())
+    return tuple(re.split("[=<>!~\\[]", word.rpartition("::")[2])[0] for word in words)
 
 
 def _purl(package: Package, portion: Portion) -> str:
