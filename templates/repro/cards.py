@@ -11,7 +11,9 @@ def of_card(library, handle, what):
     number = ctypes.c_ulonglong()
     if what == "errors":
         code = library.nvmlDeviceGetTotalEccErrors(handle, 1, 0, ctypes.byref(number))
-        return 0 if code else number.value
+        rows = [ctypes.c_uint() for _ in range(4)]  # remapped: by corrected errors, by uncorrected ones, pending, failed
+        none = not hasattr(library, "nvmlDeviceGetRemappedRows") or library.nvmlDeviceGetRemappedRows(handle, *map(ctypes.byref, rows))
+        return (0 if code else number.value) + (0 if none else rows[2].value + rows[3].value)
     if what == "slowed":
         old, new = "nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetCurrentClocksEventReasons"
         getattr(library, new if hasattr(library, new) else old)(handle, ctypes.byref(number))
