@@ -10,13 +10,10 @@ from typing import Any
 from provision.errors import Refused
 from provision.probe.catalogue import applies, asked
 from provision.probe.expectations import Expectations, parse_expectations
-from provision.probe.proofs.trainer import NOT_EXERCISED
 from provision.probe.values import ProbeError
 from provision.verification.parcel import parcel
 
 _WIDTH = 150
-_OF_NAMES = frozenset({"hub_model_id", "hub_token", "run_name", "logging_dir", "project", "trackio_space_id"}) | NOT_EXERCISED
-"""Arguments of which the proofs use the name alone: their values name people and folders."""
 _ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = frozenset("EWX"), frozenset({"Y01", "E02"}), frozenset({"W01", "H06"}), frozenset("RS")
 
 
@@ -44,7 +41,6 @@ def narrowed(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any
     family = identity[:1]
     target = {key: promised["target"][key] for key in ("kind", "manager") if key in promised["target"]}
     training = dict(promised["training"])
-    arguments = training.get("arguments")
     return {
         **{key: value for key, value in promised.items() if key != "installed"},
         **({"tier": tier} if tier else {}),
@@ -57,7 +53,7 @@ def narrowed(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any
         "paths": promised["paths"] if identity in _ASKS_PATHS else {},
         "env": promised["env"] if family in _ASKS_ENV else {},
         "secrets": promised["secrets"] if identity in _ASKS_SECRETS else [],
-        "training": {**training, "arguments": _unnamed(arguments) if family in _ASKS_ARGUMENTS and isinstance(arguments, Mapping) else {}},
+        "training": {**training, "arguments": training["arguments"] if family in _ASKS_ARGUMENTS else {}},
     }
 
 
@@ -65,10 +61,6 @@ def packed(probe: bytes) -> str:
     """Return the probe's zip file as lines of text, compressed."""
     text = base64.b64encode(zlib.compress(probe, 9)).decode("ascii")
     return "\n".join(text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH))
-
-
-def _unnamed(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key): "left out" if key in _OF_NAMES else value for key, value in arguments.items()}
 
 
 def _asks(name: str, expected: Expectations) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from provision.probe.checks.training import ADAPTS
 from provision.probe.proofs.recipe import LEARNING_RATES, family
-from provision.probe.proofs.trainer import CHECKPOINT_FILES
+from provision.probe.proofs.trainer import CHECKPOINT_FILES, NOT_EXERCISED
 from provision.verification.repro.failed import Failed, Lacking, Programs
 
 _USUAL = "adamw_torch"
@@ -40,7 +40,7 @@ def _arguments(failed: Failed) -> dict[str, Any]:
     given = failed.of("training", "arguments") or {}
     if not given:
         raise Lacking("the report holds the names of the arguments and not their values")
-    return {str(name): value for name, value in given.items() if name not in ("output_dir", "push_to_hub", "report_to")}
+    return {str(name): value for name, value in given.items() if name not in NOT_EXERCISED}
 
 
 def _precision(failed: Failed) -> dict[str, Any]:
