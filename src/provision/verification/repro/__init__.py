@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from pprint import pformat
 from typing import Any
 
 from provision.assets import asset
@@ -22,6 +23,7 @@ PROGRAMS: Programs = {
     **of_torch.PROGRAMS,
     **of_training.PROGRAMS,
 }
+_LONG, _WIDTH = 1000, 150
 _ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What a report that no probe wrote makes the values raise."""
 
@@ -76,6 +78,8 @@ def _exactly(tier: object) -> str:
 def _written(program: str, case: Mapping[str, Any]) -> str:
     template = asset(f"templates/repro/{program}.py").read_text(encoding="utf-8")
     literal = repr(dict(case))
+    if len(literal) > _LONG:
+        literal = pformat(dict(case), width=_WIDTH, sort_dicts=False)
     if ast.literal_eval(literal) != case:
         raise Refused("there is no program for this check", why="its values cannot be written as data")
     return template.replace(HERE, literal)
