@@ -15,7 +15,7 @@ blocks, wrong = [], 0
 try:
     while (len(blocks) + 1) * BLOCK <= CASE["bytes"]:
         blocks.append(torch.empty(BLOCK // 8, dtype=torch.int64, device="cuda"))
-except torch.OutOfMemoryError as error:
+except torch.cuda.OutOfMemoryError as error:
     print(str(error).split(". ")[0])
 held = len(blocks) * BLOCK
 for word in CASE["words"]:

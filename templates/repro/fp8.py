@@ -12,7 +12,12 @@ if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9):
 generator = torch.Generator().manual_seed(20)
 left, right = (torch.randn((256, 512), generator=generator).to(torch.float8_e4m3fn) for _ in range(2))
 one = torch.tensor(1.0, device="cuda")
-result = torch._scaled_mm(left.to("cuda"), right.to("cuda").t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+operands, functional = (left.to("cuda"), right.to("cuda").t()), torch.nn.functional
+if hasattr(functional, "scaled_mm"):
+    whole = functional.ScalingType.TensorWise
+    result = functional.scaled_mm(*operands, one, whole, one, whole, output_dtype=torch.bfloat16)
+else:
+    result = torch._scaled_mm(*operands, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 truth = left.double() @ right.double().t()
 apart = (result.double().cpu() - truth).abs()
 error, element = float(apart.norm() / truth.norm()), float(apart.max() / truth.pow(2).mean().sqrt())

@@ -245,6 +245,15 @@ def test_a_program_of_torch(hf_python: str, tmp_path: Path, check: str, report: 
 
 @pytest.mark.hf
 @pytest.mark.slow
+def test_processes_that_hang_are_not_waited_for(hf_python: str, tmp_path: Path) -> None:
+    program = repro(failed("C02", 2, 0, gpu__count=2), "C02", {}).replace("'backend': 'nccl'", "'backend': 'gloo'")
+    code, said = runs(hf_python, program.replace("all_reduce(mine)", "all_reduce(mine) if rank else time.sleep(1000)").replace("+ 100", "+ 15"), tmp_path)
+
+    assert (code, "[None, " in said) == (1, True), said
+
+
+@pytest.mark.hf
+@pytest.mark.slow
 def test_a_flag_that_something_sets(hf_python: str, tmp_path: Path) -> None:
     program = repro(failed("T06", {}, {"cudnn.benchmark": True}), "T06", {})
 

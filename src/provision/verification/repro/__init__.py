@@ -44,7 +44,8 @@ def repro(report: Report, name: str, promised: Mapping[str, Any]) -> str:
         why = reasons[0] if reasons else "no short program shows it; the probe does, and has to know what was asked"
         hint = "name the spec that the report answers (--spec SPEC --target NAME), or put the expectations.json that it was asked with beside it"
         raise Refused(f"the report alone is not enough for a program for {name}", why=why, hint=hint)
-    case, probe = carried(name, promised, _exactly(report.document.get("tier")))
+    tier = report.document.get("tier")
+    case, probe = carried(name, promised, tier if isinstance(tier, str) else "")
     return _written("carried", {"about": about, **case}).replace("PROBE HERE", probe)
 
 
@@ -69,10 +70,6 @@ def _named(report: Report, name: str) -> Mapping[str, Any]:
     if check.get("status") not in SHOWN:
         raise Refused(f"{name} did not fail", why=f"it ended as {check.get('status')}", hint=hint)
     return check
-
-
-def _exactly(tier: object) -> str:
-    return tier if isinstance(tier, str) else ""
 
 
 def _written(program: str, case: Mapping[str, Any]) -> str:
