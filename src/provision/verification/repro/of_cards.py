@@ -32,7 +32,7 @@ def _cards(failed: Failed) -> dict[str, Any]:
         return {**case, "count": int(str(wanted).partition(" x ")[0])}
     if identity == "D03":
         if not str(wanted)[:1].isalpha():
-            raise Lacking("a compute capability is asked for, which nvidia-smi --query-gpu=compute_cap shows")
+            raise Lacking("the short program looks for a name, and a compute capability is asked for")
         return {**case, "name": wanted}
     if identity == "T05":
         return {**case, "capability": list(FORMATS[wanted])}

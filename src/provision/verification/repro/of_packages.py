@@ -23,7 +23,7 @@ def _versions(failed: Failed) -> dict[str, Any]:
 def _shadowed(failed: Failed) -> dict[str, Any]:
     modules = [one.partition(" from ")[0] for one in failed.observed if " from " in one]
     if not modules:
-        raise Lacking("nothing is imported in another's place; packages that are not locked stop no program")
+        raise Lacking("nothing is imported in another's place; which packages are locked is not in the report")
     return {"modules": modules[:MOST]}
 
 
@@ -36,7 +36,7 @@ def _unmet(failed: Failed) -> dict[str, Any]:
 
 def _files(failed: Failed) -> dict[str, Any]:
     if failed.check["status"] != "fail":
-        raise Lacking("files that no package lists stop no program")
+        raise Lacking("the short program compares sizes, and knows no file that no package lists")
     return {"files": [str(one) for one in failed.observed[:MOST]]}
 
 
