@@ -160,6 +160,15 @@ def test_a_card_of_another_capability_and_no_card_at_all(environment: Environmen
     assert (code, "D03 GPU model: unknown: " in said) == (2, True)
 
 
+def test_what_a_report_says_is_data_beside_a_packed_probe_too(tmp_path: Path) -> None:
+    hostile = '\'}; import os; os.system(\'touch owned\') #\n""" PROBE HERE {"CASE": "HERE"} \x1b[2J'
+    program = repro(one_failed("H04", message=hostile), "H04", document(training__dataloader_workers=9999, env={"A": hostile}))
+
+    assert ends(sys.executable, program, tmp_path)[0] == 1
+    assert not (tmp_path / "owned").exists()
+    assert "\x1b" not in program
+
+
 def test_a_probe_that_gives_no_report_tells_nothing(tmp_path: Path) -> None:
     program = repro(one_failed("S01"), "S01", document(**PRIVATE))
 

@@ -15,6 +15,7 @@ from provision.verification.repro.carried import carried
 from provision.verification.repro.failed import Failed, Lacking, Programs
 
 HERE = '{"CASE": "HERE"}'
+PROBE_HERE = "PROBE HERE"
 SHOWN = ("fail", "warn")
 PROGRAMS: Programs = {
     **of_machine.PROGRAMS,
@@ -46,7 +47,7 @@ def repro(report: Report, name: str, promised: Mapping[str, Any]) -> str:
         raise Refused(f"the report alone is not enough for a program for {name}", why=why, hint=hint)
     tier = report.document.get("tier")
     case, probe = carried(name, promised, tier if isinstance(tier, str) else "")
-    return _written("carried", {"about": about, **case}).replace("PROBE HERE", probe)
+    return _written("carried", {"about": about, **case}, probe)
 
 
 def _short(failed: Failed, reasons: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -72,11 +73,12 @@ def _named(report: Report, name: str) -> Mapping[str, Any]:
     return check
 
 
-def _written(program: str, case: Mapping[str, Any]) -> str:
+def _written(program: str, case: Mapping[str, Any], probe: str = "") -> str:
     template = asset(f"templates/repro/{program}.py").read_text(encoding="utf-8")
     literal = repr(dict(case))
     if len(literal) > _LONG:
         literal = pformat(dict(case), width=_WIDTH, sort_dicts=False)
     if ast.literal_eval(literal) != case:
         raise Refused("there is no program for this check", why="its values cannot be written as data")
-    return template.replace(HERE, literal)
+    # The probe first: what the report says is never looked through for a place.
+    return template.replace(PROBE_HERE, probe).replace(HERE, literal)
