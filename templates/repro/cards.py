@@ -23,7 +23,11 @@ def of_card(library, handle, what):
     return total_free_used[2] if total_free_used[2] > CASE["most"] * total_free_used[0] else 0
 
 
-library = ctypes.CDLL("libnvidia-ml.so.1")
+try:
+    library = ctypes.CDLL("libnvidia-ml.so.1")
+except OSError:
+    print("there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found")
+    sys.exit(2)
 library.nvmlInit_v2()
 count = ctypes.c_uint()
 library.nvmlDeviceGetCount_v2(ctypes.byref(count))

@@ -69,7 +69,7 @@ def written(report: Report, name: str) -> str:
         return f"refused: {error.why}"
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted([*RECORDED.glob("*.json"), *RECORDED.with_name("simulated").glob("*.json")]), ids=lambda path: path.stem)
 def test_every_recorded_failure_has_a_program_or_a_reason(path: Path, tmp_path: Path) -> None:
     report = read_report(path.read_bytes(), path.name)
     for name in [check["id"] for check in report.document["checks"] if check["status"] in SHOWN]:

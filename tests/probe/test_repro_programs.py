@@ -180,8 +180,9 @@ def test_an_error_in_the_kernels_log(environment: Environment, tmp_path: Path) -
     assert runs(environment.python, program, tmp_path, PATH=script(tmp_path, "dmesg", "exit 1"))[0] == 2
 
 
-def test_no_library_to_ask_for_recovery(environment: Environment, tmp_path: Path) -> None:
-    code, said = runs(environment.python, repro(failed("D07", 0, 2), "D07", {}), tmp_path)
+@pytest.mark.parametrize(("check", "expected"), [("D02", ">=580"), ("D05", 0), ("D06", "none"), ("D07", 0), ("D08", 0)])
+def test_no_library_to_ask(environment: Environment, tmp_path: Path, check: str, expected: Any) -> None:
+    code, said = runs(environment.python, repro(failed(check, expected), check, {}), tmp_path)
 
     assert (code, "there is no NVIDIA driver" in said, "Traceback" in said) == (2, True, False)
 
