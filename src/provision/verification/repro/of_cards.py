@@ -13,8 +13,7 @@ from provision.probe.observing.speed import FORMATS
 from provision.verification.repro.failed import Failed, Lacking, Programs, Values
 
 _AT_WORK_S, _MINUTE_S = 20, 60
-_NO_GPU_COUNT = "the report does not say how many cards compute together"
-_MESSAGE = 1 << 30
+_GIB = 2**30
 
 
 def _driver(failed: Failed) -> dict[str, Any]:
@@ -59,17 +58,14 @@ def _steady(failed: Failed) -> dict[str, Any]:
 
 
 def _held(failed: Failed) -> dict[str, Any]:
-    wanted = int(failed.number(_GIB_FOR_ANY))
+    wanted = int(failed.number(_GIB))
     if failed.check.get("status") == "warn":
         return {"bytes": 0, "free": int(FREE.value * wanted), "words": []}
     return {"bytes": wanted, "free": 0, "words": []}
 
 
-_GIB_FOR_ANY = 2**30
-
-
 def _written(failed: Failed) -> dict[str, Any]:
-    return {"bytes": int(failed.readings.get("memory.held_bytes") or _GIB_FOR_ANY), "free": 0, "words": list(PATTERNS)}
+    return {"bytes": int(failed.readings.get("memory.held_bytes") or _GIB), "free": 0, "words": list(PATTERNS)}
 
 
 def _speed(what: str) -> Values:
@@ -86,8 +82,8 @@ def _together(ranks: int | None, share: float = 0.0) -> Values:
     def values(failed: Failed) -> dict[str, Any]:
         count = ranks or failed.of("gpu", "count") or failed.readings.get("gpu.count")
         if not isinstance(count, int):
-            raise Lacking(_NO_GPU_COUNT)
-        return {"backend": "nccl", "processes": count, "bytes": _MESSAGE if share else 0, "least_gb_s": share * failed.number(0) if share else 0.0}
+            raise Lacking("the report does not say how many cards compute together")
+        return {"backend": "nccl", "processes": count, "bytes": _GIB if share else 0, "least_gb_s": share * failed.number(0) if share else 0.0}
 
     return values
 
