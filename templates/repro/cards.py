@@ -11,7 +11,9 @@ def of_card(library, handle, what):
     number = ctypes.c_ulonglong()
     if what == "errors":
         code = library.nvmlDeviceGetTotalEccErrors(handle, 1, 0, ctypes.byref(number))
-        return 0 if code else number.value
+        rows = [ctypes.c_uint() for _ in range(4)]  # remapped: by corrected errors, by uncorrected ones, pending, failed
+        none = not hasattr(library, "nvmlDeviceGetRemappedRows") or library.nvmlDeviceGetRemappedRows(handle, *map(ctypes.byref, rows))
+        return (0 if code else number.value) + (0 if none else rows[2].value + rows[3].value)
     if what == "slowed":
         old, new = "nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetCurrentClocksEventReasons"
         getattr(library, new if hasattr(library, new) else old)(handle, ctypes.byref(number))
@@ -21,7 +23,11 @@ def of_card(library, handle, what):
     return total_free_used[2] if total_free_used[2] > CASE["most"] * total_free_used[0] else 0
 
 
-library = ctypes.CDLL("libnvidia-ml.so.1")
+try:
+    library = ctypes.CDLL("libnvidia-ml.so.1")
+except OSError:
+    print("there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found")
+    sys.exit(2)
 library.nvmlInit_v2()
 count = ctypes.c_uint()
 library.nvmlDeviceGetCount_v2(ctypes.byref(count))

@@ -17,7 +17,8 @@ def numbers(version, places=3):
 try:
     library = ctypes.CDLL("libnvidia-ml.so.1")
 except OSError:
-    sys.exit("there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found")
+    print("there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found")
+    sys.exit(2 if CASE["driver"] else 1)  # a version of which nothing is known, or the driver that is missing
 code = library.nvmlInit_v2()
 if code != 0:
     sys.exit(f"the driver does not answer: nvmlInit_v2 gives error {code} (nvmlReturn_t in nvml.h)")

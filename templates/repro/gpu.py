@@ -8,7 +8,8 @@ import torch
 CASE = {"CASE": "HERE"}
 
 if not torch.cuda.is_available():
-    sys.exit(f"torch {torch.__version__} (CUDA {torch.version.cuda}) sees no card: torch.cuda.is_available() is False")
+    print(f"torch {torch.__version__} (CUDA {torch.version.cuda}) sees no card: torch.cuda.is_available() is False")
+    sys.exit(2 if CASE["count"] is None else 1)  # a card of which nothing is known, or the one that is missing
 wrong = []
 for index in range(torch.cuda.device_count()):
     card = torch.cuda.get_device_properties(index)

@@ -7,7 +7,7 @@ import tempfile
 CASE = {"CASE": "HERE"}
 
 wrong = 0
-for folder in map(os.path.expanduser, CASE["folders"]):
+for folder in [os.path.expandvars(os.path.expanduser(one)) for one in CASE["folders"]]:
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".repro-") as file:
             file.write(b"a line\n")

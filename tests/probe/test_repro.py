@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import py_compile
@@ -17,7 +18,7 @@ import pytest
 from provision.errors import Refused
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
-from provision.verification.repro import HERE, PROGRAMS, SHOWN, WITHOUT, repro
+from provision.verification.repro import HERE, PROGRAMS, SHOWN, repro
 from tests.probe.bench import Environment, clean_environ, write_package
 from tests.support import require
 
@@ -25,7 +26,6 @@ ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "templates" / "repro"
 RECORDED = ROOT / "tests" / "reports" / "recorded"
 PROVISION = str(Path(sys.executable).parent / "provision")
-FAMILIES = set("HWEDPTNLRK")
 
 
 # The programs
@@ -35,33 +35,31 @@ FAMILIES = set("HWEDPTNLRK")
 def test_a_program_is_short_whole_and_has_one_place_for_its_values(path: Path, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     py_compile.compile(str(path), cfile=str(tmp_path / "compiled"), doraise=True)
+    ast.parse(text, feature_version=(3, 10))
 
     assert len(text.splitlines()) <= 40
     assert text.count(HERE) == 1
     assert "provision" not in text
-    assert path.stem in {program for program, _ in PROGRAMS.values()}
+    assert path.stem in {program for programs in PROGRAMS.values() for program, _ in programs} | {"carried"}
 
 
-def test_which_checks_have_none() -> None:
+def test_which_checks_have_a_short_program() -> None:
     known = {check.id for check in CHECKS}
 
-    assert set(PROGRAMS) | set(WITHOUT) <= known
-    of_groups = {check.id for check in CHECKS if check.id[0] in "MBFCS"} | {"R12", "R13"}
-    assert set(WITHOUT) == {"Y01", "D09", "R05", "R07"} | of_groups
-    assert not set(PROGRAMS) & set(WITHOUT)
-    assert {identity[0] for identity in PROGRAMS} >= FAMILIES
-    assert all((TEMPLATES / f"{program}.py").is_file() for program, _ in PROGRAMS.values())
+    assert set(PROGRAMS) <= known
+    assert known - set(PROGRAMS) == {"R07", "R13", "S01", "S02", "S03"}
+    assert all((TEMPLATES / f"{program}.py").is_file() for programs in PROGRAMS.values() for program, _ in programs)
 
 
 @pytest.mark.parametrize("identity", sorted({check.id for check in CHECKS} - set(PROGRAMS)))
-def test_a_check_without_one_is_refused_with_the_reason(identity: str) -> None:
+def test_a_report_alone_without_a_short_program_is_refused_with_the_way_out(identity: str) -> None:
     document = json.loads((RECORDED / "small-shm.json").read_bytes())
     document["checks"][0].update(id=identity, status="fail")
 
-    with pytest.raises(Refused, match=f"there is no program for {identity}") as refused:
+    with pytest.raises(Refused, match=f"the report alone is not enough for a program for {identity}") as refused:
         repro(Report("failed", "", "", document), identity, {})
 
-    assert len(refused.value.why) > 20
+    assert "--spec SPEC --target NAME" in refused.value.hint
 
 
 def written(report: Report, name: str) -> str:
@@ -71,7 +69,7 @@ def written(report: Report, name: str) -> str:
         return f"refused: {error.why}"
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted([*RECORDED.glob("*.json"), *RECORDED.with_name("simulated").glob("*.json")]), ids=lambda path: path.stem)
 def test_every_recorded_failure_has_a_program_or_a_reason(path: Path, tmp_path: Path) -> None:
     report = read_report(path.read_bytes(), path.name)
     for name in [check["id"] for check in report.document["checks"] if check["status"] in SHOWN]:
@@ -309,6 +307,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("D01", {"FAKE_NVML": "count=2"}),
         ("D01", {"FAKE_NVML": "handle=15"}),
         ("D05", {"FAKE_NVML": "uncorrected=3"}),
+        ("D05", {"FAKE_NVML": "remap_pending=1"}),
+        ("D05", {"FAKE_NVML": "remap_failed=1"}),
+        ("D07", {"FAKE_NVML": "recovery=2"}),
+        ("D07", {"FAKE_NVML": "fabric=1"}),
+        ("D07", {"FAKE_NVML": "fabric=3;fabric_status=5"}),
         ("D06", {"FAKE_NVML": "reasons=72"}),
         ("D08", {"FAKE_NVML": "used_mib=4000"}),
     ],
@@ -389,7 +392,7 @@ def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_
         program = repro(failed(check, "8 batches"), check, {})
         code, said = runs(hf_python, program, tmp_path)
         assert code == 0, said
-        assert runs(hf_python, program.replace("(LENGTH,), index", "(LENGTH,), index + 1"), tmp_path)[0] == 1
+        assert runs(hf_python, program.replace("index + 1", "index + 2"), tmp_path)[0] == 1
 
 
 @pytest.mark.hf
@@ -404,7 +407,9 @@ def test_programs_of_the_training(failed: Callable[..., Report], hf_python: str,
     learns = repro(failed("R02", 0.5), "R02", {})
     assert runs(hf_python, learns, tmp_path)[0] == 0
     assert runs(hf_python, learns.replace('"learning_rate": 7e-3', '"learning_rate": 0.0'), tmp_path)[0] == 1
-    broken = repro(failed("R06", []), "R06", {}).replace("'optimizer.pt'", "'nothing.pt'")
+    with pytest.raises(Refused, match="alone is not enough"):
+        repro(failed("R06", [], ["optimizer.pt: EOFError: it ends early"]), "R06", {})
+    broken = repro(failed("R06", [], ["optimizer.pt is missing"]), "R06", {}).replace("'optimizer.pt'", "'nothing.pt'")
     assert runs(hf_python, broken, tmp_path)[0] == 1
 
 
@@ -498,7 +503,7 @@ def test_the_program_as_json() -> None:
         (("small-shm.json", "H01"), "H01 did not fail"),
         (("small-shm.json", "X99"), "the report has no check X99"),
         (("nothing.json", "H01"), "cannot read"),
-        (("numpy-abi.json", "P07"), "files that no package lists stop no program"),
+        (("numpy-abi.json", "P07"), "knows no file that no package lists"),
         (("quickstart.json", "P02"), "nothing failed in it"),
     ],
 )

@@ -87,13 +87,14 @@ def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> in
 @click.argument("report", type=click.Path(path_type=Path))
 @click.argument("check")
 @TARGET
+@click.option("--spec", type=click.Path(path_type=Path), metavar="SPEC", help="Spec that the report.json answers, for what the report leaves out.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
 @FORM
-def repro(report: Path, check: str, targets: tuple[str, ...], out: Path | None, form: str) -> int:
-    """Write a failed check as a short program that needs no provision.
+def repro(report: Path, check: str, targets: tuple[str, ...], spec: Path | None, out: Path | None, form: str) -> int:
+    """Write a failed check as a program that needs no provision.
 
-    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, and with 0 when it is mended.
+    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0 when it is mended, and with 2 where that cannot be told.
     """
     from provision.cli import reproducing
 
-    return reproducing.repro(report, targets, check, out, form)
+    return reproducing.repro(report, spec, targets, check, out, form)

@@ -1,0 +1,61 @@
+"""Programs for checks of the interpreter and of what is installed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from provision.verification.repro.failed import MOST, Failed, Lacking, Programs
+
+
+def _interpreter(failed: Failed) -> dict[str, Any]:
+    python, _, prefix = str(failed.expected).partition(" under ")
+    return {"python": python, "prefix": prefix}
+
+
+def _versions(failed: Failed) -> dict[str, Any]:
+    differing = {str(one["name"]): str(one["expected"]) for one in failed.document["packages"]["differences"]}
+    if not differing:
+        raise Lacking("the report does not name the packages that differ")
+    return {"packages": dict(list(differing.items())[:MOST])}
+
+
+def _shadowed(failed: Failed) -> dict[str, Any]:
+    modules = [one.partition(" from ")[0] for one in failed.observed if " from " in one]
+    if not modules:
+        raise Lacking("nothing is imported in another's place; which packages are locked is not in the report")
+    return {"modules": modules[:MOST]}
+
+
+def _unmet(failed: Failed) -> dict[str, Any]:
+    found = [match.groups() for one in failed.observed if (match := re.match(r"(\S+) \S+ needs ([^\s;]+?),? (?:installed is|which|and|is)", one))]
+    if not found:
+        raise Lacking("the report does not name the requirement")
+    return {"requirements": [list(pair) for pair in found[:MOST]]}
+
+
+def _files(failed: Failed) -> dict[str, Any]:
+    if failed.check["status"] != "fail":
+        raise Lacking("the short program compares sizes, and knows no file that no package lists")
+    return {"files": [str(one) for one in failed.observed[:MOST]]}
+
+
+def _import(failed: Failed) -> dict[str, Any]:
+    return {"packages": [str(failed.check["id"]).partition(":")[2]]}
+
+
+def _loaded(failed: Failed) -> dict[str, Any]:
+    if failed.check["expected"] == 1:
+        return {"libraries": [], "openmp": list(failed.observed)}
+    return {"libraries": [str(path) for path in failed.observed], "openmp": []}
+
+
+PROGRAMS: Programs = {
+    "P01": (("interpreter", _interpreter),),
+    "P02": (("versions", _versions),),
+    "P03": (("shadowed", _shadowed),),
+    "P04": (("requirements", _unmet),),
+    "P06": (("imports", _import),),
+    "P07": (("files", _files),),
+    "P08": (("libraries", _loaded),),
+}
