@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from provision.effects import CondaChannel, CondaProgram, CondaRecord, CreateCondaPrefix, Reader
-from provision.lock import CondaPackage
+from provision.effects import CondaChannel, CondaProgram, CreateCondaPrefix, Reader
 from provision.lock.conda import asked_of_conda, index_name
 from provision.spec import LocalTarget
 from provision.targets.target import Place, Refusal
@@ -27,7 +26,7 @@ def prefix(place: Place, program: CondaProgram) -> CreateCondaPrefix:
     channels = tuple(CondaChannel(name, indexes[name].url if name in indexes else "") for name in sorted({package.channel for package in held}))
     asked = asked_of_conda(place.spec)
     wishes = tuple(f"{package.name} =={package.version} {package.build}" for package in held if package.name in asked)
-    return CreateCondaPrefix(place.folder, place.platform, channels, tuple(_record(package) for package in held), wishes, program)
+    return CreateCondaPrefix(place.folder, place.platform, channels, held, wishes, program)
 
 
 def refusals(place: Place, program: CondaProgram | None, foreign: Path | None = None) -> Iterator[Refusal]:
@@ -59,20 +58,3 @@ def python_names(place: Place) -> frozenset[str]:
 def look_for(place: Place, reader: Reader) -> CondaProgram | None:
     """Return what makes conda environments on this machine; None where nothing does, or the place is not conda's."""
     return reader.conda_program() if by_conda(place) else None
-
-
-def _record(package: CondaPackage) -> CondaRecord:
-    return CondaRecord(
-        package.name,
-        package.version,
-        package.build,
-        package.number,
-        package.noarch,
-        package.channel,
-        package.subdir,
-        package.file,
-        package.sha256,
-        package.md5,
-        package.depends,
-        package.constrains,
-    )
