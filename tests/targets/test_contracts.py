@@ -84,6 +84,9 @@ class Dictionary:
     def conda_program(self) -> effects.CondaProgram | None:
         return effects.CondaProgram("py-rattler", None, "nothing else was found")
 
+    def link(self, path: Path) -> str | None:
+        return self.links.get(path)
+
     def platform(self) -> str:
         return "linux-x86_64"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -20,6 +22,7 @@ EMBEDDED = "py-rattler"
 _NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
 _OF_PROJECTS = "makes environments of projects only, not of a list of files"
+_PATIENCE_S = 60
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
@@ -59,6 +62,16 @@ def create(effect: CreateCondaPrefix, roots: Mapping[str, str], environment: Map
         hint = f"set {VARIABLE}={EMBEDDED} to have it made without {effect.program.name}"
         raise WorldError(f"{effect.program.name} could not make the environment", why=why, hint=hint)
     _refuse_others(effect)
+
+
+def folders(program: CondaProgram, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders in which the user's own program looks for environments by name, in its order; () where it does not tell."""
+    try:
+        told = json.loads(capture([str(program.path), "info", "--json"], _scrubbed(environment), timeout_s=_PATIENCE_S).stdout)
+    except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
+        return ()
+    listed = (told.get("envs_dirs") or told.get("envs directories") or ()) if isinstance(told, dict) else ()
+    return tuple(Path(one) for one in listed if isinstance(one, str) and Path(one).is_absolute())
 
 
 def argv(program: CondaProgram, path: Path, listed: Path, *, offline: bool) -> list[str]:
