@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _PROGRAM = """#!{python}
-import asyncio, json, pathlib, sys, tempfile
+import asyncio, json, os, pathlib, sys, tempfile
 from urllib.parse import unquote, urlsplit
 import rattler
 from rattler.package_streaming import extract
@@ -29,6 +29,7 @@ for line in pathlib.Path(words[words.index("--file") + 1]).read_text().splitline
 prefix = pathlib.Path(words[words.index("--prefix") + 1])
 asyncio.run(rattler.install(records, prefix, cache_dir={cache!r}, show_progress=False))
 (prefix / "conda-meta/history").write_text("made by the stand-in\\n")
+os._exit(0)  # py-rattler's threads are not waited for: on a busy machine their end has taken the program's exit code with it
 """
 
 

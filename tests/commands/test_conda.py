@@ -347,6 +347,26 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, co
     assert "alpha" in done.stdout
 
 
+def test_what_conda_brings_under_another_name_is_known_by_its_files(bench: Bench, conda: CondaChannel) -> None:
+    """The channel's gizmo-base 1.0 holds the Python package gizmo 1.0.post1, which no lock names."""
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA.replace("ffmpeg=7, needs-alpha", "gizmo-base")))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {row["id"]: (row["status"], row["message"]) for row in json.loads((bench.own / "reports/spec.here/report.json").read_text())["checks"]}
+    assert rows["P02"] == ("pass", "all 2 locked packages have their locked version; 2 more of conda have the version of their locked file")
+    assert (rows["P03"][0], rows["P07"][0]) == ("pass", "pass")
+    noted = json.loads((prefix(bench) / "installed.json").read_text())["packages"]["gizmo"]
+    assert (noted["version"], noted["conda"]) == ("1.0.post1", "gizmo-base-1.0-pyh0_0")
+    assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0, "it was not added by hand"
+    (info,) = prefix(bench).resolve().glob("lib/python*/site-packages/gizmo-*.dist-info")
+    (info / "METADATA").write_text((info / "METADATA").read_text().replace("Version: 1.0.post1", "Version: 1.5"))
+    done = bench.run("verify", "spec.yaml")
+    assert (done.returncode, "gizmo 1.5, conda's locked file brought 1.0.post1" in " ".join(done.stdout.split())) == (1, True), done.stdout
+    info.rename(info.with_name("gizmo-1.5.dist-info"))
+    assert "gizmo is 1.5, not 1.0.post1" in " ".join(bench.run("plan", "spec.yaml").stdout.split())
+
+
 def test_a_torch_that_conda_did_not_really_bring_is_not_green(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
     bench.extra = {**conda.variables(), **pytorch.offline(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("{name: torch, version: ==2.13.0, source: conda}", extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg")))
@@ -364,6 +384,20 @@ def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None
     assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"] == {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}
     (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
     assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+    rows = [
+        {"_path": "site-packages/alpha/a.so", "sha256": "0", "sha256_in_prefix": "1"},
+        {"_path": "lib/python3.11/site-packages/alpha/b.py", "prefix_placeholder": "/opt/placehold"},
+        {"_path": "bin/alpha", "path_type": "unix_python_entry_point"},
+        {"_path": "site-packages/alpha/c.py", "sha256": "0", "sha256_in_prefix": "0"},
+    ]
+    files = ["lib/python3.11/site-packages/alpha-1.0.dist-info/METADATA"]
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "conda-meta/alpha-py-1.0-h0.json").write_text(json.dumps({"files": files, "paths_data": {"paths": rows}}))
+    (tmp_path / "conda-meta/odd-1-h0.json").write_text('{"files": 3}')
+    noted = with_brought(before, tmp_path, "3.11")["packages"]["alpha"]
+    assert (noted["conda"], "record_fits" in noted) == ("alpha-py-1.0-h0", False)
+    package = "lib/python3.11/site-packages/alpha"
+    assert noted["remade"] == ["bin/alpha", f"{package}/__init__.py", f"{package}/a.so", f"{package}/b.py"]
 
 
 def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(bench: Bench, conda: CondaChannel) -> None:

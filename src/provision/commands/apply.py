@@ -17,7 +17,7 @@ from provision.commands.running import left_behind, noting
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateCondaPrefix, CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
 from provision.errors import ProvisionError, WorldError
-from provision.plan import Action, Plan
+from provision.plan import Action, Plan, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
@@ -201,7 +201,7 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
 def _carry_out(action: Action, state: State, store: LocalStore, world: World, tell: Tell) -> State:
     if not action.effects and state.resource(action.address, action.part) == action.record:
         return state
-    tell(f"{action.verb} {action.title}")
+    tell(f"{action.verb} {action.title}{f': {action.because}' if action.verb is Verb.KEEP else ''}")
     named = {key: str(value) for key, value in (action.record or {}).items()} if action.part == NAME else {}
     here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now(), details=named)
     store.begin(begun(action, world.now()) or here)

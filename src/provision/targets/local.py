@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from provision.effects import (
     CondaProgram,
@@ -31,6 +30,7 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import Refused
+from provision.installing.inventory import same_version
 from provision.lock import Package
 from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec
@@ -327,10 +327,11 @@ def _drift(place: Place, reader: Reader) -> tuple[str, ...]:
         if entry.endswith(".dist-info"):
             name, _, version = entry.removesuffix(".dist-info").partition("-")
             installed[canonicalize_name(name)] = version
-    locked = place.lock.versions(place.environment)
+    of_files = conda.python_packages(place, _read_json(_path(place) / conda.NOTE, reader)) if by_conda(place) else {}
+    locked = {**of_files, **place.lock.versions(place.environment)}
     lost = [f"{name} is missing" for name in locked if name not in installed]
     other = [
-        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and Version(installed[name]) != Version(version)
+        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and not same_version(installed[name], version)
     ]
     brought = conda.python_names(place)
     of_conda = conda.drift(place, reader.entries(_path(place) / "conda-meta")) if by_conda(place) else ()

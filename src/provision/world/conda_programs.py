@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from provision.effects import CondaProgram, CondaRecord, CreateCondaPrefix
+from provision.effects import CondaProgram, CreateCondaPrefix
 from provision.errors import LockError, WorldError
 from provision.safe import redact, safe
 from provision.world.process import capture
@@ -58,7 +58,7 @@ def create(effect: CreateCondaPrefix, roots: Mapping[str, str], environment: Map
             file.write("\n".join(["@EXPLICIT", *(f"{roots[r.channel]}{r.subdir}/{r.file}{'#' + r.md5 if r.md5 else ''}" for r in effect.records)]) + "\n")
         done = capture(argv(effect.program, effect.path, listed, offline=offline), _scrubbed(environment))
     if done.code != 0:
-        why = redact(safe((done.stderr or done.stdout).strip()[-2000:]))
+        why = redact(safe((done.stderr.strip() or done.stdout.strip())[-2000:])) or f"it ended with code {done.code} and said nothing"
         hint = f"set {VARIABLE}={EMBEDDED} to have it made without {effect.program.name}"
         raise WorldError(f"{effect.program.name} could not make the environment", why=why, hint=hint)
     _refuse_others(effect)
@@ -105,12 +105,8 @@ def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
 def _refuse_others(effect: CreateCondaPrefix) -> None:
     meta = effect.path / "conda-meta"
     there = {path.stem for path in meta.glob("*.json")} if meta.is_dir() else set()
-    locked = {_stem(record) for record in effect.records}
+    locked = {record.stem for record in effect.records}
     if there != locked:
         differ = ", ".join(sorted(there ^ locked)[:6])
         hint = f"look at its configuration, or set {VARIABLE}={EMBEDDED}"
         raise LockError(f"{effect.program.name} made another environment than the locked one", why=f"these differ: {differ}", hint=hint)
-
-
-def _stem(record: CondaRecord) -> str:
-    return f"{record.name}-{record.version}-{record.build}"
