@@ -21,6 +21,8 @@ if words == ["info", "--json"]:
 records = []
 for line in pathlib.Path(words[words.index("--file") + 1]).read_text().splitlines()[1:]:
     url = line.partition("#")[0]
+    with open({log!r}, "a") as log:
+        log.write(url + "\\n")
     subdir, _, name = url.rpartition("/")
     with tempfile.TemporaryDirectory() as folder:
         extract(unquote(urlsplit(url).path), folder)

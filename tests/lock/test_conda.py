@@ -175,6 +175,7 @@ def test_a_newer_c_library_than_planned_for_is_an_error(machine: Machine) -> Non
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec("beta", conda_packages=[{"name": "newest-libc"}]), machine)
     assert "__glibc >=2.99" in caught.value.why
+    assert caught.value.why.startswith("newest-libc of conda-forge cannot be installed"), "a channel by its name, not by a mirror's address"
     assert "this target has __glibc 2.28; no __cuda, as no card or no CUDA is asked for" in caught.value.why
     assert "needs a newer C library" in caught.value.hint
 

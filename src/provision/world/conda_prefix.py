@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from provision.effects import CondaRecord, CreateCondaPrefix
-from provision.errors import LockError, NetworkError, ProvisionError, WorldError
+from provision.errors import NetworkError, ProvisionError, WorldError
 from provision.safe import redact, safe
 from provision.world import conda, conda_programs
+from provision.world.conda_fetching import addresses_for, altered, digest_of_file
 
 
 def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now: str, *, offline: bool = False) -> None:
@@ -25,10 +26,11 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
 
     addresses = {channel.name: conda.address(channel, environment) for channel in effect.channels}
     if effect.program.path is not None:
-        located = {channel.name: conda.located(channel, environment) for channel in effect.channels}
-        conda_programs.create(effect, located, environment, offline=offline)
-        for record in effect.records:
-            _name_publicly(effect, record, located[record.channel])
+        with tempfile.TemporaryDirectory(prefix="provision-") as folder:
+            urls = addresses_for(effect, environment, Path(folder), offline=offline)
+            conda_programs.create(effect, urls, environment, offline=offline)
+        for record, url in zip(effect.records, urls, strict=True):
+            _name_publicly(effect, record, url.removesuffix(f"{record.subdir}/{record.file}"))
         return
     records = [conda.repodata_record(rattler, record, addresses[record.channel]) for record in effect.records]
     for record in effect.records:
@@ -110,15 +112,8 @@ def _refuse_altered(record: CondaRecord, root: str) -> None:
     path = Path(unquote(urlsplit(f"{root}{record.subdir}/{record.file}").path))
     if not root.startswith("file:") or not path.is_file():
         return
-    with path.open("rb") as file:
-        there = hashlib.file_digest(file, "sha256").hexdigest()
-    if there != record.sha256:
-        raise _altered(f"{record.file} on channel {record.channel} has sha256 {there}, locked is {record.sha256}")
-
-
-def _altered(said: str) -> LockError:
-    hint = "if the change is meant, lock again with `provision lock --upgrade`"
-    return LockError("a file on a conda channel is not the one that was locked", why=said, hint=hint)
+    if (there := digest_of_file(path)) != record.sha256:
+        raise altered(f"{record.file} on channel {record.channel} has sha256 {there}, locked is {record.sha256}")
 
 
 def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
@@ -132,7 +127,7 @@ def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
 
 def _not_installed(said: str, addresses: Mapping[str, str]) -> ProvisionError:
     if "hash mismatch" in said.lower():
-        return _altered(said)
+        return altered(said)
     if "failed to fetch" in said.lower():
         name = next((name for name, root in addresses.items() if root in said), next(iter(addresses)))
         return NetworkError(

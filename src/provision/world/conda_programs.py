@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +23,8 @@ _NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
 _OF_PROJECTS = "makes environments of projects only, not of a list of files"
 _PATIENCE_S = 60
+_UNLISTED = {"CONDA_REGISTER_ENVS": "false"}
+"""Keeps a prefix out of conda's ~/.conda/environments.txt: it would stand there by a path with a digest, and every update would leave a line."""
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
@@ -47,15 +49,16 @@ def found(environment: Mapping[str, str]) -> CondaProgram | None:
     return CondaProgram(EMBEDDED, None, f"no conda, mamba or micromamba was found{besides}")
 
 
-def create(effect: CreateCondaPrefix, roots: Mapping[str, str], environment: Mapping[str, str], *, offline: bool) -> None:
+def create(effect: CreateCondaPrefix, urls: Sequence[str], environment: Mapping[str, str], *, offline: bool) -> None:
     """Let the user's own program make a prefix of exactly the locked files; raises LockError when another one came, WorldError when it fails.
 
-    It checks the md5 of each file, which is what all of these programs take in such a list.
+    `urls` are where they lie, without credentials. The program checks the md5 of each file, which is what all of these programs take in such a list.
     """
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         listed = Path(folder) / "explicit.txt"
-        with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:  # a mirror's address may hold credentials
-            file.write("\n".join(["@EXPLICIT", *(f"{roots[r.channel]}{r.subdir}/{r.file}{'#' + r.md5 if r.md5 else ''}" for r in effect.records)]) + "\n")
+        with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            lines = (f"{url}#{record.md5}" if record.md5 else url for url, record in zip(urls, effect.records, strict=True))
+            file.write("\n".join(["@EXPLICIT", *lines]) + "\n")
         done = capture(argv(effect.program, effect.path, listed, offline=offline), _scrubbed(environment))
     if done.code != 0:
         why = redact(safe((done.stderr.strip() or done.stdout.strip())[-2000:])) or f"it ended with code {done.code} and said nothing"
@@ -96,10 +99,9 @@ def _name(path: Path, otherwise: str) -> str:
 
 
 def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's variables without those of an environment that is active: the new one is nobody's child."""
-    return {
-        key: value for key, value in environment.items() if not key.startswith("PYTHON") and key not in ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
-    }
+    """Return the caller's variables without those of an environment that is active: the new one is nobody's child, and in no list by its digest."""
+    active = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
+    return {key: value for key, value in environment.items() if not key.startswith("PYTHON") and key not in active} | _UNLISTED
 
 
 def _refuse_others(effect: CreateCondaPrefix) -> None:
