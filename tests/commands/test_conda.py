@@ -154,7 +154,8 @@ def test_a_channel_that_is_gone_is_named(bench: Bench, conda: CondaChannel, tmp_
     assert "Traceback" not in done.stderr
 
 
-def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel, number: int, code: int) -> None:
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
@@ -162,8 +163,9 @@ def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel) -> Non
     deadline = time.monotonic() + 60
     while not list(bench.own.glob("envs/*/conda-meta")) and time.monotonic() < deadline and child.poll() is None:
         time.sleep(0.01)
-    os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
+    os.killpg(child.pid, number)
+    _, said = child.communicate()
+    assert (child.returncode, "Traceback" in said) == (code, False), said
     assert not list(bench.own.glob("envs/*/provision.json"))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -236,6 +236,11 @@ def test_without_the_extra_one_line_says_what_installs_it(bench: Bench, conda: C
     assert "pip install 'provision-ml[conda]'" in done.stderr
 
 
+def test_nodefaults_is_no_channel() -> None:
+    with pytest.raises(ValueError, match="nodefaults is no channel; name the one that has the package"):
+        spec("beta", conda_packages=["nodefaults::ffmpeg"])
+
+
 def test_conda_packages_without_a_conda_target_are_refused() -> None:
     wanted = spec("beta", {"name": "alpha", "source": "conda"}, targets={"here": {"kind": "local"}}, conda_packages=["ffmpeg"])
     assert [route for route, _ in unavailable(wanted)] == [("packages", 1), ("conda_packages",)]
