@@ -260,7 +260,10 @@ def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChan
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join((done.stdout + done.stderr).split())
-    assert f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files" in said
+    assert (
+        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is"
+        in said
+    )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
     assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (2, True), done.stderr

@@ -45,7 +45,7 @@ def found(environment: Mapping[str, str]) -> CondaProgram | None:
     for name in _ON_PATH:
         if at := shutil.which(name, path=environment.get("PATH")):
             return CondaProgram(name, Path(at), "it is on the PATH")
-    besides = f"; {at} {_OF_PROJECTS}" if (at := shutil.which(_PIXI, path=environment.get("PATH"))) else ""
+    besides = f"; {at} {_OF_PROJECTS}; py-rattler is the library that it is built on" if (at := shutil.which(_PIXI, path=environment.get("PATH"))) else ""
     return CondaProgram(EMBEDDED, None, f"no conda, mamba or micromamba was found{besides}")
 
 
