@@ -261,8 +261,7 @@ def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChan
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join((done.stdout + done.stderr).split())
     assert (
-        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is"
-        in said
+        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is" in said
     )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
