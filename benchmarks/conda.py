@@ -19,7 +19,7 @@ packages: []
 conda_packages: [ffmpeg=7, gxx]
 targets: {{here: {{kind: local, manager: conda}}}}
 """
-_CHANNEL = "import sys; from pathlib import Path; from tests.conda_rig import conda_channel; print(conda_channel(Path(sys.argv[1])).address)"
+_CHANNEL = "import sys; from pathlib import Path; from tests.conda_rig import conda_channel; print(conda_channel(Path(sys.argv[1])).address, flush=True)"
 _TIMED = """
 import json, os, sys, time
 from pathlib import Path
@@ -28,7 +28,8 @@ def timed(work):
     wall, before = time.perf_counter(), os.times()
     work()
     wall, after = time.perf_counter() - wall, os.times()
-    print(json.dumps([wall, sum(after[:4]) - sum(before[:4])]))
+    print(json.dumps([wall, sum(after[:4]) - sum(before[:4])]), flush=True)
+    os._exit(0)  # py-rattler's threads can take the exit code with them as the interpreter ends
 """
 _OURS = (
     _TIMED

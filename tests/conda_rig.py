@@ -76,6 +76,7 @@ def lay_out(folder: Path) -> None:
             assemble(folder, "python", "3.12.8", build="h0_cpython", depends=["__glibc >=2.17,<3.0.a0"])
         for wheel in (_bundled("pip"), make_wheel(staging, "alpha", "1.0"), make_wheel(staging, "alpha", "2.0")):
             _pack_wheel(folder, wheel, staging / wheel.stem)
+        _pack_wheel(folder, make_wheel(staging, "gizmo", "1.0.post1"), staging / "gizmo", name="gizmo-base", version="1.0")
         _stand_ins(folder)
     asyncio.run(index_fs(folder, write_zst=True, write_shards=False, force=True))
 
@@ -152,16 +153,16 @@ def _bundled(name: str) -> Path:
     return next((Path(ensurepip.__file__).parent / "_bundled").glob(f"{name}-*.whl"))
 
 
-def _pack_wheel(folder: Path, wheel: Path, staging: Path) -> None:
-    """Pack a wheel as a package that is for any Python, as conda does."""
+def _pack_wheel(folder: Path, wheel: Path, staging: Path, *, name: str = "", version: str = "") -> None:
+    """Pack a wheel as a package that is for any Python, as conda does, under another name and version if told so."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(staging / "site-packages")
-    name, version = wheel.name.split("-")[:2]
-    info = staging / f"site-packages/{name}-{version}.dist-info"
+    own, its = wheel.name.split("-")[:2]
+    info = staging / f"site-packages/{own}-{its}.dist-info"
     (info / "INSTALLER").write_text("conda")
     record = (info / "RECORD").read_text().rstrip("\n")
     (info / "RECORD").write_text(f"{record}\n{info.name}/INSTALLER,,\n")
     for root, _, names in os.walk(staging):
         for one in names:
             os.utime(Path(root) / one, (_DAY.timestamp(), _DAY.timestamp()))
-    assemble(folder, name, version, build="pyh0_0", subdir="noarch", depends=["python >=3.10"], files=staging, python=True)
+    assemble(folder, name or own, version or its, build="pyh0_0", subdir="noarch", depends=["python >=3.10"], files=staging, python=True)

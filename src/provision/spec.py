@@ -158,6 +158,13 @@ class CondaPackage(Short):
         channel, name, exact, bounds = parts.groups()
         return {"name": name, "version": exact or bounds or "", "channel": channel or "conda-forge"}
 
+    @field_validator("channel")
+    @classmethod
+    def _is_one(cls, value: str) -> str:
+        if value == "nodefaults":  # some versions of conda ask for it as for any channel
+            raise PydanticCustomError("channel", "nodefaults is no channel; name the one that has the package: others are never asked, defaults among them")
+        return value
+
 
 class Index(Part):
     """A package index (PEP 503) under a name."""

@@ -102,3 +102,12 @@ def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
     assert "Traceback" not in done.stderr
     assert issubclass(Terminated, BaseException)
     assert not issubclass(Terminated, Exception), "no handler of errors may swallow it"
+
+
+def test_py_rattlers_threads_do_not_take_the_exit_code_with_them(bench: Bench) -> None:
+    """The interpreter is not taken down where they are: what would run as it is does not."""
+    code = "import sys; {}from provision.cli import main; sys.argv[1:] = ['--version']; main(); print('taken down')"
+    environment = bench.environment()
+    for words, seen in (("", True), ("import rattler; ", False)):
+        done = subprocess.run([sys.executable, "-c", code.format(words)], env=environment, capture_output=True, text=True, check=True)
+        assert (done.stdout.startswith("provision"), "taken down" in done.stdout) == (True, seen), done.stdout

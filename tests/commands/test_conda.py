@@ -154,7 +154,8 @@ def test_a_channel_that_is_gone_is_named(bench: Bench, conda: CondaChannel, tmp_
     assert "Traceback" not in done.stderr
 
 
-def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel, number: int, code: int) -> None:
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
@@ -162,8 +163,9 @@ def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel) -> Non
     deadline = time.monotonic() + 60
     while not list(bench.own.glob("envs/*/conda-meta")) and time.monotonic() < deadline and child.poll() is None:
         time.sleep(0.01)
-    os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
+    os.killpg(child.pid, number)
+    _, said = child.communicate()
+    assert (child.returncode, "Traceback" in said) == (code, False), said
     assert not list(bench.own.glob("envs/*/provision.json"))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -258,7 +260,9 @@ def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChan
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join((done.stdout + done.stderr).split())
-    assert f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files" in said
+    assert (
+        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes environments of projects only, not of a list of files; py-rattler is" in said
+    )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
     assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (2, True), done.stderr
@@ -347,6 +351,26 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, co
     assert "alpha" in done.stdout
 
 
+def test_what_conda_brings_under_another_name_is_known_by_its_files(bench: Bench, conda: CondaChannel) -> None:
+    """The channel's gizmo-base 1.0 holds the Python package gizmo 1.0.post1, which no lock names."""
+    bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
+    bench.spec(small_spec("gamma", extra=CONDA.replace("ffmpeg=7, needs-alpha", "gizmo-base")))
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {row["id"]: (row["status"], row["message"]) for row in json.loads((bench.own / "reports/spec.here/report.json").read_text())["checks"]}
+    assert rows["P02"] == ("pass", "all 2 locked packages have their locked version; 2 more of conda have the version of their locked file")
+    assert (rows["P03"][0], rows["P07"][0]) == ("pass", "pass")
+    noted = json.loads((prefix(bench) / "installed.json").read_text())["packages"]["gizmo"]
+    assert (noted["version"], noted["conda"]) == ("1.0.post1", "gizmo-base-1.0-pyh0_0")
+    assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0, "it was not added by hand"
+    (info,) = prefix(bench).resolve().glob("lib/python*/site-packages/gizmo-*.dist-info")
+    (info / "METADATA").write_text((info / "METADATA").read_text().replace("Version: 1.0.post1", "Version: 1.5"))
+    done = bench.run("verify", "spec.yaml")
+    assert (done.returncode, "gizmo 1.5, conda's locked file brought 1.0.post1" in " ".join(done.stdout.split())) == (1, True), done.stdout
+    info.rename(info.with_name("gizmo-1.5.dist-info"))
+    assert "gizmo is 1.5, not 1.0.post1" in " ".join(bench.run("plan", "spec.yaml").stdout.split())
+
+
 def test_a_torch_that_conda_did_not_really_bring_is_not_green(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
     bench.extra = {**conda.variables(), **pytorch.offline(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("{name: torch, version: ==2.13.0, source: conda}", extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg")))
@@ -364,6 +388,20 @@ def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None
     assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"] == {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}
     (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
     assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+    rows = [
+        {"_path": "site-packages/alpha/a.so", "sha256": "0", "sha256_in_prefix": "1"},
+        {"_path": "lib/python3.11/site-packages/alpha/b.py", "prefix_placeholder": "/opt/placehold"},
+        {"_path": "bin/alpha", "path_type": "unix_python_entry_point"},
+        {"_path": "site-packages/alpha/c.py", "sha256": "0", "sha256_in_prefix": "0"},
+    ]
+    files = ["lib/python3.11/site-packages/alpha-1.0.dist-info/METADATA"]
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "conda-meta/alpha-py-1.0-h0.json").write_text(json.dumps({"files": files, "paths_data": {"paths": rows}}))
+    (tmp_path / "conda-meta/odd-1-h0.json").write_text('{"files": 3}')
+    noted = with_brought(before, tmp_path, "3.11")["packages"]["alpha"]
+    assert (noted["conda"], "record_fits" in noted) == ("alpha-py-1.0-h0", False)
+    package = "lib/python3.11/site-packages/alpha"
+    assert noted["remade"] == ["bin/alpha", f"{package}/__init__.py", f"{package}/a.so", f"{package}/b.py"]
 
 
 def test_credentials_of_a_mirror_are_sent_there_and_are_in_no_file(bench: Bench, conda: CondaChannel) -> None:

@@ -67,7 +67,7 @@ def test_conda_brings_python_and_what_is_asked_of_it(machine: Machine, conda: Co
     assert brought(lock).keys() == {"python", "pip", "ffmpeg", "gxx"}
     assert (brought(lock)["python"], brought(lock)["ffmpeg"]) == (f"{VERSION} h0_cpython", "6.1.2 h0_gpl")
     assert lock.versions(at(lock)) == {"alpha": "1.0", "beta": "1.0"}
-    python = next(package for package in lock.conda if package.name == "python")
+    python = next(package.record for package in lock.conda if package.record.name == "python")
     assert (python.channel, python.subdir, python.file) == ("conda-forge", "linux-64", f"python-{VERSION}-h0_cpython.conda")
     assert len(bytes.fromhex(python.sha256)) == 32
 
@@ -175,6 +175,7 @@ def test_a_newer_c_library_than_planned_for_is_an_error(machine: Machine) -> Non
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec("beta", conda_packages=[{"name": "newest-libc"}]), machine)
     assert "__glibc >=2.99" in caught.value.why
+    assert caught.value.why.startswith("newest-libc of conda-forge cannot be installed"), "a channel by its name, not by a mirror's address"
     assert "this target has __glibc 2.28; no __cuda, as no card or no CUDA is asked for" in caught.value.why
     assert "needs a newer C library" in caught.value.hint
 
@@ -197,7 +198,7 @@ def test_every_platform_gets_records_of_its_own(machine: Machine) -> None:
     lock = locked(spec("beta", conda_packages=["ffmpeg"], platforms=["linux-x86_64", "macos-arm64"]), machine)
     subdirs = {package.subdir for package in lock.conda_of(at(lock, platform="macos-arm64"))}
     assert subdirs == {"osx-arm64", "noarch"}
-    shared = next(package for package in lock.conda if package.name == "pip")
+    shared = next(package for package in lock.conda if package.record.name == "pip")
     assert shared.environments == ("linux-x86_64-conda", "macos-arm64-conda")
 
 
@@ -210,7 +211,7 @@ def test_a_private_channel_is_named_under_indexes(machine: Machine, bench: Bench
     asyncio.run(index_fs(own, write_zst=False, write_shards=False))
     fields: dict[str, Any] = {"conda_packages": [{"name": "ours", "channel": "lab"}], "indexes": {"lab": {"url": "https://conda.example.com/lab"}}}
     lock = locked(spec("beta", **fields), Machine({**machine.environment(), "PROVISION_CHANNEL_LAB": own.as_uri()}))
-    assert next(package for package in lock.conda if package.name == "ours").channel == "lab"
+    assert next(package.record for package in lock.conda if package.record.name == "ours").channel == "lab"
     assert lock.indexes == {"lab": "https://conda.example.com/lab"}
     assert own.as_uri() not in dumps(lock)
     moved = spec("beta", **{**fields, "indexes": {"lab": {"url": "https://elsewhere.example.com/lab"}}})
@@ -233,6 +234,11 @@ def test_without_the_extra_one_line_says_what_installs_it(bench: Bench, conda: C
     done = bench.run("lock", "spec.yaml", PYTHONPATH=str(hide), **conda.variables())
     assert done.returncode == 2, done.stderr
     assert "pip install 'provision-ml[conda]'" in done.stderr
+
+
+def test_nodefaults_is_no_channel() -> None:
+    with pytest.raises(ValueError, match="nodefaults is no channel; name the one that has the package"):
+        spec("beta", conda_packages=["nodefaults::ffmpeg"])
 
 
 def test_conda_packages_without_a_conda_target_are_refused() -> None:

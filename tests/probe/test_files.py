@@ -122,6 +122,20 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     assert "did not when they were installed: alpha: alpha/__init__.py has 19 bytes, not 10" in message
 
 
+def test_a_file_that_conda_made_anew_is_none_that_was_changed(environment: Environment) -> None:
+    site, note = site_of(environment), environment.root / "installed.json"
+    (site / "alpha/__init__.py").write_text(CODE + "# longer\n")
+    prefix = subprocess.run([environment.python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True).stdout.strip()
+    remade = str((site / "alpha/__init__.py").relative_to(prefix))
+    note.write_text(json.dumps({"packages": {"alpha": {"version": "1.0", "conda": "alpha-1.0-h0", "remade": [remade, 7]}}}))
+    assert verdict(environment, conda=["alpha-1.0-h0"], tier="deep")[:2] == (0, "pass")
+    assert verdict(environment, conda=["alpha-2.0-h0"])[:2] == (1, "fail"), "of a file that is not locked nothing is known"
+    others = [{"name": "beta", "version": "1.0"}]
+    assert verdict(environment, conda=["alpha-1.0-h0"], packages=others, direct=["beta"])[:2] == (0, "pass")
+    note.write_text(json.dumps({"packages": {"alpha": {"version": "1.0", "conda": "alpha-1.0-h0"}}}))
+    assert verdict(environment, conda=["alpha-1.0-h0"], packages=others, direct=["beta"])[:2] == (1, "fail"), "what is not locked by name is looked at too"
+
+
 def test_a_file_that_two_packages_bring_is_the_one_of_either(environment: Environment) -> None:
     site = site_of(environment)
     (site / "README.md").write_text("of beta\n")

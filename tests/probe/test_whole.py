@@ -193,6 +193,31 @@ def test_what_is_not_locked_is_a_warning_unless_the_manager_brings_it(environmen
     assert (code, checks(report)["P03"]["status"]) == (0, "pass")
 
 
+def test_what_condas_locked_files_brought_is_compared_with_what_they_brought(environment: Environment) -> None:
+    environment.add("alpha").add("beta", version="1.0.post1")
+    asked: dict[str, Any] = {"packages": [{"name": "alpha", "version": "1.0"}], "direct": ["alpha"], "conda": ["beta-base-1.0-h0_0"]}
+    note = {"beta": {"version": "1.0.post1", "conda": "beta-base-1.0-h0_0"}, "alpha": {"version": "1.0"}, "odd": [], "gone": {"conda": []}}
+    noted = environment.root / "installed.json"
+    noted.write_text(json.dumps({"packages": note}))
+    _, report, _ = environment.verify(**asked)
+    assert [checks(report)[check]["status"] for check in ("P02", "P03", "P07")] == ["pass", "pass", "pass"]
+    assert checks(report)["P02"]["message"] == "all 1 locked packages have their locked version; 1 more of conda have the version of their locked file"
+    assert report["packages"]["locked"] == 1
+    identity = report["digests"]["identity"]
+    noted.write_text(json.dumps({"packages": {**note, "beta": {**note["beta"], "version": "1.0"}}}))
+    code, report, _ = environment.verify(**asked)
+    assert (code, checks(report)["P02"]["status"]) == (1, "fail")
+    assert "1 packages of conda differ: beta 1.0.post1, conda's locked file brought 1.0" in checks(report)["P02"]["message"]
+    assert report["packages"]["differences"] == [{"name": "beta", "expected": "1.0", "observed": "1.0.post1"}]
+    assert report["digests"]["identity"] == identity, "other targets do without what conda brings besides"
+    noted.write_text(json.dumps({"packages": {**note, "gone": {"version": "2.0", "conda": "beta-base-1.0-h0_0"}}}))
+    assert "gone is not installed, conda's locked file brought 2.0" in checks(environment.verify(**asked)[1])["P02"]["message"]
+    noted.write_text(json.dumps({"packages": {**note, "beta": {**note["beta"], "conda": "beta-base-2.0-h0_0"}}}))
+    _, report, _ = environment.verify(**asked)
+    assert "beta 1.0.post1" in checks(report)["P03"]["message"], "a file that is not locked brings nothing that is"
+    assert checks(report)["P02"]["message"].endswith("; what conda brought besides was not noted, and is not compared")
+
+
 def test_nothing_private_reaches_the_report_or_the_terminal(environment: Environment, tmp_path: Path) -> None:
     home = tmp_path / "home-of-someone"
     home.mkdir()

@@ -84,6 +84,9 @@ class Dictionary:
     def conda_program(self) -> effects.CondaProgram | None:
         return effects.CondaProgram("py-rattler", None, "nothing else was found")
 
+    def link(self, path: Path) -> str | None:
+        return self.links.get(path)
+
     def platform(self) -> str:
         return "linux-x86_64"
 
@@ -170,12 +173,14 @@ def conda_place(*brought: str) -> Place:
     """A place that conda makes: Python, and these packages."""
     there = place("local", targets={"here": {"kind": "local", "manager": "conda", "kernel": True}}, conda_packages=list(brought))
     records = tuple(
-        CondaPackage(name, "1.0", "h0_0", 0, "", "conda-forge", "linux-64", f"{name}-1.0-h0_0.conda", "0" * 64, "", (), (), ("linux-x86_64",))
+        effects.CondaRecord(name, "1.0", "h0_0", 0, "", "conda-forge", "linux-64", f"{name}-1.0-h0_0.conda", "0" * 64, "", (), ())
         for name in ("python", *brought)
     )
     digest = environment_digest("3.11", "linux-x86_64", None, there.lock.packages, records)
     environments = (replace(there.lock.environments[0], digest=digest),)
-    return replace(there, lock=sealed(replace(there.lock, environments=environments, conda=records)))
+    return replace(
+        there, lock=sealed(replace(there.lock, environments=environments, conda=tuple(CondaPackage(record, ("linux-x86_64",)) for record in records)))
+    )
 
 
 def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:

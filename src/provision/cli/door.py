@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import io
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -63,12 +65,24 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the encoding cannot say is no error
     stdout = sys.stdout
     try:
-        return _answer(sys.argv[1:] if arguments is None else arguments, stdout)
+        code = _answer(sys.argv[1:] if arguments is None else arguments, stdout)
     except BrokenPipeError:
-        return _without_output(_BROKEN_PIPE, stdout)
+        code = _without_output(_BROKEN_PIPE, stdout)
     finally:
         # Else the interpreter looks through all that was imported for garbage as it ends: a tenth of the time of a short command.
         gc.freeze()
+    if arguments is None and "rattler" in sys.modules:
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once. py-rattler 0.28 leaves threads that still call Python while the interpreter is taken down: one run in six then ended by a signal."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _answer(words: list[str], stdout: TextIO) -> int:

@@ -244,7 +244,8 @@ def _activation(result: Result, stable: str) -> str:
     target = result.place.spec.targets[result.place.target]
     if getattr(target, "manager", "uv") != "conda":
         return f"source {shlex.quote(f'{stable}/bin/activate')}"
-    return f"conda activate {shlex.quote(stable)}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
+    by = result.activation or f"conda activate {shlex.quote(stable)}"
+    return f"{by}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
 def _show_instance(path: Path, result: Result, option: str) -> None:

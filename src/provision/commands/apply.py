@@ -17,11 +17,13 @@ from provision.commands.running import left_behind, noting
 from provision.commands.verify import Verified, verify_place
 from provision.effects import CreateCondaPrefix, CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
 from provision.errors import ProvisionError, WorldError
-from provision.plan import Action, Plan
+from provision.plan import Action, Plan, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
 from provision.targets.colab import SESSION
+from provision.targets.conda_name import PART as NAME
+from provision.targets.conda_name import activation_of
 from provision.targets.target import Seat
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
@@ -48,8 +50,8 @@ class Result:
     """What became of one target: its place and seat, the report with its files, whether it is fresh, what was changed, the kernel.
 
     `changed` says whether this run changed anything, `installed` whether it installed the packages: else what is told of how they came there is older.
-    Of an instance: its record, and in words what became of it when it was not verified. Of a notebook: its record,
-    and the session that still runs at Colab.
+    `activation` is the command by which the user's own conda finds it by name; "" where there is none. Of an instance: its record, and in words what
+    became of it when it was not verified. Of a notebook: its record, and the session that still runs at Colab.
     """
 
     place: Place
@@ -65,6 +67,7 @@ class Result:
     taken: str = ""
     notebook: Mapping[str, Any] | None = None
     session: str = ""
+    activation: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -172,6 +175,11 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
     if intent.part == SESSION:
         stop_interrupted(intent, store, world, tell)
         return ledger.state
+    if intent.part == NAME and intent.details:  # what it makes lies elsewhere: it is in the state, whether it was made or not
+        state = ledger.state.recording(intent.address, intent.part, dict(intent.details))
+        store.save(state, expecting=ledger.state.serial)
+        store.end()
+        return state
     if intent.names:
         if intent.address in addresses:
             return ledger.state
@@ -193,8 +201,9 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
 def _carry_out(action: Action, state: State, store: LocalStore, world: World, tell: Tell) -> State:
     if not action.effects and state.resource(action.address, action.part) == action.record:
         return state
-    tell(f"{action.verb} {action.title}")
-    here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now())
+    tell(f"{action.verb} {action.title}{f': {action.because}' if action.verb is Verb.KEEP else ''}")
+    named = {key: str(value) for key, value in (action.record or {}).items()} if action.part == NAME else {}
+    here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now(), details=named)
     store.begin(begun(action, world.now()) or here)
     try:
         for effect in action.effects:
@@ -224,6 +233,7 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
     ours = [action for action in proposal.plan.changes if action.address == place.address]
     changed, installed = bool(ours), any(isinstance(effect, InstallPackages) for action in ours for effect in action.effects)
     kernel = (state.resource(place.address, "kernel") or {}).get("name")
+    activation = activation_of(state.resource(place.address, NAME))
     instance, notebook = state.resource(place.address, "instance"), state.resource(place.address, NOTEBOOK)
     if not proposal.plan.verifications[name].needed:
         record = state.resource(place.address, "verification") or {}
@@ -233,7 +243,7 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
             page = place.folder / str(record.get("html"))
             told = Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance)
             session = str((state.resource(place.address, SESSION) or {}).get("session", ""))
-            return replace(told, notebook=notebook, session=session)
+            return replace(told, notebook=notebook, session=session, activation=activation)
     if notebook is not None and in_browser(place):
         world.perform(MakeFolder(place.folder / "reports" / f"{place.stem}.{place.target}", 0o700), tell)  # to drop the report into
         return Waiting(place, None, notebook, _because(proposal, name))
@@ -252,7 +262,8 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
         paths = (proven.report, proven.json_path, proven.html_path)
         return Result(place, seat, *paths, fresh=True, changed=changed, installed=installed, kernel=None, instance=instance, taken=proven.taken)
     done: Verified = verify_place(place, state, store, world, tell)
-    return Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
+    told = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
+    return replace(told, activation=activation)
 
 
 def _because(proposal: Proposal, name: str) -> str:

@@ -15,7 +15,7 @@ from provision.lock import Lock
 
 def upgradable(names: Iterable[str], loaded: Loaded, old: Lock | None) -> frozenset[str]:
     """Return canonical names; raises UsageError for one that neither the spec nor the lock holds."""
-    held = {*(package.name for package in old.packages), *(package.name for package in old.conda)} if old is not None else set()
+    held = {*(package.name for package in old.packages), *(package.record.name for package in old.conda)} if old is not None else set()
     known = {package.key for package in loaded.spec.packages} | held
     return frozenset(_known(name, known) for name in names)
 
@@ -28,7 +28,7 @@ def without(lock: Lock, names: frozenset[str], loaded: Loaded) -> Lock:
     flavoured = loaded.facts.flavoured
     gone = names | (flavoured if names & flavoured else frozenset())
     packages = tuple(package for package in lock.packages if package.name not in gone)
-    return replace(lock, packages=packages, conda=tuple(package for package in lock.conda if package.name not in gone))
+    return replace(lock, packages=packages, conda=tuple(package for package in lock.conda if package.record.name not in gone))
 
 
 def _known(name: str, known: set[str]) -> str:

@@ -25,6 +25,7 @@ from provision.effects.elsewhere import (
     UploadObjects,
 )
 from provision.effects.here import (
+    AddLink,
     CreateVenv,
     InstallPackages,
     InstallPython,
@@ -32,6 +33,7 @@ from provision.effects.here import (
     MoveFile,
     OnThisMachine,
     PointLink,
+    RemoveLink,
     RemoveTree,
     RemoveUnchanged,
     RunProbe,
@@ -60,6 +62,7 @@ Tell = Callable[[str], None]
 Effect = OnThisMachine | OnGoogleCloud | OnColab
 
 __all__ = [
+    "AddLink",
     "Addresses",
     "AwaitReport",
     "Binding",
@@ -93,6 +96,7 @@ __all__ = [
     "Project",
     "Reader",
     "Release",
+    "RemoveLink",
     "RemoveTree",
     "RemoveUnchanged",
     "ResizeDisk",
@@ -128,6 +132,9 @@ class Reader(Protocol):
     def exists(self, path: Path) -> bool:
         """Tell whether something is at `path`; a link whose end is gone counts as nothing."""
 
+    def link(self, path: Path) -> str | None:
+        """Return what the symbolic link at `path` points at, as it is written; None where there is no link."""
+
     def entries(self, path: Path) -> tuple[str, ...]:
         """Return the sorted names in a folder; () when there is none."""
 
@@ -142,6 +149,9 @@ class Reader(Protocol):
 
     def conda_program(self) -> CondaProgram | None:
         """Return what makes conda environments on this machine; None without the extra `conda`, which every way of making them needs."""
+
+    def conda_folders(self, program: CondaProgram) -> tuple[Path, ...]:
+        """Return the folders in which the user's own conda looks for environments by name, in its order; () where it does not tell."""
 
     def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
         """Return the address of each conda channel by name, ending in a slash, as it holds on any machine: a mirror of this one's is not it.

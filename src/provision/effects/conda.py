@@ -42,6 +42,11 @@ class CondaRecord(NamedTuple):
     depends: tuple[str, ...]
     constrains: tuple[str, ...]
 
+    @property
+    def stem(self) -> str:
+        """Return name, version and build as conda joins them in the names of files."""
+        return f"{self.name}-{self.version}-{self.build}"
+
 
 class CondaAsk(NamedTuple):
     """What is to be solved for one platform: wishes, bounds on what may come with them, and the virtual packages (name, version) of the target.

@@ -80,6 +80,25 @@ class PointLink(NamedTuple):
     target: str
 
 
+class AddLink(NamedTuple):
+    """Make the symbolic link `path`, outside our own folder, point at `target`; what is there already stays, but for a link to `instead_of`."""
+
+    path: Path
+    target: str
+    instead_of: str = ""
+
+
+class RemoveLink(NamedTuple):
+    """Remove a link of ours outside our own folder, as long as it points at `target`, and with `dead` only where nothing is there any more.
+
+    What stays is told.
+    """
+
+    path: Path
+    target: str
+    dead: bool = False
+
+
 class RunProbe(NamedTuple):
     """Run the probe in an environment; its report appears at `report`. `environment` is added to the caller's."""
 
@@ -93,7 +112,19 @@ class RunProbe(NamedTuple):
 
 
 OnThisMachine = (
-    InstallPython | CreateVenv | CreateCondaPrefix | InstallPackages | WriteFile | MakeFolder | MoveFile | PointLink | RemoveTree | RemoveUnchanged | RunProbe
+    InstallPython
+    | CreateVenv
+    | CreateCondaPrefix
+    | InstallPackages
+    | WriteFile
+    | MakeFolder
+    | MoveFile
+    | PointLink
+    | AddLink
+    | RemoveTree
+    | RemoveUnchanged
+    | RemoveLink
+    | RunProbe
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from packaging.version import Version
@@ -142,7 +142,7 @@ def _ask(seat: _Seat, indexed: Mapping[str, str], spec: Spec, facts: Facts, keep
     named = dict.fromkeys(wish.channel for wish in wishes)
     channels = tuple(CondaChannel(name, spec.indexes[name].url if name in spec.indexes else "") for name in named)
     bounds = (CondaWish("cuda-version", f"{seat.cuda}.*"),) if seat.cuda else ()
-    kept = tuple(CondaRecord(*astuple(p)[:-1]) for p in keep.conda if seat.key in p.environments) if keep is not None else ()
+    kept = tuple(p.record for p in keep.conda if seat.key in p.environments) if keep is not None else ()
     return CondaAsk(seat.base.platform, channels, tuple(dict.fromkeys(wishes)), _virtual(seat), bounds, spec.exclude_newer, kept)
 
 
@@ -191,7 +191,8 @@ def _rearranged(lock: Lock, spec: Spec, wanted: Mapping[str, tuple[_Seat, ...]],
     known = {environment.key: environment for environment in lock.environments}
     made = {key: _environment(key, seat, lock, tuple(packages), conda) for key, (seat, _) in brought.items()}
     indexes = {name: url for name, url in lock.indexes.items() if any(package.index == name for package in packages)}
-    indexes |= {package.channel: spec.indexes[package.channel].url for package in conda if package.channel in spec.indexes}
+    channels = {package.record.channel for package in conda}
+    indexes |= {name: index.url for name, index in spec.indexes.items() if name in channels}
     environments = tuple(made.get(key) or known[key] for key in order)
     return replace(lock, environments=environments, targets=targets, indexes=indexes, packages=tuple(packages), conda=conda)
 
@@ -219,13 +220,13 @@ def _conda(brought: Mapping[str, tuple[_Seat, _Brought]]) -> Iterator[CondaPacka
         for record in found.records:
             holders.setdefault(record, []).append(key)
     for record, keys in sorted(holders.items()):
-        yield CondaPackage(*record, tuple(keys))
+        yield CondaPackage(record, tuple(keys))
 
 
 def _environment(key: str, seat: _Seat, lock: Lock, packages: tuple[Package, ...], conda: tuple[CondaPackage, ...]) -> Environment:
     base = seat.base
     held = tuple(of_platform(package, lock.python, base.platform) for package in packages if key in package.environments)
-    here = tuple(package for package in conda if key in package.environments)
+    here = tuple(package.record for package in conda if key in package.environments)
     floors = [found.groups() for package in here for need in package.depends if (found := _FLOOR.match(need))]
     texts = [f"{major}.{minor}" for major, minor in floors] + ([base.glibc] if base.glibc else [])
     digest = environment_digest(lock.python, base.platform, base.flavour, held, here)

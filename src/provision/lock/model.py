@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from provision.effects import CondaRecord
 from provision.errors import LockError
 
 SCHEMA = "provision.lock/2"
@@ -43,20 +44,9 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class CondaPackage:
-    """One locked file of a conda channel (channel by name): what it is, its sha256 and md5, what it needs as match specs, the environments that hold it."""
+    """One locked file of a conda channel, as it was solved, and the environments that hold it."""
 
-    name: str
-    version: str
-    build: str
-    number: int
-    noarch: str
-    channel: str
-    subdir: str
-    file: str
-    sha256: str
-    md5: str
-    depends: tuple[str, ...]
-    constrains: tuple[str, ...]
+    record: CondaRecord
     environments: tuple[str, ...]
 
 
@@ -114,9 +104,9 @@ class Lock:
         """Return the packages of an environment, by name."""
         return tuple(package for package in self.packages if environment.key in package.environments)
 
-    def conda_of(self, environment: Environment) -> tuple[CondaPackage, ...]:
+    def conda_of(self, environment: Environment) -> tuple[CondaRecord, ...]:
         """Return what conda brings into an environment, by name."""
-        return tuple(package for package in self.conda if environment.key in package.environments)
+        return tuple(package.record for package in self.conda if environment.key in package.environments)
 
     def versions(self, environment: Environment) -> dict[str, str]:
         """Return canonical name to version of all that an environment holds."""
@@ -133,7 +123,7 @@ def digest_of(value: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[Package, ...], conda: tuple[CondaPackage, ...] = ()) -> str:
+def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[Package, ...], conda: tuple[CondaRecord, ...] = ()) -> str:
     """Return the digest of what decides an installed environment: Python, platform, flavour, and every package with its files."""
     held = [[p.name, p.version, p.index, [[f.name, f.sha256] for f in p.files]] for p in sorted(packages, key=lambda p: (p.name, p.version))]
     brought = {"conda": [[p.name, p.channel, p.subdir, p.file, p.sha256] for p in sorted(conda, key=lambda p: p.name)]} if conda else {}
@@ -229,10 +219,8 @@ def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]
 
 
 def _conda_document(package: CondaPackage) -> dict[str, Any]:
-    said = {"name": package.name, "version": package.version, "build": package.build, "number": package.number, "noarch": package.noarch}
-    where = {"channel": package.channel, "subdir": package.subdir, "file": package.file, "sha256": package.sha256, "md5": package.md5}
-    needs = {"depends": list(package.depends), "constrains": list(package.constrains)}
-    kept = {key: value for key, value in {**said, **where, **needs}.items() if value or key in ("name", "version", "build", "depends")}
+    said = {key: list(value) if isinstance(value, tuple) else value for key, value in package.record._asdict().items()}
+    kept = {key: value for key, value in said.items() if value or key in ("name", "version", "build", "depends")}
     return {**kept, "in": list(package.environments)}
 
 
@@ -240,7 +228,8 @@ def _conda(value: Mapping[str, Any]) -> CondaPackage:
     texts = {key: str(value[key]) for key in ("name", "version", "build", "channel", "subdir", "file", "sha256")}
     lists = {key: tuple(str(item) for item in value.get(key, ())) for key in ("depends", "constrains")}
     more = {"noarch": str(value.get("noarch", "")), "md5": str(value.get("md5", ""))}
-    return CondaPackage(number=int(value.get("number", 0)), environments=tuple(value["in"]), **texts, **more, **lists)  # type: ignore[arg-type]
+    record = CondaRecord(number=int(value.get("number", 0)), **texts, **more, **lists)  # type: ignore[arg-type]
+    return CondaPackage(record, tuple(value["in"]))
 
 
 def _lock(document: Mapping[str, Any]) -> Lock:

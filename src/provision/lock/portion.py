@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from provision.lock.model import CondaPackage, Environment, File, Lock, Package
+from provision.effects import CondaRecord
+from provision.lock.model import Environment, File, Lock, Package
 from provision.lock.wheels import any_of, marker_of, runs_on
 
 PYPI = ""
@@ -32,7 +33,7 @@ class Portion:
     environments: tuple[Environment, ...]
     held: tuple[Held, ...]
     indexes: Mapping[str, str]
-    conda: tuple[CondaPackage, ...] = ()
+    conda: tuple[CondaRecord, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ def portion(lock: Lock, target: str) -> Portion:
     known = {"pypi": PYPI, **lock.indexes}
     indexes = {name: known[name] for name in known if name in used}
     keys = {environment.key for environment in environments}
-    conda = tuple(package for package in lock.conda if keys & set(package.environments))
+    conda = tuple(package.record for package in lock.conda if keys & set(package.environments))
     return Portion(lock.digest, lock.python, environments, tuple(held), indexes, conda)
 
 

@@ -117,6 +117,8 @@ class Expectations:
     """Whether the interpreter is that of an image, which holds packages of others too: those are looked at, and nothing is asked of them."""
     installed: str = ""
     """Where the installer noted how each package came there; "": installed.json in the prefix."""
+    conda: frozenset[str] = frozenset()
+    """The conda files that are locked, each as NAME-VERSION-BUILD: the installer noted which Python packages each of them brought."""
 
     @property
     def note(self) -> str:
@@ -203,6 +205,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         simulated=take.names("simulated", optional=True),
         shared="shared" in take.document and take.of("shared", bool, "true or false"),
         installed=take.text("installed") if "installed" in take.document else "",
+        conda=frozenset(take.names("conda", optional=True)),
     )
 
 

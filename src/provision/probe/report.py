@@ -10,7 +10,7 @@ from typing import Any
 from .brief import brief
 from .canonical import digest
 from .expectations import Expectations
-from .judging.packages import differences
+from .judging.packages import differences, differences_of_conda
 from .package import own_digest
 from .readings import readings
 from .redact import Redactor
@@ -149,7 +149,8 @@ def _packages(expected: Expectations, seen: Seen, redactor: Redactor) -> dict[st
         {**one, "observed": redactor.tree(one["observed"]), **({"required_by": above[one["name"]]} if one["name"] in above else {})}
         for one in differences(expected, found)
     ]
-    return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": wrong[:_MOST_DIFFERENCES]}
+    of_conda = [{**one, "observed": redactor.tree(one["observed"])} for one in differences_of_conda(expected, seen.get("_packages.brought"), found)]
+    return {"locked": len(expected.packages), "matching": len(expected.packages) - len(wrong), "differences": [*wrong, *of_conda][:_MOST_DIFFERENCES]}
 
 
 def _named(block: dict[str, str], *names: str) -> dict[str, str | None]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from provision.effects import CondaChannel, CondaProgram, CondaRecord, CreateCondaPrefix, Reader
-from provision.lock import CondaPackage
+from provision.effects import CondaChannel, CondaProgram, CreateCondaPrefix, Reader
 from provision.lock.conda import asked_of_conda, index_name
 from provision.spec import LocalTarget
 from provision.targets.target import Place, Refusal
 
+NOTE = "installed.json"
+"""In an environment: how each of its packages came there."""
 _HISTORY = "history"
 
 
@@ -27,7 +29,7 @@ def prefix(place: Place, program: CondaProgram) -> CreateCondaPrefix:
     channels = tuple(CondaChannel(name, indexes[name].url if name in indexes else "") for name in sorted({package.channel for package in held}))
     asked = asked_of_conda(place.spec)
     wishes = tuple(f"{package.name} =={package.version} {package.build}" for package in held if package.name in asked)
-    return CreateCondaPrefix(place.folder, place.platform, channels, tuple(_record(package) for package in held), wishes, program)
+    return CreateCondaPrefix(place.folder, place.platform, channels, held, wishes, program)
 
 
 def refusals(place: Place, program: CondaProgram | None, foreign: Path | None = None) -> Iterator[Refusal]:
@@ -45,34 +47,25 @@ def refusals(place: Place, program: CondaProgram | None, foreign: Path | None = 
 
 def drift(place: Place, entries: tuple[str, ...]) -> tuple[str, ...]:
     """Return what conda's own records say differs from the lock; `entries` are the names in conda-meta."""
-    locked = {f"{package.name}-{package.version}-{package.build}": package for package in place.lock.conda_of(place.environment)}
+    locked = {package.stem: package for package in place.lock.conda_of(place.environment)}
     found = {entry.removesuffix(".json") for entry in entries if entry.endswith(".json")}
     lost = [f"conda's {locked[name].name} {locked[name].version} is missing" for name in sorted(locked.keys() - found)]
     return (*lost, *(f"conda's {name} was added" for name in sorted(found - locked.keys())), *([] if _HISTORY in entries else ["conda's history is missing"]))
 
 
 def python_names(place: Place) -> frozenset[str]:
-    """Return the names, as Python's installers have them, of all that conda brings."""
-    return frozenset({index_name(package.name) for package in place.lock.conda_of(place.environment)})
+    """Return the names, as Python's installers have them, of all that conda brings: by conda's own names, which mostly are the same."""
+    return frozenset({index_name(record.name) for record in place.lock.conda_of(place.environment)})
+
+
+def python_packages(place: Place, note: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return name and version of the Python packages that the locked files of conda brought, as was noted when they were linked."""
+    stems = {record.stem for record in place.lock.conda_of(place.environment)}
+    packages = (note or {}).get("packages")
+    told = packages.items() if isinstance(packages, Mapping) else ()
+    return {name: str(one.get("version")) for name, one in told if isinstance(one, Mapping) and str(one.get("conda")) in stems}
 
 
 def look_for(place: Place, reader: Reader) -> CondaProgram | None:
     """Return what makes conda environments on this machine; None where nothing does, or the place is not conda's."""
     return reader.conda_program() if by_conda(place) else None
-
-
-def _record(package: CondaPackage) -> CondaRecord:
-    return CondaRecord(
-        package.name,
-        package.version,
-        package.build,
-        package.number,
-        package.noarch,
-        package.channel,
-        package.subdir,
-        package.file,
-        package.sha256,
-        package.md5,
-        package.depends,
-        package.constrains,
-    )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from provision.effects import (
     CondaProgram,
@@ -31,12 +30,15 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import Refused
+from provision.installing.inventory import same_version
 from provision.lock import Package
 from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec
 from provision.state import Ledger
 from provision.targets import by_conda as conda
+from provision.targets import conda_name
 from provision.targets.by_conda import by_conda
+from provision.targets.conda_name import Naming
 from provision.targets.target import Place, Refusal, Seat
 from provision.targets.unmade import LATER, unmade
 
@@ -63,6 +65,8 @@ class Have:
     writable: bool
     missing_system_packages: tuple[str, ...] | None
     conda: CondaProgram | None = None
+    naming: Naming | None = None
+    recorded_name: Mapping[str, Any] | None = None
     foreign: bool = False
 
 
@@ -82,6 +86,8 @@ class Local:
         kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place)
         kernel_file = kernel_folder / "kernel.json"
         recorded = ledger.state.resource(place.address, "environment")
+        recorded_name = ledger.state.resource(place.address, conda_name.PART)
+        program = conda.look_for(place, reader)
         ours = marker is not None or begun or f"envs/{path.name}" in (recorded or {}).get("paths", ())
         flaw = "an interrupted run left it half-made"
         if marker is not None and not begun:
@@ -100,7 +106,9 @@ class Local:
             kernel_folder=kernel_folder,
             writable=reader.writable(place.folder),
             missing_system_packages=reader.missing_system_packages(tuple(place.spec.system_packages)),
-            conda=conda.look_for(place, reader),
+            conda=program,
+            naming=conda_name.look(place, _stable(place), recorded_name, program, reader),
+            recorded_name=recorded_name,
             foreign=reader.exists(path) and not ours,
         )
 
@@ -110,17 +118,24 @@ class Local:
         return (*_unavailable(place.spec, place.target, place.platform), *_out_of_place(place, have), *of_conda)
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
-        """Return the actions: an interpreter if none fits, the environment, the kernel."""
-        return tuple(action for action in (_python(place, have), _environment(place, have), _kernel(place, have)) if action)
+        """Return the actions: an interpreter if none fits, the environment, its name for conda, the kernel."""
+        name = conda_name.plan(place, have.naming, have.recorded_name)
+        return tuple(action for action in (_python(place, have), _environment(place, have), name, _kernel(place, have)) if action)
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
         """Return the actions that remove the environments, links and kernel of an address, and nothing else."""
         actions = []
-        for part, record in ledger.state.parts(address).items():
-            effects = tuple(RemoveTree(_inside(folder, path)) for path in record.get("paths", ()))
+        parts = ledger.state.parts(address)
+        interrupted = ledger.cut_short(address)
+        if interrupted is not None and interrupted.part == conda_name.PART:
+            parts.setdefault(conda_name.PART, interrupted.details)
+        for part in sorted(parts, key=lambda part: part == conda_name.PART):  # the name last, when nothing is there that it leads to
+            record = parts[part]
+            effects: tuple[Effect, ...] = tuple(RemoveTree(_inside(folder, path)) for path in record.get("paths", ()))
+            effects = (*effects, *conda_name.removal(record)) if part == conda_name.PART else effects
             outside = _outside(record)
             actions.append(Action(Verb.DESTROY, address, part, record.get("title", part), "destroy was asked for", (*outside, *effects)))
-        if (interrupted := ledger.cut_short(address)) is not None:
+        if interrupted is not None and interrupted.part != conda_name.PART:
             effects = tuple(RemoveTree(_inside(folder, path)) for path in interrupted.paths)
             actions.insert(0, Action(Verb.DESTROY, address, interrupted.part, "half-made environment", "an interrupted run left it", effects))
         return tuple(actions)
@@ -312,10 +327,11 @@ def _drift(place: Place, reader: Reader) -> tuple[str, ...]:
         if entry.endswith(".dist-info"):
             name, _, version = entry.removesuffix(".dist-info").partition("-")
             installed[canonicalize_name(name)] = version
-    locked = place.lock.versions(place.environment)
+    of_files = conda.python_packages(place, _read_json(_path(place) / conda.NOTE, reader)) if by_conda(place) else {}
+    locked = {**of_files, **place.lock.versions(place.environment)}
     lost = [f"{name} is missing" for name in locked if name not in installed]
     other = [
-        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and Version(installed[name]) != Version(version)
+        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and not same_version(installed[name], version)
     ]
     brought = conda.python_names(place)
     of_conda = conda.drift(place, reader.entries(_path(place) / "conda-meta")) if by_conda(place) else ()

@@ -40,7 +40,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "flavour": environment.flavour,
         "glibc_min": environment.glibc,
         "packages": [{"name": name, "version": version} for name, version in sorted(held.items())],
-        **({"extras_allowed": sorted({index_name(package.name) for package in brought})} if (brought := lock.conda_of(environment)) else {}),
+        **_of_conda(lock, environment),
         "direct": sorted(({package.key for package in spec.packages} & held.keys()) | by_conda.keys()),
         "gpu": {"type": None if spec.gpu.none else spec.gpu.type, "count": 0 if spec.gpu.none else spec.gpu.count},
         "requires": {
@@ -68,6 +68,14 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         },
         **_known(spec),
     }
+
+
+def _of_conda(lock: Lock, environment: Environment) -> dict[str, Any]:
+    """Return what conda brings: names that may be there without being locked, and its files, by which the installer's note tells what came of each."""
+    brought = lock.conda_of(environment)
+    if not brought:
+        return {}
+    return {"extras_allowed": sorted({index_name(record.name) for record in brought}), "conda": sorted(record.stem for record in brought)}
 
 
 def _known(spec: Spec) -> dict[str, Any]:

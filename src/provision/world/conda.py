@@ -83,8 +83,15 @@ def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = Fals
     except InvalidMatchSpecError as error:
         raise LockError("a version of a conda package cannot be read", why=safe(str(error)), hint="write it as conda does, as in 12.8.* or >=6,<7") from None
     except SolverError as error:
-        why = redact(safe(str(error).removeprefix("Cannot solve the request because of: ").strip()))
+        why = redact(safe(_by_name(str(error).removeprefix("Cannot solve the request because of: ").strip(), addresses)))
         raise Unsatisfiable(f"no set of conda packages fits on {ask.platform}", why=why) from None
+
+
+def _by_name(said: str, addresses: Mapping[str, str]) -> str:
+    """Return what the solver says with channels by name, as a spec has them."""
+    for name, root in addresses.items():
+        said = said.replace(f' [channel="{root}"]', f" of {name}")
+    return said
 
 
 async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) -> tuple[CondaRecord, ...]:

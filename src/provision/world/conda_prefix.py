@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
+import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from provision.effects import CondaRecord, CreateCondaPrefix
-from provision.errors import LockError, NetworkError, ProvisionError, WorldError
+from provision.errors import NetworkError, ProvisionError, WorldError
 from provision.safe import redact, safe
 from provision.world import conda, conda_programs
+from provision.world.conda_fetching import addresses_for, altered, digest_of_file
 
 
 def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now: str, *, offline: bool = False) -> None:
@@ -24,10 +26,11 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
 
     addresses = {channel.name: conda.address(channel, environment) for channel in effect.channels}
     if effect.program.path is not None:
-        located = {channel.name: conda.located(channel, environment) for channel in effect.channels}
-        conda_programs.create(effect, located, environment, offline=offline)
-        for record in effect.records:
-            _name_publicly(effect, record, located[record.channel])
+        with tempfile.TemporaryDirectory(prefix="provision-") as folder:
+            urls = addresses_for(effect, environment, Path(folder), offline=offline)
+            conda_programs.create(effect, urls, environment, offline=offline)
+        for record, url in zip(effect.records, urls, strict=True):
+            _name_publicly(effect, record, url.removesuffix(f"{record.subdir}/{record.file}"))
         return
     records = [conda.repodata_record(rattler, record, addresses[record.channel]) for record in effect.records]
     for record in effect.records:
@@ -46,28 +49,62 @@ def create_prefix(effect: CreateCondaPrefix, environment: Mapping[str, str], now
 
 
 def with_brought(result: Mapping[str, Any], prefix: Path, minor: str) -> dict[str, Any]:
-    """Return what an installation noted with the Python packages that conda brought.
+    """Return what an installation noted with the Python packages that conda brought, and which of conda's files each came with.
 
-    conda writes paths into files and makes scripts anew, so that a package may not fit its own RECORD from the first: that is noted, and such a package is
-    not taken for one that was changed later.
+    conda writes paths into files and makes scripts anew, so that such files do not fit a package's own RECORD from the first: they are noted as `remade`,
+    and not taken for files that were changed later.
     """
     from provision.installing import Audit
     from provision.installing.inventory import audit, installed
 
     there = installed([str(prefix / f"lib/python{minor}/site-packages")])
     others = {name: found for name, found in there.items() if name not in result["packages"]}
-    audited = audit(others, Audit.SIZE, there.values())
-    brought = {
-        name: {
-            "version": found.version,
-            "provenance": "preinstalled",
-            "files_checked": audited[name].files,
-            **({"record_fits": False} if audited[name].flaws else {}),
-        }
-        for name, found in others.items()
-    }
+    audited, linked = audit(others, Audit.SIZE, there.values()), _linked(prefix, minor)
+    brought = {}
+    for name, found in others.items():
+        noted: dict[str, Any] = {"version": found.version, "provenance": "preinstalled", "files_checked": audited[name].files}
+        by = linked.get(os.path.relpath(found.metadata, prefix))
+        if by is not None:
+            remade = {*by.remade, *(os.path.relpath(path, prefix) for path in audited[name].altered)}
+            brought[name] = {**noted, "conda": by.stem, **({"remade": sorted(remade)} if remade else {})}
+        else:
+            brought[name] = {**noted, **({"record_fits": False} if audited[name].flaws else {})}
     counts = {**result["counts"], "preinstalled": result["counts"].get("preinstalled", 0) + len(brought)}
     return {**result, "counts": counts, "packages": dict(sorted({**result["packages"], **brought}.items()))}
+
+
+class _Linked(NamedTuple):
+    """A package as conda has linked it: the stem of its file, and the paths in the prefix that differ from those in that file."""
+
+    stem: str
+    remade: tuple[str, ...]
+
+
+def _linked(prefix: Path, minor: str) -> dict[str, _Linked]:
+    """Return which package of conda brought each metadata folder of Python (a path in the prefix), by what conda has recorded."""
+    found: dict[str, _Linked] = {}
+    for path in sorted((prefix / "conda-meta").glob("*.json")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            folders = {name.rpartition("/")[0] for name in document.get("files", ()) if name.endswith((".dist-info/METADATA", ".egg-info/PKG-INFO"))}
+            rows = (document.get("paths_data") or {}).get("paths", ()) if folders else ()
+            remade = tuple(_in_prefix(row["_path"], minor) for row in rows if _is_remade(row))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+        found |= {folder: _Linked(path.stem, remade) for folder in folders}
+    return found
+
+
+def _in_prefix(path: str, minor: str) -> str:
+    """Return where a file lies: conda records some of a package for any Python by the short path that they have in its archive."""
+    short = {"site-packages/": f"lib/python{minor}/site-packages/", "python-scripts/": "bin/"}
+    return next((folder + path.removeprefix(start) for start, folder in short.items() if path.startswith(start)), path)
+
+
+def _is_remade(row: Mapping[str, Any]) -> bool:
+    """Tell a file that conda wrote itself or wrote a path into."""
+    in_prefix = row.get("sha256_in_prefix")
+    return bool(row.get("prefix_placeholder")) or (in_prefix is not None and in_prefix != row.get("sha256")) or "entry_point" in str(row.get("path_type"))
 
 
 def _refuse_altered(record: CondaRecord, root: str) -> None:
@@ -75,15 +112,8 @@ def _refuse_altered(record: CondaRecord, root: str) -> None:
     path = Path(unquote(urlsplit(f"{root}{record.subdir}/{record.file}").path))
     if not root.startswith("file:") or not path.is_file():
         return
-    with path.open("rb") as file:
-        there = hashlib.file_digest(file, "sha256").hexdigest()
-    if there != record.sha256:
-        raise _altered(f"{record.file} on channel {record.channel} has sha256 {there}, locked is {record.sha256}")
-
-
-def _altered(said: str) -> LockError:
-    hint = "if the change is meant, lock again with `provision lock --upgrade`"
-    return LockError("a file on a conda channel is not the one that was locked", why=said, hint=hint)
+    if (there := digest_of_file(path)) != record.sha256:
+        raise altered(f"{record.file} on channel {record.channel} has sha256 {there}, locked is {record.sha256}")
 
 
 def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
@@ -97,7 +127,7 @@ def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
 
 def _not_installed(said: str, addresses: Mapping[str, str]) -> ProvisionError:
     if "hash mismatch" in said.lower():
-        return _altered(said)
+        return altered(said)
     if "failed to fetch" in said.lower():
         name = next((name for name, root in addresses.items() if root in said), next(iter(addresses)))
         return NetworkError(
@@ -113,7 +143,7 @@ def _name_publicly(effect: CreateCondaPrefix, record: CondaRecord, root: str) ->
     public = conda.public_address(next(channel for channel in effect.channels if channel.name == record.channel))
     if root == public:
         return
-    path = effect.path / f"conda-meta/{record.name}-{record.version}-{record.build}.json"
+    path = effect.path / f"conda-meta/{record.stem}.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**document, "url": f"{public}{record.subdir}/{record.file}", "channel": public}, indent=2), encoding="utf-8")
 
@@ -124,7 +154,7 @@ def _write_history(effect: CreateCondaPrefix, now: str) -> None:
         f"==> {now.replace('T', ' ').removesuffix('Z')} <==",
         "# cmd: provision apply",
         f"# update specs: {list(effect.wishes)!r}",
-        *(f"+{record.channel}/{record.subdir}::{record.name}-{record.version}-{record.build}" for record in effect.records),
+        *(f"+{record.channel}/{record.subdir}::{record.stem}" for record in effect.records),
     ]
     (effect.path / "conda-meta").mkdir(parents=True, exist_ok=True)
     (effect.path / "conda-meta/history").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from provision.effects import CondaProgram, CondaRecord, CreateCondaPrefix
+from provision.effects import CondaProgram, CreateCondaPrefix
 from provision.errors import LockError, WorldError
 from provision.safe import redact, safe
 from provision.world.process import capture
@@ -20,6 +22,9 @@ EMBEDDED = "py-rattler"
 _NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
 _OF_PROJECTS = "makes environments of projects only, not of a list of files"
+_PATIENCE_S = 60
+_UNLISTED = {"CONDA_REGISTER_ENVS": "false"}
+"""Keeps a prefix out of conda's ~/.conda/environments.txt: it would stand there by a path with a digest, and every update would leave a line."""
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
@@ -40,25 +45,36 @@ def found(environment: Mapping[str, str]) -> CondaProgram | None:
     for name in _ON_PATH:
         if at := shutil.which(name, path=environment.get("PATH")):
             return CondaProgram(name, Path(at), "it is on the PATH")
-    besides = f"; {at} {_OF_PROJECTS}" if (at := shutil.which(_PIXI, path=environment.get("PATH"))) else ""
+    besides = f"; {at} {_OF_PROJECTS}; py-rattler is the library that it is built on" if (at := shutil.which(_PIXI, path=environment.get("PATH"))) else ""
     return CondaProgram(EMBEDDED, None, f"no conda, mamba or micromamba was found{besides}")
 
 
-def create(effect: CreateCondaPrefix, roots: Mapping[str, str], environment: Mapping[str, str], *, offline: bool) -> None:
+def create(effect: CreateCondaPrefix, urls: Sequence[str], environment: Mapping[str, str], *, offline: bool) -> None:
     """Let the user's own program make a prefix of exactly the locked files; raises LockError when another one came, WorldError when it fails.
 
-    It checks the md5 of each file, which is what all of these programs take in such a list.
+    `urls` are where they lie, without credentials. The program checks the md5 of each file, which is what all of these programs take in such a list.
     """
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         listed = Path(folder) / "explicit.txt"
-        with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:  # a mirror's address may hold credentials
-            file.write("\n".join(["@EXPLICIT", *(f"{roots[r.channel]}{r.subdir}/{r.file}{'#' + r.md5 if r.md5 else ''}" for r in effect.records)]) + "\n")
+        with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            lines = (f"{url}#{record.md5}" if record.md5 else url for url, record in zip(urls, effect.records, strict=True))
+            file.write("\n".join(["@EXPLICIT", *lines]) + "\n")
         done = capture(argv(effect.program, effect.path, listed, offline=offline), _scrubbed(environment))
     if done.code != 0:
-        why = redact(safe((done.stderr or done.stdout).strip()[-2000:]))
+        why = redact(safe((done.stderr.strip() or done.stdout.strip())[-2000:])) or f"it ended with code {done.code} and said nothing"
         hint = f"set {VARIABLE}={EMBEDDED} to have it made without {effect.program.name}"
         raise WorldError(f"{effect.program.name} could not make the environment", why=why, hint=hint)
     _refuse_others(effect)
+
+
+def folders(program: CondaProgram, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders in which the user's own program looks for environments by name, in its order; () where it does not tell."""
+    try:
+        told = json.loads(capture([str(program.path), "info", "--json"], _scrubbed(environment), timeout_s=_PATIENCE_S).stdout)
+    except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
+        return ()
+    listed = (told.get("envs_dirs") or told.get("envs directories") or ()) if isinstance(told, dict) else ()
+    return tuple(Path(one) for one in listed if isinstance(one, str) and Path(one).is_absolute())
 
 
 def argv(program: CondaProgram, path: Path, listed: Path, *, offline: bool) -> list[str]:
@@ -83,21 +99,16 @@ def _name(path: Path, otherwise: str) -> str:
 
 
 def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's variables without those of an environment that is active: the new one is nobody's child."""
-    return {
-        key: value for key, value in environment.items() if not key.startswith("PYTHON") and key not in ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
-    }
+    """Return the caller's variables without those of an environment that is active: the new one is nobody's child, and in no list by its digest."""
+    active = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
+    return {key: value for key, value in environment.items() if not key.startswith("PYTHON") and key not in active} | _UNLISTED
 
 
 def _refuse_others(effect: CreateCondaPrefix) -> None:
     meta = effect.path / "conda-meta"
     there = {path.stem for path in meta.glob("*.json")} if meta.is_dir() else set()
-    locked = {_stem(record) for record in effect.records}
+    locked = {record.stem for record in effect.records}
     if there != locked:
         differ = ", ".join(sorted(there ^ locked)[:6])
         hint = f"look at its configuration, or set {VARIABLE}={EMBEDDED}"
         raise LockError(f"{effect.program.name} made another environment than the locked one", why=f"these differ: {differ}", hint=hint)
-
-
-def _stem(record: CondaRecord) -> str:
-    return f"{record.name}-{record.version}-{record.build}"

@@ -21,6 +21,7 @@ _REASONS = {
     errno.EROFS: ("the file system is read-only", "name a file or a folder that you may write to; where it lies beside the spec, move the spec"),
     errno.EACCES: ("permission denied", "check the owner and mode of that path"),
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
+    errno.EEXIST: ("something that is not ours is there", "look at it, and move it away or remove it"),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
     errno.EEXIST: ("a file of that name is there", "move it away, or name another place"),
     errno.EISDIR: ("it is a folder", "move it away, or name a file"),
@@ -105,6 +106,36 @@ def point_link(path: Path, target: str) -> None:
         fresh.replace(path)
 
 
+def add_link(path: Path, target: str, instead_of: str) -> None:
+    """Make a symbolic link among what is not ours: nothing that is there gives way but a link to `instead_of`; raises WorldError."""
+    with explained("make the link", path):
+        if (found := link_end(path)) == target:
+            return
+        if found is not None and found == instead_of:
+            path.unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)  # fails where anything is: another program may have been faster
+
+
+def link_end(path: Path) -> str | None:
+    """Return what a symbolic link points at, None where there is none."""
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None
+
+
+def remove_link(path: Path, target: str, *, dead: bool) -> bool:
+    """Remove a link that points at `target`; False when something else is there, or with `dead` what it points at, and then it stays. Raises WorldError."""
+    with explained("remove", path):
+        if not os.path.lexists(path):
+            return True
+        if link_end(path) != target or (dead and path.exists()):
+            return False
+        path.unlink()
+    return True
+
+
 def move(path: Path, to: Path) -> None:
     """Give a file, or a link itself, another place on the same disk; raises WorldError."""
     with explained("move", path), contextlib.suppress(FileNotFoundError):
@@ -139,6 +170,8 @@ def writable(path: Path) -> bool:
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
+    if place != path and not place.is_dir():
+        return False
     if os.access(place, os.W_OK) is False:
         return False
     return not os.statvfs(place).f_flag & os.ST_RDONLY if hasattr(os, "statvfs") else True

@@ -93,6 +93,10 @@ class Machine:
         """Tell whether something is at `path`; a link whose end is gone counts as nothing."""
         return path.exists()
 
+    def link(self, path: Path) -> str | None:
+        """Return what a symbolic link points at; None where there is none."""
+        return files.link_end(path)
+
     def entries(self, path: Path) -> tuple[str, ...]:
         """Return the sorted names in a folder; () when there is none."""
         return tuple(sorted(entry.name for entry in path.iterdir())) if path.is_dir() else ()
@@ -146,6 +150,12 @@ class Machine:
         from provision.world import conda_programs
 
         return conda_programs.found(self._environment)
+
+    def conda_folders(self, program: CondaProgram) -> tuple[Path, ...]:
+        """Return the folders in which the user's own conda looks for environments by name; () where it does not tell."""
+        from provision.world import conda_programs
+
+        return conda_programs.folders(program, self._environment)
 
     def channel_addresses(self, channels: tuple[CondaChannel, ...]) -> Mapping[str, str]:
         """Return the public address of each conda channel; raises WorldError without the extra `conda`."""
@@ -227,6 +237,11 @@ class Machine:
             case effects.RemoveUnchanged():
                 if not files.remove_unchanged(effect.path, effect.sha256):
                     tell(f"{effect.path} was changed since it was written: it stays")
+            case effects.AddLink():
+                files.add_link(*effect)
+            case effects.RemoveLink():
+                if not files.remove_link(effect.path, effect.target, dead=effect.dead):
+                    tell(f"{effect.path} leads elsewhere, or to an environment that is still there: it stays")
             case effects.RunProbe():
                 from provision.world.probing import run_probe
 

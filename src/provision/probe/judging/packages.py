@@ -13,9 +13,18 @@ from .cases import Case, bad, listed, ok, skipped, unknown, warned
 
 def differences(expected: Expectations, found: Mapping[str, str]) -> list[dict[str, Any]]:
     """Locked packages whose installed version is another one; `observed` is None when a package is not installed."""
+    return _differing(expected.packages, found)
+
+
+def differences_of_conda(expected: Expectations, brought: Mapping[str, str] | None, found: Mapping[str, str]) -> list[dict[str, Any]]:
+    """As `differences`, of the Python packages that the locked files of conda brought, in the version in which each brought it."""
+    return _differing({name: version for name, version in (brought or {}).items() if name not in expected.packages}, found)
+
+
+def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {"name": name, "expected": version, "observed": found.get(name)}
-        for name, version in sorted(expected.packages.items())
+        for name, version in sorted(wanted.items())
         if name not in found or not same_version(version, found[name])
     ]
 
@@ -44,11 +53,23 @@ def _interpreter(case: Case) -> Judgement:
 
 
 def _locked_set(case: Case) -> Judgement:
-    locked, wrong = len(case.expected.packages), differences(case.expected, case.seen["_packages.installed"])
+    found, brought = case.seen["_packages.installed"], case.seen.get("_packages.brought", {})
+    locked, wrong = len(case.expected.packages), differences(case.expected, found)
+    if not wrong and (of_conda := differences_of_conda(case.expected, brought, found)):
+        told = [f"{one['name']} {one['observed'] or 'is not installed'}, conda's locked file brought {one['expected']}" for one in of_conda]
+        return bad(f"{len(of_conda)} packages of conda differ: {listed(told)}", locked, locked, *_why_versions_differ(of_conda))
     if not wrong:
-        return ok(f"all {locked} locked packages have their locked version", locked, locked)
+        return ok(f"all {locked} locked packages have their locked version{_of_conda(case.expected, brought)}", locked, locked)
     told = [f"{one['name']} {one['observed'] or 'is not installed'}, lock says {one['expected']}" for one in wrong]
     return bad(f"{len(wrong)} of {locked} locked packages differ: {listed(told)}", locked, locked - len(wrong), *_why_versions_differ(wrong))
+
+
+def _of_conda(expected: Expectations, brought: Mapping[str, str] | None) -> str:
+    """What is said besides of the Python packages that conda brought; None where it was not noted which they are."""
+    if brought is None:
+        return "; what conda brought besides was not noted, and is not compared"
+    others = len(brought.keys() - expected.packages.keys())
+    return f"; {others} more of conda have the version of their locked file" if others else ""
 
 
 def _why_versions_differ(wrong: list[dict[str, Any]]) -> tuple[str, str]:

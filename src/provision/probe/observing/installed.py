@@ -9,6 +9,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -40,9 +41,11 @@ def _interpreter(bench: Bench) -> dict[str, Any]:
 
 def _locked_set(bench: Bench) -> dict[str, Any]:
     found = {name: dist.version for name, dist in first_found(_inventory(bench)).items()}
+    brought = brought_by_conda(bench)
     shown = set(bench.expected.direct) | ({"torch"} & set(bench.expected.packages))
     return {
         "_packages.installed": found,
+        "_packages.brought": {name: one.version for name, one in brought.items()} if brought is not None else None,
         "packages.count": len(found),
         "packages.digest": digest(_compared(bench, found)),
         "packages.provenance": _provenance(bench.expected.note),
@@ -52,8 +55,37 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
 
 def _compared(bench: Bench, found: dict[str, str]) -> dict[str, str]:
     """What one environment's packages are known by: all that are there but for what its image or conda brings besides, which other targets do without."""
-    locked, besides = bench.expected.packages, bench.expected.extras_allowed
+    locked, besides = bench.expected.packages, _besides(bench)
     return {name: version for name, version in found.items() if name in locked or not (bench.expected.shared or name in besides)}
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A Python package that a locked file of conda brought: its version, and the files in the prefix that conda made anew, absolute."""
+
+    version: str
+    remade: frozenset[str]
+
+
+def brought_by_conda(bench: Bench) -> dict[str, Brought] | None:
+    """What conda brought besides the locked packages, as the installer noted of the files that are locked; None where it noted nothing of that."""
+    if not bench.expected.conda:
+        return {}
+    packages = _noted(bench.expected.note).get("packages")
+    told = packages if isinstance(packages, dict) else {}
+    of_conda = {name: one for name, one in told.items() if isinstance(one, dict) and str(one.get("conda")) in bench.expected.conda}
+    found = {}
+    for name, one in of_conda.items():
+        remade, version = one.get("remade"), one.get("version")
+        paths = [path for path in remade if isinstance(path, str)] if isinstance(remade, list) else []
+        if isinstance(version, str):
+            found[str(name)] = Brought(version, frozenset(os.path.normpath(os.path.join(sys.prefix, path)) for path in paths))
+    return found or None
+
+
+def _besides(bench: Bench) -> frozenset[str]:
+    """The names of what may be there and is not locked: by conda's names, and by those that its files turned out to have."""
+    return bench.expected.extras_allowed | (brought_by_conda(bench) or {}).keys()
 
 
 def _provenance(note: str) -> dict[str, int] | None:
@@ -77,7 +109,8 @@ def _noted(path: str) -> dict[str, Any]:
 def _in_the_way(bench: Bench) -> dict[str, Any]:
     dists = _inventory(bench)
     winners = first_found(dists)
-    locked, allowed, shared = bench.expected.packages, bench.expected.extras_allowed, bench.expected.shared
+    allowed, shared = _besides(bench), bench.expected.shared
+    locked = bench.expected.packages.keys() | (brought_by_conda(bench) or {}).keys()
     prefix = os.path.realpath(sys.prefix)
     places: dict[str, set[str]] = {}
     for dist in dists:
@@ -86,7 +119,7 @@ def _in_the_way(bench: Bench) -> dict[str, Any]:
         "packages.shadowed": _shadowed(_foreign_entries(bench), [entry for entry in sys.path if os.path.isdir(entry)])[:_MOST_NAMED],
         "packages.unlocked": sorted(f"{name} {dist.version}" for name, dist in winners.items() if name not in locked and name not in allowed)[:_MOST_NAMED],
         "packages.duplicates": sorted(name for name, folders in places.items() if len(folders) > 1 and (name in locked or not shared))[:_MOST_NAMED],
-        "_packages.others": len(winners.keys() - locked.keys()),
+        "_packages.others": len(winners.keys() - locked),
         "packages.elsewhere": sorted(name for name, dist in winners.items() if name in locked and _is_away(dist, prefix))[:_MOST_NAMED],
     }
 
@@ -182,8 +215,9 @@ def _files(bench: Bench) -> dict[str, Any]:
     """The files of the locked packages against their RECORDs: by size, in the deep tiers by sha256 too; and what no RECORD lists."""
     dists, hashed = _inventory(bench), bench.expected.tier in (Tier.DEEP, Tier.BURN)
     records = {dist.metadata: read_record(dist) for dist in dists}
-    winners, unfit = first_found(dists), _unfit_when_installed(bench.expected.note)
-    locked = sorted(winners.keys() & bench.expected.packages.keys())
+    winners, unfit, brought = first_found(dists), _unfit_when_installed(bench.expected.note), brought_by_conda(bench) or {}
+    told_of = [name for name in brought.keys() - bench.expected.packages.keys() if name in winners and not records[winners[name].metadata].flaw]
+    locked = sorted({*(winners.keys() & bench.expected.packages.keys()), *told_of})
     audited = {name: audit(winners[name], records[winners[name].metadata], hashed=hashed) for name in locked}
     flawed = {file for _, flaws in audited.values() for file in flaws}
     fine = fitting_another(flawed, ((dist, records[dist.metadata]) for dist in dists), hashed=hashed) if flawed else frozenset()
@@ -191,7 +225,8 @@ def _files(bench: Bench) -> dict[str, Any]:
     for name, (_, flaws) in audited.items():
         record = records[winners[name].metadata]
         kind = "never_fitted" if name in unfit else "without_record" if record.flaw and not record.garbled else "altered"
-        told = [record.flaw] if record.flaw else [flaw for file, flaw in flaws.items() if file not in fine]
+        remade = brought[name].remade if name in brought else frozenset()
+        told = [record.flaw] if record.flaw else [flaw for file, flaw in flaws.items() if file not in fine and os.path.normpath(file) not in remade]
         found[kind] += [f"{name}: {one}" for one in told]
     stray_pth, stray = _stray(dists, records, own=_is_own(bench))
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from provision.lock.model import CondaPackage
+from provision.effects import CondaRecord
 from provision.lock.portion import Portion, is_wheel
 from provision.views.exports import MADE_BY
 
@@ -57,7 +57,7 @@ def _channels(portion: Portion) -> list[str]:
     return sorted({package.channel for package in portion.conda}, key=lambda name: (name == _OWN, name))
 
 
-def _spec(package: CondaPackage, channels: Mapping[str, str]) -> str:
+def _spec(package: CondaRecord, channels: Mapping[str, str]) -> str:
     bound = "" if package.channel == _OWN else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
     return f"{bound}{package.name}={package.version}={package.build}"
 
