@@ -56,8 +56,8 @@ FILES: dict[str, Any] = {
 }
 ALTERED = {"packages.altered": [f"a: a/{n}.py is missing" for n in range(20)], "_packages.altered_count": 8000}
 OURS = {"python.minor": "3.11", "python.version": "3.11.7", "python.prefix_matches": True, "_python.prefix": "/env", "_python.executable": "/env/bin/python"}
-LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40}
-RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40}
+LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40, "train.still": []}
+RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40, "resume.made": 20}
 ALONE = {"train.device": "cpu", "train.n_gpu": 0, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
 ON_CUDA = {"train.device": "cuda", "train.n_gpu": 1, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
 UNSAID = {"model": None, "batch_size": None, "sequence_length": None, "torch_compile": False, "method": "full", "strategy": "none", "launcher": "auto"}
@@ -323,6 +323,7 @@ ROWS = [
     Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.steps": 20}, {"packages": HF}),
+    Row("R02", "fail", {**LEARNED, "train.still": ["lm_head.weight"]}, {"packages": HF}, "weights stay as they were: lm_head.weight"),
     Row("R02", "unknown", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF, "training__optimizer": "lomo"}),
     Row("R03", "pass", {"train.dtype": "bfloat16"}, {"packages": HF, "training__precision": "bf16"}),
     Row("R03", "fail", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp16"}, "fp16 is not in effect"),
@@ -334,6 +335,7 @@ ROWS = [
     Row("R05", "pass", RESUMED, {"packages": HF}, "hf-trainer"),
     Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "other weights"),
     Row("R05", "fail", {**RESUMED, "resume.steps": 20}, {"packages": HF}),
+    Row("R05", "fail", {**RESUMED, "resume.made": 40}, {"packages": HF}, "made 40 steps of its own"),
     Row("R06", "pass", {"train.checkpoint_missing": [], "train.checkpoint_broken": []}, {"packages": HF}),
     Row("R06", "fail", {"train.checkpoint_missing": ["optimizer.pt"], "train.checkpoint_broken": []}, {"packages": HF}, "optimizer.pt is missing"),
     Row("R06", "fail", {"train.checkpoint_missing": [], "train.checkpoint_broken": ["m: SafetensorError"]}, {"packages": HF}, "SafetensorError"),
@@ -362,7 +364,7 @@ ROWS = [
     Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
     Row("R13", "pass", SPREAD, DDP),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
-    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "1 processes ran"),
+    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "processes that ran: 1, each in a group of 1, where 2 belong"),
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),

@@ -51,6 +51,34 @@ def run(bench, recipe=None):
         bench.memo["recipe"], bench.memo["built"] = recipe, build_run(bench, "straight", recipe)
     return {**seen, **training["R02"](bench)}
 
+def frozen(model):
+    model.model.layers[1].requires_grad_(False)
+
+part = bench_of("part")
+seen = training["R01"](part)
+frozen(part.memo["built"].model)
+note("a layer that is frozen", part, "R02", {**seen, **training["R02"](part)})
+
+several = bench_of("several")
+seen = training["R01"](several)
+several.memo["built"].trainer.args._n_gpu = 2
+training["R02"](several)
+note("a batch that is spread over two cards", several, "R11", training["R11"](several))
+
+alone = bench_of("workers", dataloader_workers=2)
+seen = training["R01"](alone)
+loader_of = alone.memo["built"].trainer.get_train_dataloader
+def without_workers():
+    loader = loader_of()
+    loader.__class__.__iter__ = lambda self: iter([self.collate_fn([self.dataset[0]] * 8)] * 13)
+    return loader
+alone.memo["built"].trainer.get_train_dataloader = without_workers
+whole = type(loader_of()).__iter__
+training["R02"](alone)
+type(loader_of()).__iter__ = whole
+note("workers that never start", alone, "R07", training["R07"](alone))
+document["training"]["dataloader_workers"] = 0
+
 slow = bench_of("sgd")
 note("sgd that does not learn", slow, "R02", run(slow, replace(Recipe.of(slow.expected), optimizer="sgd", learning_rate=3e-3)))
 note("another optimizer than declared", slow, "R07", training["R07"](slow) | {"train.options": {
@@ -69,6 +97,12 @@ built.recipe = replace(built.recipe, gradient_checkpointing=True, attention="fla
 note("options that are not in effect", plain, "R07", training["R07"](plain))
 note("a whole checkpoint", plain, "R06", training["R06"](plain))
 note("resumed from a whole checkpoint", plain, "R05", {**seen, **resume["R05"](plain)})
+
+from transformers import Trainer
+train = Trainer.train
+Trainer.train = lambda self, resume_from_checkpoint=None: train(self)
+note("a checkpoint that is not used", plain, "R05", {**seen, **resume["R05"](plain)})
+Trainer.train = train
 
 checkpoint = plain.scratch / "straight" / "checkpoint-20"
 kept = plain.scratch / "kept"
@@ -95,6 +129,10 @@ if "peft" in sys.argv[4:]:
 print("\\n" + json.dumps(told))
 """
 FAILS = {
+    "a layer that is frozen": "weights stay as they were: model.layers.1.self_attn.q_proj.weight; model.layers.1.",
+    "a batch that is spread over two cards": "over 2 GPUs by DataParallel",
+    "workers that never start": "dataloader_workers is 0, declared 2",
+    "a checkpoint that is not used": "made 40 steps of its own",
     "sgd that does not learn": "does not learn",
     "another optimizer than declared": "optimizer is",
     "fp16 accepted without a GPU": "fp16 is not in effect: linear layers compute in float32",
