@@ -65,6 +65,7 @@ TRAINING = {"framework": "hf-trainer", "precision": "fp32", "dataloader_workers"
 LORA = {"packages": HF, "training": {**TRAINING, **UNSAID, "method": "lora"}}
 ADAPTED = {"train.adapter_loss": [4.7, 4.2], "train.adapter_parameters": 9, "train.adapter_base_kept": True, "train.adapter_reloads": True}
 DDP: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **UNSAID, "strategy": "ddp"}}
+EIGHT_BITS: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "optimizer": "adamw_bnb_8bit"}}
 TWO_GPUS = {"gpu": {"type": "L4", "count": 2}}
 FSDP: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **UNSAID, "strategy": "fsdp"}}
 ZERO: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **UNSAID, "strategy": "deepspeed-zero3"}}
@@ -364,12 +365,16 @@ ROWS = [
     Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
     Row("R13", "pass", SPREAD, DDP),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
+    Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "launcher": "python"}}, "ddp by python"),
     Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "processes that ran: 1, each in a group of 1, where 2 belong"),
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),
     Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "precision": "bf16"}}),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
+    Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.0031}, EIGHT_BITS),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.0031}, DDP, "0.0031 away"),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, EIGHT_BITS, "0.48 away"),
     Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, "nan"]}, DDP, "4.5 to nan"),
     Row("R13", "skip", {}, {**DDP, "gpu": {"type": "L4", "count": 1}}, "one process has nobody"),
     Row("R13", "skip", {}, {**FSDP, "packages": TORCH}, "the plain torch loop shows ddp, not fsdp"),

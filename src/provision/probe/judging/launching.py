@@ -24,9 +24,9 @@ def _strategy(case: Case) -> Judgement:
     wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
         message = f"{launch.strategy} by {launch.by}: {launch.processes} processes over {observed['backend']} train one model"
-        return replace(ok(message, wanted, observed), threshold=_bound(launch))
+        return replace(ok(message, wanted, observed), threshold=_bound(case, launch))
     cause, fix = _reason(launch)
-    return bad(f"{launch.strategy} by {launch.by}: {listed(wrong)}", wanted, observed, cause, fix, _bound(launch))
+    return bad(f"{launch.strategy} by {launch.by}: {listed(wrong)}", wanted, observed, cause, fix, _bound(case, launch))
 
 
 def _reason(launch: Launch) -> tuple[str, str]:
@@ -38,8 +38,9 @@ def _reason(launch: Launch) -> tuple[str, str]:
     )
 
 
-def _bound(launch: Launch) -> Threshold:
-    return SPREADS if launch.precision == "fp32" else SPREADS_ROUNDED
+def _bound(case: Case, launch: Launch) -> Threshold:
+    rounds = launch.precision != "fp32" or {"8bit", "4bit"} & set(case.expected.training.optimizer.split("_"))
+    return SPREADS_ROUNDED if rounds else SPREADS
 
 
 def _wanted(launch: Launch) -> tuple[str, ...]:
@@ -71,7 +72,7 @@ def _wrong_result(case: Case, launch: Launch) -> list[str]:
     error = case.seen.get("launch.weights_error")
     if not case.seen["launch.weights_agree"]:
         wrong.append("the processes end with different weights")
-    if not isinstance(error, (int, float)) or error > _bound(launch).value:
+    if not isinstance(error, (int, float)) or error > _bound(case, launch).value:
         wrong.append(f"their weights are {error if error is None else format(error, '.2g')} away from those of one process with the same batches")
     return wrong
 
