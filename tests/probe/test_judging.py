@@ -449,6 +449,23 @@ def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(document: Calla
     assert judgement.status is Status.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("short_of", "fix"),
+    [
+        ("memory", "largest lever: training.batch_size: 1 saves about 1 GiB; or rehearse at a target with more memory"),
+        ("time", "rehearse at a target with a card"),
+        (None, "complete what it lacks under training"),
+    ],
+)
+def test_a_rehearsal_that_is_refused_has_a_way_out(document: Callable[..., dict[str, Any]], short_of: str | None, fix: str) -> None:
+    lever = {"change": {"batch_size": 1}, "saves_bytes": GIB}
+    seen = {"rehearsal.why": "it takes about 109.1 GiB", **({"rehearsal.short_of": short_of} if short_of else {})}
+    told = judge_one("S01", parse_expectations(document(**{**OF_MODEL, "levers": [lever]})), seen, Account(frozenset({"S01"})))
+    assert told.status is Status.UNKNOWN
+    assert str(told.fix).startswith(fix)
+    assert str(told.fix).endswith("tier: quick asks for no rehearsal")
+
+
 def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(document: Callable[..., dict[str, Any]]) -> None:
     error = {"type": "ImportError", "text": "x", "place": ""}
     judgement = judge_one("R05", parse_expectations(document(packages=HF)), {}, Account(frozenset({"R01"}), {"R01": error}))
