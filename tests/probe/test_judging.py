@@ -330,6 +330,7 @@ ROWS = [
     Row("R03", "fail", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp16"}, "fp16 is not in effect"),
     Row("R03", "fail", {"train.dtype": "float32", "train.device": "cpu"}, {"packages": HF, "training__precision": "tf32"}, "tf32 is not in effect"),
     Row("R03", "fail", {"train.dtype": ""}, {"packages": HF}),
+    Row("R03", "fail", {"train.dtype": "bfloat16"}, {"packages": HF}, "fp32 is not in effect: linear layers compute in bfloat16"),
     Row("R03", "unknown", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp8"}),
     Row("R04", "pass", {"train.weights_sha": "aa", "train.repeat_sha": "aa"}, {"packages": HF}),
     Row("R04", "fail", {"train.weights_sha": "aa", "train.repeat_sha": "ab"}, {"packages": HF}, "other weights"),

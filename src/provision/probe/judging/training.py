@@ -96,13 +96,14 @@ def _precision(case: Case) -> Judgement:
         )
     if found == wanted:
         return ok(f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""), wanted, found)
-    return bad(
-        f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}",
-        wanted,
-        found,
+    cause, fix = (
         "the flag was accepted and ignored, as fp16 is without a GPU",
         "declare bf16 or fp32 for this target, or use a GPU that has the declared precision",
     )
+    if found in ("bfloat16", "float16"):
+        cause = "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
+        fix = "unset it, or declare the precision that the run is meant to have"
+    return bad(f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}", wanted, found, cause, fix)
 
 
 def _checkpoint(case: Case) -> Judgement:
