@@ -47,7 +47,8 @@ class Build:
         """Train to the last step, from the start or from a checkpoint."""
         if resume_from:
             lose(self.model)
-        before, passes = Movement(self.model), Passes(self.model)
+        # Of several processes each may have a part of every weight only: there R13 compares weights.
+        before, passes = Movement(self.model) if self.recipe.ranks == 1 else None, Passes(self.model)
         try:
             with LinearWitness(first_linear(self.model)) as linear:
                 self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
@@ -56,7 +57,7 @@ class Build:
         self._recomputed, self._workers = len(linear.types) > passes.count > 0, passes.workers.most
         losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
         weights, step = weights_hash(self.model.state_dict()), self.trainer.state.global_step
-        return Outcome(losses, weights, linear.dtype, step, passes.count, before.still(self.model), linear.product_error())
+        return Outcome(losses, weights, linear.dtype, step, passes.count, before.still(self.model) if before else (), linear.product_error())
 
     def placement(self) -> dict[str, Any]:
         """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its parallel mode, and what is wrapped around the model."""
