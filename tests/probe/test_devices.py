@@ -297,15 +297,18 @@ def test_a_machine_without_a_compiler_fails_before_the_job_does(verify: Verify, 
     assert "g++" in found["K02"]["fix"], found["K02"]
 
 
-def test_a_batch_larger_than_shared_memory_fails(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
-    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "64 MiB are mounted at /dev/shm in a namespace, which needs root and unshare")
+@pytest.mark.parametrize(("check", "size"), [("L04", "64m"), ("L01", "1m"), ("L02", "1m")])
+def test_a_batch_larger_than_shared_memory_fails(
+    hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path, check: str, size: str
+) -> None:
+    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a small /dev/shm is mounted in a namespace, which needs root and unshare")
     promised = document(packages=[{"name": "torch", "version": "2.13.0"}], training__dataloader_workers=2)
     (tmp_path / "expectations.json").write_text(json.dumps(promised))
-    words = [hf_python, str(probe), "verify", "--expectations", str(tmp_path / "expectations.json"), "--out", str(tmp_path / "report.json"), "--only", "L04"]
-    script = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
+    words = [hf_python, str(probe), "verify", "--expectations", str(tmp_path / "expectations.json"), "--out", str(tmp_path / "report.json"), "--only", check]
+    script = f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"'
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *words], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
     assert (tmp_path / "report.json").exists(), done.stderr
-    found = checks(json.loads((tmp_path / "report.json").read_text()))["L04"]
+    found = checks(json.loads((tmp_path / "report.json").read_text()))[check]
     assert (done.returncode, found["status"]) == (1, "fail"), found
     assert "No space left on device" in found["message"]
     assert "--shm-size" in found["fix"]

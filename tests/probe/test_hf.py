@@ -145,6 +145,13 @@ def test_fp16_on_a_cpu_is_not_in_effect(verify: Verify) -> None:
     assert "fp16 is not in effect" in checks(report)["R03"]["message"]
 
 
+def test_a_variable_that_chooses_another_precision_is_seen(verify: Verify) -> None:
+    code, report = verify("R03", environ={"ACCELERATE_MIXED_PRECISION": "bf16"})
+    found = checks(report)["R03"]
+    assert (code, found["observed"]) == (1, "bfloat16")
+    assert "ACCELERATE_MIXED_PRECISION" in found["cause"]
+
+
 def test_arguments_that_transformers_does_not_know_or_take_fail(verify: Verify) -> None:
     code, report = verify("R01", training__arguments={"warmup_stepz": 10, "no_cuda": True})
     assert code == 1

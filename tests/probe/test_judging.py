@@ -56,8 +56,8 @@ FILES: dict[str, Any] = {
 }
 ALTERED = {"packages.altered": [f"a: a/{n}.py is missing" for n in range(20)], "_packages.altered_count": 8000}
 OURS = {"python.minor": "3.11", "python.version": "3.11.7", "python.prefix_matches": True, "_python.prefix": "/env", "_python.executable": "/env/bin/python"}
-LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40}
-RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40}
+LEARNED = {"train.loss_first": 4.5, "train.loss_last": 0.7, "train.steps": 40, "train.still": []}
+RESUMED = {"train.weights_sha": "aa", "resume.weights_sha": "aa", "resume.steps": 40, "resume.made": 20}
 ALONE = {"train.device": "cpu", "train.n_gpu": 0, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
 ON_CUDA = {"train.device": "cuda", "train.n_gpu": 1, "train.parallel_mode": "not_parallel", "train.wrapper": ""}
 UNSAID = {"model": None, "batch_size": None, "sequence_length": None, "torch_compile": False, "method": "full", "strategy": "none", "launcher": "auto"}
@@ -65,6 +65,7 @@ TRAINING = {"framework": "hf-trainer", "precision": "fp32", "dataloader_workers"
 LORA = {"packages": HF, "training": {**TRAINING, **UNSAID, "method": "lora"}}
 ADAPTED = {"train.adapter_loss": [4.7, 4.2], "train.adapter_parameters": 9, "train.adapter_base_kept": True, "train.adapter_reloads": True}
 DDP: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **UNSAID, "strategy": "ddp"}}
+EIGHT_BITS: dict[str, Any] = {"packages": HF, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "optimizer": "adamw_bnb_8bit"}}
 TWO_GPUS = {"gpu": {"type": "L4", "count": 2}}
 FSDP: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **UNSAID, "strategy": "fsdp"}}
 ZERO: dict[str, Any] = {"packages": HF, **TWO_GPUS, "training": {**TRAINING, **UNSAID, "strategy": "deepspeed-zero3"}}
@@ -323,17 +324,20 @@ ROWS = [
     Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.steps": 20}, {"packages": HF}),
+    Row("R02", "fail", {**LEARNED, "train.still": ["lm_head.weight"]}, {"packages": HF}, "weights stay as they were: lm_head.weight"),
     Row("R02", "unknown", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF, "training__optimizer": "lomo"}),
     Row("R03", "pass", {"train.dtype": "bfloat16"}, {"packages": HF, "training__precision": "bf16"}),
     Row("R03", "fail", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp16"}, "fp16 is not in effect"),
     Row("R03", "fail", {"train.dtype": "float32", "train.device": "cpu"}, {"packages": HF, "training__precision": "tf32"}, "tf32 is not in effect"),
     Row("R03", "fail", {"train.dtype": ""}, {"packages": HF}),
+    Row("R03", "fail", {"train.dtype": "bfloat16"}, {"packages": HF}, "fp32 is not in effect: linear layers compute in bfloat16"),
     Row("R03", "unknown", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp8"}),
     Row("R04", "pass", {"train.weights_sha": "aa", "train.repeat_sha": "aa"}, {"packages": HF}),
     Row("R04", "fail", {"train.weights_sha": "aa", "train.repeat_sha": "ab"}, {"packages": HF}, "other weights"),
     Row("R05", "pass", RESUMED, {"packages": HF}, "hf-trainer"),
     Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "other weights"),
     Row("R05", "fail", {**RESUMED, "resume.steps": 20}, {"packages": HF}),
+    Row("R05", "fail", {**RESUMED, "resume.made": 40}, {"packages": HF}, "made 40 steps of its own"),
     Row("R06", "pass", {"train.checkpoint_missing": [], "train.checkpoint_broken": []}, {"packages": HF}),
     Row("R06", "fail", {"train.checkpoint_missing": ["optimizer.pt"], "train.checkpoint_broken": []}, {"packages": HF}, "optimizer.pt is missing"),
     Row("R06", "fail", {"train.checkpoint_missing": [], "train.checkpoint_broken": ["m: SafetensorError"]}, {"packages": HF}, "SafetensorError"),
@@ -362,12 +366,16 @@ ROWS = [
     Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
     Row("R13", "pass", SPREAD, DDP),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
-    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "1 processes ran"),
+    Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "launcher": "python"}}, "ddp by python"),
+    Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "processes that ran: 1, each in a group of 1, where 2 belong"),
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.01}, DDP, "0.01 away"),
     Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.016}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "precision": "bf16"}}),
     Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "precision": "bf16"}}, "0.48"),
+    Row("R13", "pass", {**SPREAD, "launch.weights_error": 0.0031}, EIGHT_BITS),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.0031}, DDP, "0.0031 away"),
+    Row("R13", "fail", {**SPREAD, "launch.weights_error": 0.48}, EIGHT_BITS, "0.48 away"),
     Row("R13", "fail", {**SPREAD, "launch.loss": [4.5, "nan"]}, DDP, "4.5 to nan"),
     Row("R13", "skip", {}, {**DDP, "gpu": {"type": "L4", "count": 1}}, "one process has nobody"),
     Row("R13", "skip", {}, {**FSDP, "packages": TORCH}, "the plain torch loop shows ddp, not fsdp"),
@@ -440,6 +448,23 @@ def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(document: Calla
     error = {"type": "PermissionError", "text": "denied", "place": "machine.py:1 in _memory"}
     judgement = judge_one("H05", parse_expectations(document(requires__ram_bytes=GIB)), {}, Account(frozenset({"H05"}), {"H05": error}))
     assert judgement.status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("short_of", "fix"),
+    [
+        ("memory", "largest lever: training.batch_size: 1 saves about 1 GiB; or rehearse at a target with more memory"),
+        ("time", "rehearse at a target with a card"),
+        (None, "complete what it lacks under training"),
+    ],
+)
+def test_a_rehearsal_that_is_refused_has_a_way_out(document: Callable[..., dict[str, Any]], short_of: str | None, fix: str) -> None:
+    lever = {"change": {"batch_size": 1}, "saves_bytes": GIB}
+    seen = {"rehearsal.why": "it takes about 109.1 GiB", **({"rehearsal.short_of": short_of} if short_of else {})}
+    told = judge_one("S01", parse_expectations(document(**{**OF_MODEL, "levers": [lever]})), seen, Account(frozenset({"S01"})))
+    assert told.status is Status.UNKNOWN
+    assert str(told.fix).startswith(fix)
+    assert str(told.fix).endswith("tier: quick asks for no rehearsal")
 
 
 def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(document: Callable[..., dict[str, Any]]) -> None:

@@ -407,6 +407,9 @@ def test_programs_of_the_training(failed: Callable[..., Report], hf_python: str,
     learns = repro(failed("R02", 0.5), "R02", {})
     assert runs(hf_python, learns, tmp_path)[0] == 0
     assert runs(hf_python, learns.replace('"learning_rate": 7e-3', '"learning_rate": 0.0'), tmp_path)[0] == 1
+    frozen = learns.replace("    start = ", "    model.model.norm.requires_grad_(False)\n    start = ")
+    code, said = runs(hf_python, frozen, tmp_path)
+    assert (code, "did not move: ['model.norm.weight']" in said) == (1, True), said
     with pytest.raises(Refused, match="alone is not enough"):
         repro(failed("R06", [], ["optimizer.pt: EOFError: it ends early"]), "R06", {})
     broken = repro(failed("R06", [], ["optimizer.pt is missing"]), "R06", {}).replace("'optimizer.pt'", "'nothing.pt'")

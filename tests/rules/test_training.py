@@ -37,6 +37,12 @@ def test_an_argument_by_release(ask: Ask, bounds: str, severity: Severity | None
     assert [one.severity for one in found] == ([severity] if severity else [])
 
 
+def test_the_attention_of_the_model_is_no_error_and_is_told(ask: Ask) -> None:
+    for resolved in (None, Resolved({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu")):
+        (found,) = ask(TEXT.format("==5.23.0", "attn_implementation: eager"), resolved).findings
+        assert (found.id, found.severity) == ("TRN002", Severity.INFO)
+
+
 def test_an_argument_whose_successor_takes_other_values_has_no_fix(ask: Ask) -> None:
     found = ask(TEXT.format("==5.13.1", "group_by_length: true")).one("TRN001")
     assert found.fix is None

@@ -36,6 +36,9 @@ def test_estimate_and_levers_travel_with_the_expectations() -> None:
     assert card["estimate_bytes"] - here["estimate_bytes"] == 10**9, "there is no CUDA context without a card"
     assert card["levers"][0]["saves_bytes"] >= card["levers"][-1]["saves_bytes"] > 0
     assert {"gradient_checkpointing": True} in [one["change"] for one in card["levers"]]
+    assert "qlora" in [one["change"].get("method") for one in card["levers"]]
+    assert here["levers"]
+    assert "qlora" not in [one["change"].get("method") for one in here["levers"]], "weights of 4 bits are for a card"
     assert _known(spec())["estimate_bytes"] is None
     assert _known(spec())["levers"] == []
 

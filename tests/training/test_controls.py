@@ -51,6 +51,34 @@ def run(bench, recipe=None):
         bench.memo["recipe"], bench.memo["built"] = recipe, build_run(bench, "straight", recipe)
     return {**seen, **training["R02"](bench)}
 
+def frozen(model):
+    model.model.layers[1].requires_grad_(False)
+
+part = bench_of("part")
+seen = training["R01"](part)
+frozen(part.memo["built"].model)
+note("a layer that is frozen", part, "R02", {**seen, **training["R02"](part)})
+
+several = bench_of("several")
+seen = training["R01"](several)
+several.memo["built"].trainer.args._n_gpu = 2
+training["R02"](several)
+note("a batch that is spread over two cards", several, "R11", training["R11"](several))
+
+alone = bench_of("workers", dataloader_workers=2)
+seen = training["R01"](alone)
+loader_of = alone.memo["built"].trainer.get_train_dataloader
+def without_workers():
+    loader = loader_of()
+    loader.__class__.__iter__ = lambda self: iter([self.collate_fn([self.dataset[0]] * 8)] * 13)
+    return loader
+alone.memo["built"].trainer.get_train_dataloader = without_workers
+whole = type(loader_of()).__iter__
+training["R02"](alone)
+type(loader_of()).__iter__ = whole
+note("workers that never start", alone, "R07", training["R07"](alone))
+document["training"]["dataloader_workers"] = 0
+
 slow = bench_of("sgd")
 note("sgd that does not learn", slow, "R02", run(slow, replace(Recipe.of(slow.expected), optimizer="sgd", learning_rate=3e-3)))
 note("another optimizer than declared", slow, "R07", training["R07"](slow) | {"train.options": {
@@ -70,6 +98,27 @@ note("options that are not in effect", plain, "R07", training["R07"](plain))
 note("a whole checkpoint", plain, "R06", training["R06"](plain))
 note("resumed from a whole checkpoint", plain, "R05", {**seen, **resume["R05"](plain)})
 
+from transformers import Trainer
+train = Trainer.train
+Trainer.train = lambda self, resume_from_checkpoint=None: train(self)
+note("a checkpoint that is not used", plain, "R05", {**seen, **resume["R05"](plain)})
+Trainer.train = train
+
+same = plain.memo["recipe"]
+plain.memo["recipe"] = replace(same, seed=same.seed + 1)
+note("another seed", plain, "R04", {**seen, **training["R04"](plain)})
+plain.memo["recipe"] = same
+note("the same seed", plain, "R04", {**seen, **training["R04"](plain)})
+
+if "datasets" in sys.argv[4:]:
+    import datasets
+    load = datasets.load_from_disk
+    datasets.load_from_disk = lambda folder: load(folder).select(range(2))
+    document["packages"].append({"name": "datasets", "version": "1"})
+    rows = bench_of("rows")
+    note("a row that is lost", rows, "R10", training["R10"](rows))
+    datasets.load_from_disk = load
+
 checkpoint = plain.scratch / "straight" / "checkpoint-20"
 kept = plain.scratch / "kept"
 for name in ("optimizer.pt", "rng_state.pth"):
@@ -85,16 +134,36 @@ for name in ("model.safetensors", "optimizer.pt", "trainer_state.json"):
 
 still = bench_of("still")
 recipe = replace(Recipe.of(still.expected), learning_rate=0.0)
+def adapted(control, one):
+    folder = still.scratch / control.replace(" ", "-")
+    folder.mkdir()
+    found = adapter.adapt(one, folder, quantized=False)
+    document["training"]["method"] = "lora"
+    bench = Bench(expected=parse_expectations(document), scratch=still.scratch)
+    note(control, bench, "R12", {f"train.adapter_{name}": value for name, value in found.items()})
+
 if "peft" in sys.argv[4:]:
-    for control, one in (("an adapter that learns", Recipe.of(still.expected)), ("an adapter that does not learn", recipe)):
-        (still.scratch / one.optimizer).mkdir(exist_ok=True)
-        found = adapter.adapt(one, still.scratch / one.optimizer, quantized=False)
-        document["training"]["method"] = "lora"
-        bench = Bench(expected=parse_expectations(document), scratch=still.scratch)
-        note(control, bench, "R12", {f"train.adapter_{name}": value for name, value in found.items()})
+    import peft
+    adapted("an adapter that learns", Recipe.of(still.expected))
+    adapted("an adapter that does not learn", recipe)
+    with_adapter, save = peft.get_peft_model, peft.PeftModel.save_pretrained
+    peft.get_peft_model = lambda *given, **named: with_adapter(*given, **named).requires_grad_(True)
+    adapted("an adapter whose base is trained", Recipe.of(still.expected))
+    peft.get_peft_model = with_adapter
+    def zeroed(self, *given, **named):
+        self.base_model.model.model.layers[0].self_attn.q_proj.lora_B["default"].weight.data.zero_()
+        save(self, *given, **named)
+        self.base_model.model.model.layers[0].self_attn.q_proj.lora_B["default"].weight.data.fill_(1.0)
+    peft.PeftModel.save_pretrained = zeroed
+    adapted("an adapter that is saved otherwise", Recipe.of(still.expected))
 print("\\n" + json.dumps(told))
 """
 FAILS = {
+    "a layer that is frozen": "weights stay as they were: model.layers.1.self_attn.q_proj.weight; model.layers.1.",
+    "a batch that is spread over two cards": "over 2 GPUs by DataParallel",
+    "workers that never start": "dataloader_workers is 0, declared 2",
+    "a checkpoint that is not used": "made 40 steps of its own",
+    "another seed": "a second run with the same seed gives other weights",
     "sgd that does not learn": "does not learn",
     "another optimizer than declared": "optimizer is",
     "fp16 accepted without a GPU": "fp16 is not in effect: linear layers compute in float32",
@@ -107,16 +176,17 @@ FAILS = {
     "optimizer.pt truncated": "optimizer.pt: ",
     "trainer_state.json truncated": "JSONDecodeError",
 }
-HOLDS = ("a whole run learns", "precision of a whole run", "placement of a whole run", "a whole checkpoint", "resumed from a whole checkpoint")
+HOLDS = ("a whole run learns", "precision of a whole run", "placement of a whole run", "a whole checkpoint", "resumed from a whole checkpoint", "the same seed")
 LOCKED = ("torch", "transformers", "accelerate", "safetensors")
 
 
 @pytest.fixture(scope="module")
 def told(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    found = subprocess.run([hf_python, "-c", "import importlib.util as u; print('peft' if u.find_spec('peft') else '')"], capture_output=True, text=True)
+    there = "import importlib.util as u; print(*(name for name in ('peft', 'datasets') if u.find_spec(name)))"
+    found = subprocess.run([hf_python, "-c", there], capture_output=True, text=True)
     promised = json.dumps(document(packages=[{"name": name, "version": "1"} for name in LOCKED]))
     command = [hf_python, "-c", CONTROLS, str(probe), str(tmp_path_factory.mktemp("controls")), promised, *found.stdout.split()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, env={**os.environ, "ACCELERATE_USE_CPU": "true"})
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500, env={**os.environ, "ACCELERATE_USE_CPU": "true"})
     assert done.returncode == 0, done.stderr[-2000:]
     answers: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
     return answers
@@ -141,14 +211,29 @@ def test_every_option_that_was_not_in_effect_is_named(told: dict[str, list[str]]
     assert "optimizer is 'torch.optim.adamw.AdamW', declared 'adafactor'" in message
 
 
-def test_an_adapter_at_a_rate_of_zero_does_not_learn(told: dict[str, list[str]]) -> None:
+def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None:
+    if "a row that is lost" not in told:
+        pytest.skip("datasets is not in this environment")
+    assert told["a row that is lost"] == ["fail", "rows do not come back as they went in"]
+
+
+@pytest.mark.parametrize(
+    ("control", "status", "words"),
+    [
+        ("an adapter that learns", "pass", "learns, keeps the base and reloads"),
+        ("an adapter that does not learn", "fail", "does not learn"),
+        ("an adapter whose base is trained", "fail", "changes the base's weights"),
+        ("an adapter that is saved otherwise", "fail", "answers otherwise after it was saved"),
+    ],
+)
+def test_what_is_wrong_with_an_adapter_is_told(told: dict[str, list[str]], control: str, status: str, words: str) -> None:
     if "an adapter that learns" not in told:
         pytest.skip("peft is not in this environment; tests/training/test_stacks.py has it")
-    assert told["an adapter that learns"][0] == "pass", told
-    assert told["an adapter that does not learn"][0] == "fail", told
+    assert told[control][0] == status, told[control]
+    assert words in told[control][1]
 
 
-NOT_FSDP = """
+STARTED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
@@ -160,24 +245,34 @@ from provision_probe.proofs.launching import Launch
 from provision_probe.proofs.ranks import shared_recipe
 from provision_probe.proofs.recipe import Recipe
 
-launch = Launch("fsdp", "accelerate", "fp32", 0, True, True)
+launch = Launch(*json.loads(sys.argv[4]), "fp32", 0, True, True)
 folder = Path(sys.argv[2])
 seen = told(start(launch, shared_recipe(Recipe(), launch), "trainer", folder, dict(os.environ)))
 expected = parse_expectations(json.loads(sys.argv[3]))
 one = next(one for one in asked(expected) if one.id == "R13")
-found = judge(one, expected, {**seen, "launch.by": "accelerate"}, Account(frozenset({"R13"})))
+found = judge(one, expected, {**seen, "launch.by": launch.by}, Account(frozenset({"R13"})))
 print("\\n" + json.dumps([found.status.value, found.message]))
 """
 
 
-def test_what_accelerate_makes_of_fsdp_on_a_cpu_is_not_fsdp(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
-    promised = document(packages=[{"name": name, "version": "1"} for name in LOCKED], gpu={"type": "L4", "count": 2})
+@pytest.mark.parametrize(
+    ("strategy", "launcher", "gpu", "words"),
+    [
+        ("fsdp", "accelerate", {"type": "L4", "count": 2}, "wrapped in DistributedDataParallel, Joinable, not in FSDPModule"),
+        ("ddp", "python", {"type": None, "count": 0}, "wrapped in nothing, not in DistributedDataParallel; processes that ran: 1"),
+    ],
+)
+def test_what_is_not_the_declared_strategy_fails(
+    hf_python: str, probe: Path, document: Callable[..., dict[str, Any]], tmp_path: Path, strategy: str, launcher: str, gpu: dict[str, Any], words: str
+) -> None:
+    """On a CPU accelerate makes plain ddp of fsdp, and python starts one process."""
+    promised = document(packages=[{"name": name, "version": "1"} for name in LOCKED], gpu=gpu)
     rest = {**dict.fromkeys(("model", "batch_size", "sequence_length")), "method": "full", "torch_compile": False}
-    promised["training"] = {**promised["training"], **rest, "strategy": "fsdp", "launcher": "accelerate"}
+    promised["training"] = {**promised["training"], **rest, "strategy": strategy, "launcher": launcher}
     environ = {**os.environ, "ACCELERATE_USE_CPU": "true", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    command = [hf_python, "-c", NOT_FSDP, str(probe), str(tmp_path), json.dumps(promised)]
+    command = [hf_python, "-c", STARTED, str(probe), str(tmp_path), json.dumps(promised), json.dumps([strategy, launcher])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, env=environ)
     assert done.returncode == 0, done.stderr[-2000:]
     status, message = json.loads(done.stdout.splitlines()[-1])
     assert status == "fail"
-    assert "wrapped in DistributedDataParallel, Joinable, not in FSDPModule" in message
+    assert words in message

@@ -85,6 +85,18 @@ def test_the_text_has_figures_and_a_line_for_each_curve() -> None:
     assert re.search(r"GPU 0 busy +▁█!\. to 100%", told), "where it was throttled a mark stands, where nothing is known a dot"
 
 
+def test_what_torch_took_in_several_processes_is_told_once_a_card() -> None:
+    def note(*taken: int) -> dict[str, Any]:
+        return {"version": "2.13.0", "cards": [{"name": "L4", "allocated_bytes": one, "reserved_bytes": one, "summary": ""} for one in taken]}
+
+    told = [(row.name, row.value) for row in runs.rows(record(torch=[note(2 * GIB, 0), note(0, 3 * GIB), note()])) if row.name.startswith("torch")]
+    assert told == [
+        ("torch", "2.13.0 in 3 processes"),
+        ("torch allocated, cuda:0", "2 GiB"), ("torch reserved, cuda:0", "2 GiB"),
+        ("torch allocated, cuda:1", "3 GiB"), ("torch reserved, cuda:1", "3 GiB"),
+    ]  # fmt: skip
+
+
 def test_the_page_is_whole_without_scripts_and_each_chart_has_its_words() -> None:
     page = run_page.page(RECORD)
     assert "<script" not in page

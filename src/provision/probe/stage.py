@@ -137,7 +137,15 @@ def _usage() -> tuple[float, float]:
 def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
-    text = redactor.text(str(error))
+    text = redactor.text(_without_traceback(str(error)))
     if error.__cause__ is not None and str(error.__cause__) not in str(error):
         text += f" (from {type(error.__cause__).__name__}: {redactor.text(str(error.__cause__))})"
     return {"type": type(error).__name__, "text": both_ends(text.strip(), _LONGEST_TEXT), "place": redactor.text(place)}
+
+
+def _without_traceback(text: str) -> str:
+    """A worker of a DataLoader sends its whole traceback as the text of its error: who failed, and the last line, which says how."""
+    if "Original Traceback (most recent call last)" not in text:
+        return text
+    first, *_, last = text.strip().splitlines()
+    return f"{first.rstrip('.')}: {last}"

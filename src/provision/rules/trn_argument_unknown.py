@@ -12,6 +12,9 @@ Looks up each name under `training.arguments` in all arguments that TrainingArgu
 
 Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the program: here stand those of TrainingArguments alone. One of
 these that the facts know is a warning. Beside trl, whose classes take many more, a name that resembles no argument of TrainingArguments is let be.
+
+`attn_implementation` may stand here, although it is an argument of the model: the model of the verification is built with it. Your program has to pass it to
+its own.
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
     possible = [name for name, row in case.facts.arguments.items() if there(case.facts, row, newest)]
     trl = any(package.key == "trl" for package in case.spec.packages) or depended_on(case, "trl")
     for name in unknown:
+        if name == _OF_THE_MODEL:
+            yield _of_the_model()
+            continue
         if (row := case.facts.subclass_arguments.get(name)) is not None:
             if not (trl and row.of.endswith(" of trl")):
                 yield _of_subclass(row)
@@ -57,6 +63,20 @@ def check(case: Case) -> Iterator[Diagnostic]:
             else "correct the name",
             fix=renaming(case, name, meant) if meant else None,
         )
+
+
+_OF_THE_MODEL = "attn_implementation"
+
+
+def _of_the_model() -> Diagnostic:
+    return RULE.found(
+        f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own with it, and TrainingArguments does not take it",
+        (*ARGUMENTS, _OF_THE_MODEL),
+        at=At.KEY,
+        severity=Severity.INFO,
+        why="What is called in a forward pass is compared with it (R07); your program passes it to from_pretrained or the configuration.",
+        way_out="pass it to the model in the program, and leave it here",
+    )
 
 
 def _of_subclass(row: SubclassArgument) -> Diagnostic:

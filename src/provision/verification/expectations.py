@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 import provision
 from provision.facts import load
-from provision.facts.memory import Estimate
+from provision.facts.memory import Estimate, Lever
 from provision.lock import Environment, Lock, digest_of
 from provision.lock.conda import index_name, instead_of_index
 from provision.sites import workload_of
@@ -92,8 +92,14 @@ def _known(spec: Spec) -> dict[str, Any]:
         if card
         else None,
         "estimate_bytes": _expected_bytes(facts.memory(work), on_card=not spec.gpu.none) if work else None,
-        "levers": [{"change": dict(lever.change), "saves_bytes": lever.saves} for lever in facts.levers(work, half=half)[:_MOST_LEVERS]] if work else [],
+        "levers": _levers(facts.levers(work, half=half) if work else (), on_card=not spec.gpu.none),
     }
+
+
+def _levers(levers: Iterable[Lever], *, on_card: bool) -> list[dict[str, Any]]:
+    # Weights of 4 bits are for a card: without one neither the training run nor the rehearsal has them.
+    possible = [lever for lever in levers if on_card or lever.change.get("method") != "qlora"]
+    return [{"change": dict(lever.change), "saves_bytes": lever.saves} for lever in possible[:_MOST_LEVERS]]
 
 
 def _expected_bytes(found: Estimate, *, on_card: bool) -> int:

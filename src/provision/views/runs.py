@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provision.safe import safe_line
@@ -71,8 +72,7 @@ def rows(record: Mapping[str, Any]) -> list[Row]:
     ]
     for place, card in enumerate(_cards(record)):
         told += _card_rows(place, card)
-    for note in record["torch"]:
-        told += _torch_rows(note if isinstance(note, Mapping) else {})
+    told += _torch_rows([note for note in record["torch"] if isinstance(note, Mapping)])
     return [Row(name, value) for name, value in told if value]
 
 
@@ -158,14 +158,19 @@ def _card_rows(place: int, card: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _torch_rows(note: Mapping[str, Any]) -> list[tuple[str, str]]:
-    cards = note.get("cards")
-    told = [("torch", _word(note.get("version")))]
-    for card in cards[:_MOST_CARDS] if isinstance(cards, list) else []:
-        if isinstance(card, Mapping):
-            told.append(("torch allocated", _of(card.get("allocated_bytes"), None)))
-            told.append(("torch reserved", _of(card.get("reserved_bytes"), None)))
-    return told
+def _torch_rows(notes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    versions = Counter(_word(note.get("version")) for note in notes)
+    told = [("torch", version if count == 1 else f"{version} in {count} processes") for version, count in versions.items()]
+    most: dict[tuple[int, str], float] = {}
+    for note in notes:
+        cards = note.get("cards")
+        for place, card in enumerate(cards[:_MOST_CARDS] if isinstance(cards, list) else []):
+            for name in ("allocated", "reserved") if isinstance(card, Mapping) else ():
+                most[place, name] = max(most.get((place, name), 0.0), number(card.get(f"{name}_bytes")) or 0.0)
+    # A process of several sees all cards, and takes memory of its own.
+    used = {key: taken for key, taken in most.items() if taken}
+    several = len({place for place, _ in used}) > 1
+    return told + [(f"torch {name}" + (f", cuda:{place}" if several else ""), _of(taken, None)) for (place, name), taken in sorted(used.items())]
 
 
 def _cards(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

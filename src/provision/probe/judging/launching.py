@@ -24,19 +24,23 @@ def _strategy(case: Case) -> Judgement:
     wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
         message = f"{launch.strategy} by {launch.by}: {launch.processes} processes over {observed['backend']} train one model"
-        return replace(ok(message, wanted, observed), threshold=_bound(launch))
-    return bad(
-        f"{launch.strategy} by {launch.by}: {listed(wrong)}",
-        wanted,
-        observed,
+        return replace(ok(message, wanted, observed), threshold=_bound(case, launch))
+    cause, fix = _reason(launch)
+    return bad(f"{launch.strategy} by {launch.by}: {listed(wrong)}", wanted, observed, cause, fix, _bound(case, launch))
+
+
+def _reason(launch: Launch) -> tuple[str, str]:
+    if launch.by == "python":
+        return "launcher: python starts one process", "write launcher: torchrun or launcher: accelerate, or leave the launcher out"
+    return (
         "the launcher or the arguments do not turn the strategy on, or the processes do not reach each other",
         "start it as `provision export --format launch` says; lock torch, transformers and accelerate together",
-        _bound(launch),
     )
 
 
-def _bound(launch: Launch) -> Threshold:
-    return SPREADS if launch.precision == "fp32" else SPREADS_ROUNDED
+def _bound(case: Case, launch: Launch) -> Threshold:
+    rounds = launch.precision != "fp32" or {"8bit", "4bit"} & set(case.expected.training.optimizer.split("_"))
+    return SPREADS_ROUNDED if rounds else SPREADS
 
 
 def _wanted(launch: Launch) -> tuple[str, ...]:
@@ -49,7 +53,8 @@ def _wrong(case: Case, launch: Launch) -> list[str]:
     if not set(_wanted(launch)) & set(seen["launch.wrapper"].split(", ")):
         wrong.append(f"the model is wrapped in {seen['launch.wrapper'] or 'nothing'}, not in {_wanted(launch)[0]}")
     if seen["launch.ranks"] != launch.processes or seen["_launch.world"] != [launch.processes]:
-        wrong.append(f"{seen['launch.ranks']} processes ran, each in a group of {seen['_launch.world']}, {launch.processes} declared")
+        groups = " or ".join(str(size) for size in seen["_launch.world"])
+        wrong.append(f"processes that ran: {seen['launch.ranks']}, each in a group of {groups}, where {launch.processes} belong together")
     backend = "nccl" if launch.gpus else "gloo"
     if backend not in seen["launch.backend"]:
         wrong.append(f"they talk over {seen['launch.backend'] or 'nothing'}, not {backend}")
@@ -67,7 +72,7 @@ def _wrong_result(case: Case, launch: Launch) -> list[str]:
     error = case.seen.get("launch.weights_error")
     if not case.seen["launch.weights_agree"]:
         wrong.append("the processes end with different weights")
-    if not isinstance(error, (int, float)) or error > _bound(launch).value:
+    if not isinstance(error, (int, float)) or error > _bound(case, launch).value:
         wrong.append(f"their weights are {error if error is None else format(error, '.2g')} away from those of one process with the same batches")
     return wrong
 

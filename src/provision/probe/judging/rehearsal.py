@@ -10,12 +10,12 @@ from ..proofs.declared import STEPS
 from ..values import Judgement
 from .cases import Case, bad, ok, size, skipped, unknown, warned
 
-_ELSEWHERE = "complete training where the reason is there, or rehearse at a target that can; tier: quick asks for no rehearsal"
+_WITHOUT = "tier: quick asks for no rehearsal"
 
 
 def _steps(case: Case) -> Judgement:
     if (why := case.seen["rehearsal.why"]) is not None:
-        return skipped(why) if case.expected.training.model is None else replace(unknown(f"not rehearsed: {why}"), fix=_ELSEWHERE)
+        return skipped(why) if case.expected.training.model is None else replace(unknown(f"not rehearsed: {why}"), fix=_instead(case))
     if case.seen["rehearsal.out_of_memory"] is not None:
         return _ran_out(case)
     return _wrong_size(case) or _wrong_steps(case) or _went_through(case)
@@ -52,6 +52,16 @@ def _fits(case: Case) -> Judgement:
         cause = "a longer batch, or another program, ends in out of memory"
         return bad(f"two steps take {size(peak)} {of}: nothing is left", memory, peak, cause, _levers(case))
     return ok(f"two steps take {size(peak)} {of}", memory, peak)
+
+
+def _instead(case: Case) -> str:
+    match case.seen.get("rehearsal.short_of"):
+        case "memory":
+            return f"{_levers(case)}; or rehearse at a target with more memory; {_WITHOUT}"
+        case "time":
+            return f"rehearse at a target with a card or a faster CPU; {_WITHOUT}"
+        case _:
+            return f"complete what it lacks under training; {_WITHOUT}"
 
 
 def _not_rehearsed(case: Case) -> Judgement | None:

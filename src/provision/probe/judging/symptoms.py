@@ -15,7 +15,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "torch.compile finds no compiler, or not the headers of this Python",
         "install g++ and python3-dev, or write torch_compile: false",
     ),
-    (r"No module named|no distribution .* is installed", "a package is not installed in this environment", "add it to packages:, lock and apply again"),
+    (
+        r"has been toggled on, but it cannot be used",
+        "the declared attention needs a package that is not here, or another card",
+        "write attn_implementation: sdpa under training.arguments, or lock the package that it names",
+    ),
+    (
+        r"No module named|no distribution .* is installed|You need to install",
+        "a package is not installed in this environment",
+        "add it to packages:, lock and apply again",
+    ),
     (r"cannot import name", "two packages do not fit each other's versions", "lock the packages together so that one resolver chooses the set"),
     (
         r"GLIBC_\d|GLIBCXX_\d|CXXABI_\d",

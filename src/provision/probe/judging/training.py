@@ -50,9 +50,12 @@ def _arguments(case: Case) -> Judgement:
 
 def _learns(case: Case) -> Judgement:
     first, last, steps = case.seen["train.loss_first"], case.seen["train.loss_last"], case.seen["train.steps"]
-    observed = {"first": first, "last": last, "steps": steps}
+    still: list[str] = case.seen["train.still"]
+    observed = {"first": first, "last": last, "steps": steps, "still": still}
     numbers = isinstance(first, (int, float)) and isinstance(last, (int, float))
     if numbers and steps == _RECIPE.steps and last < LEARNS.value * first:
+        if still:
+            return _part_of_it(still, observed)
         return ok(f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps", f"< {LEARNS.value} of the first", observed)
     if numbers and family(case.expected.training.optimizer) not in LEARNING_RATES:
         return unknown(f"the loss went from {first:.3g} to {last:.3g}, but this run has no known learning rate for {case.expected.training.optimizer}")
@@ -62,6 +65,16 @@ def _learns(case: Case) -> Judgement:
         observed,
         "gradients or optimizer steps are lost or wrong in this combination of torch, transformers and accelerate",
         "lock versions that are known to work together; compare with the report of a machine where it learns",
+    )
+
+
+def _part_of_it(still: list[str], observed: dict[str, Any]) -> Judgement:
+    return bad(
+        f"the loss falls, but weights stay as they were: {listed(still, 3)}",
+        "every weight moves",
+        observed,
+        "they are frozen, or the optimizer was not given them, by a version or a patch that changes the model or the Trainer",
+        "lock transformers and accelerate together; take out what changes them at their import (sitecustomize, .pth files)",
     )
 
 
@@ -83,13 +96,14 @@ def _precision(case: Case) -> Judgement:
         )
     if found == wanted:
         return ok(f"linear layers compute in {found}" + (f", off by {error:.2g}" if error else ""), wanted, found)
-    return bad(
-        f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}",
-        wanted,
-        found,
+    cause, fix = (
         "the flag was accepted and ignored, as fp16 is without a GPU",
         "declare bf16 or fp32 for this target, or use a GPU that has the declared precision",
     )
+    if found in ("bfloat16", "float16"):
+        cause = "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
+        fix = "unset it, or declare the precision that the run is meant to have"
+    return bad(f"{declared} is not in effect: linear layers compute in {found or 'nothing that was seen'}", wanted, found, cause, fix)
 
 
 def _checkpoint(case: Case) -> Judgement:
@@ -143,9 +157,19 @@ def _repeats(case: Case) -> Judgement:
 
 def _resumes(case: Case) -> Judgement:
     straight, resumed, steps = case.seen["train.weights_sha"], case.seen["resume.weights_sha"], case.seen["resume.steps"]
-    if resumed == straight and steps == _RECIPE.steps:
+    made, left = case.seen["resume.made"], _RECIPE.steps - _RECIPE.save_at
+    if resumed == straight and steps == _RECIPE.steps and made == left:
         return ok(f"{case.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a fresh process reaches the same weights", straight, resumed)
-    files = "optimizer.pt, scheduler.pt or rng_state.pth" if case.expected.proof is Proof.HF_TRAINER else "optimizer.pt or rng_state.pt"
+    if made != left:
+        return bad(
+            f"the resumed run made {made} steps of its own: from the checkpoint at step {_RECIPE.save_at} there were {left} to make",
+            left,
+            made,
+            "the checkpoint was not used, or its trainer_state.json was not: the run would begin again without an error",
+            "lock transformers and accelerate together; take out what changes them at their import (sitecustomize, .pth files)",
+        )
+    trainer = case.expected.proof is Proof.HF_TRAINER
+    files = "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth" if trainer else "model.pt, optimizer.pt or rng_state.pt"
     return bad(
         f"a resumed run ends at other weights than the straight one (step {steps})",
         straight,

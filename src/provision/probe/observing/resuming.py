@@ -15,7 +15,8 @@ def _resumes(bench: Bench) -> dict[str, Any]:
     built = build_run(bench, "resumed", recipe)
     began = time.perf_counter()
     outcome = built.train(resume_from=checkpoint_folder(bench.scratch / STRAIGHT, recipe))
-    return {"resume.weights_sha": outcome.weights_sha, "resume.steps": outcome.steps, "resume.run_s": time.perf_counter() - began}
+    took = time.perf_counter() - began
+    return {"resume.weights_sha": outcome.weights_sha, "resume.steps": outcome.steps, "resume.made": outcome.made, "resume.run_s": took}
 
 
 OBSERVERS: dict[str, Observer] = {"R05": _resumes}

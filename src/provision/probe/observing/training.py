@@ -38,6 +38,7 @@ def _learns(bench: Bench) -> dict[str, Any]:
         "train.loss_first": _mean(outcome.losses[:_ENDS]),
         "train.loss_last": _mean(outcome.losses[-_ENDS:]),
         "train.steps": outcome.steps,
+        "train.still": list(outcome.still),
         "train.weights_sha": outcome.weights_sha,
         "train.run_s": time.perf_counter() - began,
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import EXAMPLES, VOCABULARY, Outcome, Recipe, Sequences, checkpoint_folder, family, weights_hash
-from .witness import wrappers
+from .witness import Movement, Workers, lose, wrappers
 
 CHECKPOINT_FILES = ("model.pt", "optimizer.pt", "rng_state.pt", "state.json")
 _WIDTH, _HEADS, _INNER = 64, 4, 128
@@ -53,14 +53,15 @@ class Build:
         import torch
 
         start = self._restore(resume_from) if resume_from else 0
+        before, workers = Movement(self.layers), Workers()
         self.layers.train()
         losses: list[float] = []
         types: list[str] = []
         loader = self._loader(start)
-        self.options["dataloader_workers"] = (self.recipe.workers, loader.num_workers)
         checkpointed = 0
         forward = self._wrapped() if self.recipe.ranks > 1 else self._forward
         for step, symbols in enumerate(loader, start + 1):
+            workers.look()
             with self._precision():
                 logits, passes = forward(symbols.to(self.recipe.device))
                 types.append(str(logits.dtype).replace("torch.", ""))
@@ -73,7 +74,9 @@ class Build:
             if step == self.recipe.save_at and not resume_from and not self.recipe.rank:
                 self._save(step)
         self.options["gradient_checkpointing"] = (self.recipe.gradient_checkpointing, checkpointed > 0)
-        return Outcome(tuple(losses), weights_hash(self.layers.state_dict()), types[-1] if types else "", start + len(losses))
+        self.options["dataloader_workers"] = (self.recipe.workers, workers.most)
+        weights, still = weights_hash(self.layers.state_dict()), before.still(self.layers)
+        return Outcome(tuple(losses), weights, types[-1] if types else "", start + len(losses), len(losses), still)
 
     def _wrapped(self) -> Any:
         import torch
@@ -146,6 +149,7 @@ class Build:
     def _restore(self, folder: Path) -> int:
         import torch
 
+        lose(self.layers)
         self.layers.load_state_dict(torch.load(folder / "model.pt", weights_only=True))
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
         random_state = torch.load(folder / "rng_state.pt", weights_only=True)

@@ -65,8 +65,9 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run gave: the loss of each step, the hash of the final weights, the type that a linear layer's output had.
+    """What one run gave: the loss of each step, the hash of the final weights, the type that a linear layer's output had, and the step it ended at.
 
+    `made` counts the steps that this process made, which after a resume are fewer; `still` names the weights that are as they were before.
     `product_error` is the relative error of that layer's first product against float64; None where the run does not keep it.
     """
 
@@ -74,6 +75,8 @@ class Outcome:
     weights_sha: str
     dtype: str
     steps: int
+    made: int
+    still: tuple[str, ...]
     product_error: float | None = None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import ATTENTION, VOCABULARY, Outcome, Recipe, Sequences, weights_hash
-from .witness import LinearWitness, Passes, attention_called, built_optimizer, wrappers
+from .witness import LinearWitness, Movement, Passes, attention_called, built_optimizer, lose, wrappers
 
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json", "training_args.bin")
 NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed", "fsdp", "fsdp_config", "accelerator_config", "resume_from_checkpoint"})
@@ -26,7 +26,7 @@ class Build:
             torch.use_deterministic_algorithms(True, warn_only=True)
         fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
         wanted = own_arguments(recipe, folder, fields) | (extra or {})
-        self.recipe, self._recomputed = recipe, False
+        self.recipe, self._recomputed, self._workers = recipe, False, 0
         arguments = {name: value for name, value in arguments.items() if name != ATTENTION}
         self.notes: dict[str, Any] = {
             "train.unknown_arguments": sorted(set(arguments) - fields),
@@ -41,19 +41,23 @@ class Build:
         dataset: Any = Sequences()
         self.trainer = Trainer(model=self.model, args=own, train_dataset=dataset)
         self.trainer.create_optimizer()
-        self.options = _options(recipe, self.trainer) | declared
+        self.options: dict[str, tuple[Any, Any]] = declared
 
     def train(self, resume_from: Path | None = None) -> Outcome:
         """Train to the last step, from the start or from a checkpoint."""
-        passes = Passes(self.model)
+        if resume_from:
+            lose(self.model)
+        # Of several processes each may have a part of every weight only: there R13 compares weights.
+        before, passes = Movement(self.model) if self.recipe.ranks == 1 else None, Passes(self.model)
         try:
             with LinearWitness(first_linear(self.model)) as linear:
                 self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
         finally:
             passes.remove()
-        self._recomputed = len(linear.types) > passes.count > 0
+        self._recomputed, self._workers = len(linear.types) > passes.count > 0, passes.workers.most
         losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
-        return Outcome(losses, weights_hash(self.model.state_dict()), linear.dtype, self.trainer.state.global_step, linear.product_error())
+        weights, step = weights_hash(self.model.state_dict()), self.trainer.state.global_step
+        return Outcome(losses, weights, linear.dtype, step, passes.count, before.still(self.model) if before else (), linear.product_error())
 
     def placement(self) -> dict[str, Any]:
         """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its parallel mode, and what is wrapped around the model."""
@@ -66,12 +70,13 @@ class Build:
         }
 
     def witness_options(self) -> None:
-        """After training: the class of the optimizer, whether layers were recomputed, the attention that is called."""
+        """After training: the class of the optimizer, whether layers were recomputed, the workers that lived, the attention that is called."""
         import torch
 
         recipe = self.recipe
         self.options["optimizer"] = (recipe.optimizer, built_optimizer(recipe.optimizer, self.trainer.optimizer))
         self.options["gradient_checkpointing"] = (recipe.gradient_checkpointing, self._recomputed)
+        self.options["dataloader_workers"] = (recipe.workers, self._workers)
         symbols = torch.tensor([Sequences()[0]["input_ids"]], device=next(self.model.parameters()).device)
         wanted = recipe.attention or self.model.config._attn_implementation
         with self.trainer.compute_loss_context_manager():
@@ -142,10 +147,6 @@ def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[
         checkpointing: recipe.gradient_checkpointing,
         **precision,
     }
-
-
-def _options(recipe: Recipe, trainer: Any) -> dict[str, tuple[Any, Any]]:
-    return {"dataloader_workers": (recipe.workers, trainer.get_train_dataloader().num_workers)}
 
 
 def _in_effect(value: Any, is_number: bool) -> Any:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from typing import Any
 
-_CLASSES = {"adamw": "AdamW", "adafactor": "Adafactor", "sgd": "SGD", "adagrad": "Adagrad", "rmsprop": "RMSprop"}
-_OF_OTHERS = {"8bit": ("bitsandbytes", "torchao"), "4bit": ("torchao",), "bnb": ("bitsandbytes",), "paged": ("bitsandbytes",), "apex": ("apex",)}
+_OF_OTHERS = {
+    "8bit": ("bitsandbytes", "torchao", "galore_torch"),
+    "4bit": ("torchao",),
+    "bnb": ("bitsandbytes",),
+    "paged": ("bitsandbytes",),
+    "apex": ("apex",),
+}
 """Words in the name of an optimizer, and the packages that it may come from."""
+_BITS = {"4bit": 4, "8bit": 8, "32bit": 32}
+_BESIDE = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise")
+"""Words that say how an optimizer is made, not which it is."""
 
 
 class LinearWitness:
@@ -73,31 +82,81 @@ _MARKS = {"flash_attention_2": "flash_attn::", "flex_attention": "flex_attention
 def built_optimizer(name: str, optimizer: Any) -> str:
     """The declared name when the optimizer that was built is of its class, else what was built."""
     inner = getattr(optimizer, "optimizer", optimizer)
+    # The layerwise ones of transformers have one for each weight, behind one that does nothing.
+    inner = next(iter((getattr(inner, "optimizer_dict", None) or {}).values()), inner)
     words, found = name.lower().split("_"), f"{type(inner).__module__}.{type(inner).__name__}"
-    others = [packages for word, packages in _OF_OTHERS.items() if word in words]
-    wanted = _CLASSES.get(words[0])
-    if others:
-        return name if found.split(".", maxsplit=1)[0] in others[0] else found
-    if wanted is not None and type(inner).__name__ != wanted:
+    package = found.partition(".")[0]
+    # apex calls its AdamW FusedAdam.
+    if not ("apex" in words or _is_called(type(inner).__name__, words)) or any(package not in _OF_OTHERS[word] for word in words if word in _OF_OTHERS):
         return found
-    if "fused" in words and not inner.defaults.get("fused"):
+    if "fused" in words and package == "torch" and not inner.defaults.get("fused"):
         return f"{found}, not fused"
-    return name
+    bits = getattr(getattr(inner, "args", None), "optim_bits", None)
+    wanted = next((_BITS[word] for word in words if word in _BITS), bits)
+    return name if bits in (None, wanted) else f"{found} of {bits} bits"
+
+
+def _is_called(kind: str, words: list[str]) -> bool:
+    """Whether the name of a class consists of those words that name an optimizer, and of others that say how it is made: AdamWScheduleFree."""
+    left = kind.lower()
+    for word in sorted((word for word in words if word not in _BESIDE), key=len, reverse=True):
+        if word not in left:
+            return False
+        left = left.replace(word, "", 1)
+    for word in _BESIDE:
+        left = left.replace(word, "")
+    return not left
 
 
 class Passes:
-    """Counts the forward passes of a model while it trains."""
+    """Counts the forward passes of a model while it trains, and the most worker processes that lived meanwhile."""
 
     def __init__(self, model: Any) -> None:
         self.count = 0
+        self.workers = Workers()
         self._hook: Any = model.register_forward_pre_hook(self._note)
 
     def _note(self, _model: Any, _inputs: Any) -> None:
         self.count += 1
+        self.workers.look()
 
     def remove(self) -> None:
         """Stop counting."""
         self._hook.remove()
+
+
+class Workers:
+    """The processes that were started since, by multiprocessing: `most` is how many lived at once in any look. A DataLoader says how many it was asked for."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._before = self._alive()
+
+    def look(self) -> None:
+        """Count those that live now."""
+        self.most = max(self.most, len(self._alive() - self._before))
+
+    @staticmethod
+    def _alive() -> set[int | None]:
+        return {child.pid for child in multiprocessing.active_children()}
+
+
+class Movement:
+    """The weights of a model as they are now, to tell later which of them did not move."""
+
+    def __init__(self, model: Any) -> None:
+        self._before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+    def still(self, model: Any) -> tuple[str, ...]:
+        """Return the names of the weights that are what they were, number by number."""
+        now = {name: weight.detach() for name, weight in model.named_parameters()}
+        return tuple(name for name, before in self._before.items() if now[name].shape == before.shape and bool((now[name].to(before.device) == before).all()))
+
+
+def lose(model: Any) -> None:
+    """Set every weight to zero: what a run then has of them, it has read from a checkpoint."""
+    for weight in model.parameters():
+        weight.data.zero_()
 
 
 def wrappers(model: Any) -> list[str]:
