@@ -47,11 +47,18 @@ def _locked_set(case: Case) -> Judgement:
     locked, wrong = len(case.expected.packages), differences(case.expected, case.seen["_packages.installed"])
     if not wrong:
         return ok(f"all {locked} locked packages have their locked version", locked, locked)
-    told = [f"{one['name']} {one['observed'] or 'is not installed'}, lock says {one['expected']}" for one in wrong]
-    return bad(f"{len(wrong)} of {locked} locked packages differ: {listed(told)}", locked, locked - len(wrong), *_why_versions_differ(wrong))
+    damaged = case.seen.get("_packages.damaged", {})
+    told = [f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, lock says {one['expected']}" for one in wrong]
+    return bad(f"{len(wrong)} of {locked} locked packages differ: {listed(told)}", locked, locked - len(wrong), *_why_versions_differ(wrong, damaged))
 
 
-def _why_versions_differ(wrong: list[dict[str, Any]]) -> tuple[str, str]:
+def _absent(name: str, damaged: Mapping[str, str]) -> str:
+    return f"is there without a METADATA that can be read (in {damaged[name]})" if name in damaged else "is not installed"
+
+
+def _why_versions_differ(wrong: list[dict[str, Any]], damaged: Mapping[str, str]) -> tuple[str, str]:
+    if all(one["name"] in damaged for one in wrong):
+        return "an installation was interrupted, or the file was removed or may not be read by this user", "make the environment again from the lock"
     if any(one["observed"] and _same_public(one["expected"], one["observed"]) for one in wrong):
         return (
             "the same release came from another index: its build (the part after +) differs",
@@ -122,7 +129,7 @@ def _files(case: Case) -> Judgement:
         count = case.seen["_packages.altered_count"]
         told = [f"{count} {'file is' if count == 1 else 'files are'} not as installed: {_first(altered, count)}"] if altered else []
         told += [f"no package lists {listed(started)}, which Python reads at each start"] if started else []
-        cause = "after the installation, files of the environment were edited, replaced, removed or added"
+        cause = "after the installation, files of the environment were edited, replaced, removed, added or made unreadable"
         fix = "make the environment again: `provision destroy`, then `provision apply`" if case.seen["_packages.own"] else "install the locked packages again"
         return bad("; ".join(told), [], [*altered, *started], cause, fix)
     if without:
@@ -152,9 +159,17 @@ def _remarks(case: Case) -> Judgement | None:
 
 
 def _import(case: Case) -> Judgement:
-    modules = case.seen[f"_imported.{case.subject}"]
+    modules, elsewhere, live = (case.seen[f"_imported{part}.{case.subject}"] for part in ("", "_elsewhere", "_live"))
     if not modules:
         return skipped(f"{case.subject} ships no Python module")
+    if elsewhere:
+        cause = "a file or folder of that name comes first on sys.path (PYTHONPATH, a .pth file, an editable install)"
+        fix = "rename it, unset PYTHONPATH, or make the environment again from the lock"
+        return bad(f"{case.subject} is imported from {listed(elsewhere)}, which is not where it is installed", None, elsewhere, cause, fix)
+    if live:
+        cause = "files of another version were copied over this one's, or an installation was interrupted"
+        told = f"{case.subject} calls itself {live[0]} once it is imported, and {live[1]} in its metadata"
+        return warned(told, live[1], live[0], cause, "look at P07; make the environment again from the lock")
     return ok(f"import {', '.join(modules)}", "no exception", "no exception")
 
 
@@ -169,10 +184,12 @@ def _libraries(case: Case) -> Judgement:
         # The lock promises nothing of what an image puts beside its own Python.
         say = warned if case.expected.shared else bad
         return say(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)
+    if not case.seen["_libraries.imported"]:
+        return unknown("torch does not import (see T01), and what it has loaded before is from the environment")
     if len(openmp) > 1:
         cause = "two packages bring an OpenMP runtime each: their threads compete, and some pairs stop the program"
         return warned(f"more than one OpenMP runtime is loaded: {listed(openmp)}", 1, openmp, cause, "set OMP_NUM_THREADS, or leave one of the packages out")
-    return ok(f"{case.seen['_libraries.count']} libraries for cards and threads, all from the environment", [], [])
+    return ok(f"{case.seen['_libraries.count']} libraries of torch, for cards and for threads, all from the environment", [], [])
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {

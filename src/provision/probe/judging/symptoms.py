@@ -15,6 +15,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "torch.compile finds no compiler, or not the headers of this Python",
         "install g++ and python3-dev, or write torch_compile: false",
     ),
+    (
+        r"Importing the numpy C-extensions failed|No module named '\w+\.|module '\w+' has no attribute",
+        "a package is there in part only: files of it are missing or cannot be read, or another package needs another version of it",
+        "look at P02 and P07, which name what differs, then make the environment again from the lock",
+    ),
+    (
+        r"PermissionError|Permission denied",
+        "a file, a folder or /dev/shm may not be used by the user who runs this",
+        "look at the path in the message; give it to that user (chown, chmod), or make the environment again as that user",
+    ),
     (r"No module named|no distribution .* is installed", "a package is not installed in this environment", "add it to packages:, lock and apply again"),
     (r"cannot import name", "two packages do not fit each other's versions", "lock the packages together so that one resolver chooses the set"),
     (
@@ -50,8 +60,8 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (r"tf32", "tf32 exists on NVIDIA GPUs from Ampere on only", "declare fp32 or bf16 for this target"),
     (
         r"SIGBUS|bus error|unable to allocate shared memory",
-        "shared memory (/dev/shm) or a mapped file ran out of space",
-        "start the container with a larger --shm-size, and look for a full disk",
+        "shared memory (/dev/shm) ran out of space, or a file in use is shorter than it was",
+        "start the container with a larger --shm-size; look for a full disk, and for files that P07 names",
     ),
     (r"SIGKILL|killed by signal: Killed", "the kernel or the container killed it, most often for memory", "give the machine or container more memory"),
     (

@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from ..canonical import digest
-from ..inventory import Installed, first_found, installed, module_names
+from ..inventory import Installed, damaged, first_found, installed, module_names
 from ..recorded import Record, audit, fitting_another, read_record, unlisted
 from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
 from ..values import Tier
@@ -43,6 +43,7 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
     shown = set(bench.expected.direct) | ({"torch"} & set(bench.expected.packages))
     return {
         "_packages.installed": found,
+        "_packages.damaged": damaged(_inventory(bench), _entries()),
         "packages.count": len(found),
         "packages.digest": digest(_compared(bench, found)),
         "packages.provenance": _provenance(bench.expected.note),
@@ -126,8 +127,13 @@ def _requirements_met(bench: Bench) -> dict[str, Any]:
     unread: set[str] = set()
     of_others: set[str] = set()
     above: dict[str, set[str]] = {}
-    for dist, requirement, problem in _active_requirements(winners, marker_environment()):
-        wrong, text = (False, f"{dist.name}: {problem}") if requirement is None else _judged(dist, requirement, winners.get(requirement.name))
+    active = _active_requirements(winners, marker_environment())
+    judged = [
+        (dist, requirement, *((False, f"{dist.name}: {problem}") if requirement is None else _judged(dist, requirement, winners.get(requirement.name))))
+        for dist, requirement, problem in active
+    ]
+    judged += [(dist, None, *_judged_python(dist)) for dist in winners.values() if dist.python]
+    for dist, requirement, wrong, text in judged:
         if requirement is not None and _is_otherwise(requirement.name, winners, bench):
             above.setdefault(requirement.name, set()).add(dist.name)
         if bench.expected.shared and dist.name not in bench.expected.packages:
@@ -137,6 +143,15 @@ def _requirements_met(bench: Bench) -> dict[str, Any]:
     others = {"packages.unmet_unlocked": sorted(of_others)[:_MOST_NAMED]} if bench.expected.shared else {}
     required_by = {name: sorted(names)[:_MOST_NAMED] for name, names in above.items()}
     return {"packages.unmet": sorted(unmet)[:_MOST_NAMED], "packages.unread": sorted(unread)[:_MOST_NAMED], "_packages.required_by": required_by, **others}
+
+
+def _judged_python(dist: Installed) -> tuple[bool, str]:
+    """Whether a package's Requires-Python leaves out the Python that runs, and what to say of it."""
+    try:
+        fits = allows(dist.python, platform.python_version())
+    except Unreadable as error:
+        return False, f"{dist.name}: {error}"
+    return (False, "") if fits else (True, f"{dist.name} {dist.version} needs Python {dist.python}, this is {platform.python_version()}")
 
 
 def _is_otherwise(name: str, winners: Mapping[str, Installed], bench: Bench) -> bool:
@@ -233,8 +248,12 @@ def _is_own(bench: Bench) -> bool:
 def _inventory(bench: Bench) -> tuple[Installed, ...]:
     dists: tuple[Installed, ...] | None = bench.memo.get("inventory")
     if dists is None:
-        dists = bench.memo["inventory"] = installed(entry for entry in sys.path if entry and os.path.isdir(entry))
+        dists = bench.memo["inventory"] = installed(_entries())
     return dists
+
+
+def _entries() -> list[str]:
+    return [entry for entry in sys.path if entry and os.path.isdir(entry)]
 
 
 def _is_below(path: str, folder: str) -> bool:
