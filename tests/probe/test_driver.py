@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +95,31 @@ def test_an_old_driver_is_found_without_torch(environment: Environment, newer: P
 
     assert found["D02"]["status"] == "fail"
     assert "535.261.03 does not fit >=580" in found["D02"]["message"]
+
+
+def test_a_driver_older_than_the_locked_cuda_is_found_without_a_declared_one(environment: Environment, newer: Path) -> None:
+    found = checks(environment, newer, changes={**L4, "driver_min": "580.65.06", "flavour": "cu130"}, FAKE_NVML_DRIVER="535.261.03")
+
+    assert (found["D02"]["status"], found["D02"]["required"]) == ("fail", True)
+    assert "535.261.03 does not fit >=580.65.06, which torch built for cu130 needs" in found["D02"]["message"]
+    assert "CUDA release notes" in found["D02"]["threshold"]["source"]
+
+
+@pytest.mark.parametrize("code", [0, 803])
+def test_the_code_with_which_cuda_starts_is_asked_of_the_drivers_library(tmp_path: Path, code: int) -> None:
+    require("cc", compiler() is not None, "there is no C compiler here to make a libcuda with")
+    (tmp_path / "cuda.c").write_text(f"int cuInit(unsigned flags) {{ return {code}; }}\n", encoding="ascii")
+    command = [str(compiler()), "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(tmp_path / "libcuda.so.1"), str(tmp_path / "cuda.c")]
+    subprocess.run(command, check=True, capture_output=True)
+    ask = "from provision.probe.observing.torchbuild import init_code; print(init_code())"
+
+    there, absent = (
+        subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, env={**os.environ, "LD_LIBRARY_PATH": str(folder)}).stdout
+        for folder in (tmp_path, tmp_path / "nowhere")
+    )
+
+    assert there.strip() == str(code)
+    assert absent.strip() != "803"
 
 
 def test_the_older_name_of_the_reasons_is_asked_where_the_newer_is_not_there(environment: Environment, library: Callable[..., Path]) -> None:

@@ -25,6 +25,7 @@ GPU: dict[str, Any] = {"packages": TORCH, "gpu": {"type": "L4", "count": 1}}
 A100 = {**GPU, "gpu": {"type": "A100-80GB", "count": 1}}
 OLD_GPU = {**GPU, "gpu": {"type": "T4", "count": 1}, "requires__compute_capability": ">=8.0"}
 FROM_PYPI = {"packages": [{"name": "torch", "version": "2.13.0"}]}
+NEWER_CUDA = {**GPU, "driver_min": "580", "flavour": "cu130"}
 NO_GPU_SEEN = {"gpu.available": False, "gpu.count": 0}
 GOOD_PRODUCTS = {"numerics.device": "cpu", "numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.bf16_error": 1.7e-3, "numerics.bf16_outside": 0}
 TF32_PRODUCTS = {
@@ -252,10 +253,12 @@ ROWS = [
     Row("T02", "pass", {"gpu.available": True, "gpu.count": 1}, GPU),
     Row("T02", "fail", {"gpu.available": True, "gpu.count": 2}, GPU, "2 device(s), 1 declared"),
     Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": "12.8"}, GPU, "torch sees no GPU"),
+    Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": "13.0", "gpu.why": "Found no NVIDIA driver"}, GPU, "1 x L4 declared: Found no NVIDIA driver"),
     Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": None}, GPU, "built for CPU"),
     Row("T02", "skip", {}, {"packages": TORCH}, "no GPU is declared"),
     Row("T03", "pass", {"gpu.compute_capability": "8.9", "torch.arch_list": "sm_80 sm_86 sm_90"}, GPU),
     Row("T03", "fail", {"gpu.compute_capability": "7.0", "torch.arch_list": "sm_75 sm_80 sm_90"}, GPU, "no code for compute capability 7.0"),
+    Row("T03", "fail", {**CARD, "gpu.compute_capability": "8.7", "torch.arch_list": "sm_80 sm_86 sm_90"}, GPU, "8.7"),
     Row("T03", "unknown", {"gpu.compute_capability": None, "torch.arch_list": None}, GPU),
     Row("D01", "pass", CARD, GPU),
     Row("D01", "fail", {**CARD, "driver.error": 9}, GPU, "is not loaded"),
@@ -286,6 +289,10 @@ ROWS = [
     Row("D02", "pass", {"driver.version": "580.159.03"}, {**GPU, "requires__driver": ">=580"}),
     Row("D02", "fail", {"driver.version": "535.261"}, {**GPU, "requires__driver": ">=580"}, "535.261"),
     Row("D02", "unknown", {"driver.version": None}, {**GPU, "requires__driver": ">=580"}),
+    Row("D02", "fail", {"driver.version": "535.261"}, NEWER_CUDA, "driver 535.261 does not fit >=580, which torch built for cu130 needs"),
+    Row("D02", "fail", {"driver.version": "580.1"}, {**NEWER_CUDA, "requires__driver": ">=590"}, "does not fit >=590"),
+    Row("D02", "pass", {"driver.version": "580.82.07"}, NEWER_CUDA, "fits >=580"),
+    Row("D02", "warn", {"driver.version": "535.261", "gpu.available": True}, NEWER_CUDA, "torch computes all the same"),
     Row("D02", "skip", {"driver.version": "535.261"}, GPU),
     Row("D03", "pass", {"gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9", "nvml.pci": []}, GPU),
     Row("D03", "pass", {"gpu.name": "NVIDIA A100-SXM4-80GB", "gpu.compute_capability": "8.0", "nvml.pci": []}, A100),
@@ -432,6 +439,26 @@ def test_missing_accelerate_carries_the_original_text_and_the_way_out(document: 
     assert "transformers[torch]" in judgement.fix
 
 
+@pytest.mark.parametrize(
+    ("seen", "cause", "fix"),
+    [
+        ({"env.CUDA_VISIBLE_DEVICES": "", "nvml.count": 1}, "CUDA_VISIBLE_DEVICES='' hides the 1 that the driver sees", "unset"),
+        ({"driver.error": 18, "nvml.count": 0}, "see D01", "D01"),
+        ({"nvml.count": 1, "driver.version": "535.1"}, "driver 535.1 is too old for CUDA 13.0 (see D02)", "older CUDA"),
+        ({"nvml.count": 1, "driver.version": "580.1", "gpu.cuda_code": None}, "libcuda.so.1) is not to be found", "NVIDIA_DRIVER_CAPABILITIES"),
+        ({"nvml.count": 1, "driver.version": "580.1", "gpu.cuda_code": 803}, "different versions", "restart"),
+        ({"nvml.count": 1, "driver.version": "580.1", "gpu.cuda_code": 804}, "cuda-compat", "LD_LIBRARY_PATH"),
+        ({"nvml.count": 8, "driver.version": "580.1", "gpu.cuda_code": 802}, "fabric", "nvidia-fabricmanager"),
+        ({"nvml.count": 1, "driver.version": "580.1", "gpu.cuda_code": 1}, "no GPU is attached", "nvidia-smi"),
+    ],
+)
+def test_why_torch_sees_no_card_is_told_by_what_else_was_seen(document: Callable[..., dict[str, Any]], seen: dict[str, Any], cause: str, fix: str) -> None:
+    judgement = judge_one("T02", parse_expectations(document(**NEWER_CUDA)), {**NO_GPU_SEEN, "torch.cuda": "13.0", **seen})
+    assert judgement.status is Status.FAIL
+    assert cause in (judgement.cause or "")
+    assert fix in (judgement.fix or "")
+
+
 def test_a_death_is_a_failure_of_the_check_under_way_and_the_next_is_unknown(document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(packages=HF))
     account = Account(frozenset({"R01"}), {}, {"R02": "ended by SIGKILL"}, {"R03": "not observed: the stage ended by SIGKILL"})
@@ -464,6 +491,12 @@ def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(docume
         ("sm_80 compute_80", "12.0", True),
         ("sm_86", "8.0", False),
         ("sm_100 sm_120", "12.0", True),
+        ("sm_80 sm_86 sm_90", "8.7", False),
+        ("sm_87", "8.7", True),
+        ("sm_87", "8.9", False),
+        ("sm_100", "10.1", False),
+        ("sm_100", "10.3", True),
+        ("sm_101", "11.0", True),
     ],
 )
 def test_architectures_cover_capabilities(built: str, capability: str, covered: bool) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.driver import CARD_USED, SLOWED, slowed
+from ..checks.driver import CARD_USED, DRIVER_FLOOR, SLOWED, slowed
 from ..values import Judgement
 from ..versions import Unreadable, allows
-from .cases import Case, bad, listed, ok, size, skipped, unknown
+from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
 _ERRORS: dict[int, tuple[str, str, str]] = {
     -1: (
@@ -51,24 +51,25 @@ def _opens(case: Case) -> Judgement:
 
 
 def _version(case: Case) -> Judgement:
-    found, needed = case.seen["driver.version"], case.expected.requires.driver
-    if needed is None:
-        return skipped("no driver version declared", found)
+    found, needs = case.seen["driver.version"], case.expected.drivers
+    if not needs:
+        return skipped("no driver version declared, and no CUDA is locked", found)
+    needed = ", ".join(dict.fromkeys(needs))
     if found is None:
         return unknown("neither NVML nor nvidia-smi told a driver version", needed)
     try:
-        fits = allows(needed, found)
+        unfit = next((one for one in needs if not allows(one, found)), None)
     except Unreadable as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
-    if fits:
+    if unfit is None:
         return ok(f"driver {found} fits {needed}", needed, found)
-    return bad(
-        f"driver {found} does not fit {needed}",
-        needed,
-        found,
-        "the image brings another driver",
-        "choose an image with a newer driver, or a torch build for an older CUDA",
-    )
+    fix = "choose an image with a newer driver, or a torch build for an older CUDA"
+    if unfit == case.expected.requires.driver:
+        return bad(f"driver {found} does not fit {unfit}", unfit, found, "the image brings another driver", fix)
+    told = f"driver {found} does not fit {unfit}, which torch built for {case.expected.flavour} needs"
+    if case.seen.get("gpu.available"):
+        return warned(f"{told}, and torch computes all the same", unfit, found, "a compatibility package (cuda-compat) stands in for a newer driver", fix)
+    return bad(told, unfit, found, "the image brings an older driver than CUDA of that version runs on", fix, DRIVER_FLOOR)
 
 
 def _memory_errors(case: Case) -> Judgement:

@@ -26,7 +26,7 @@ def _paths(case: Case) -> Judgement:
 
 
 def _harmful(case: Case) -> Judgement:
-    found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env."))
+    found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES)
     if not found:
         return ok("no variable that slows training down or changes its results", [], [])
     told = [f"{name}: {HARMFUL_VARIABLES[name]}" for name in found]
