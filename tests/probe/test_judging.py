@@ -16,7 +16,7 @@ from provision.probe.judging.cards import is_called
 from provision.probe.judging.torchbuild import covers
 from provision.probe.observing.loaders import EXPECTED_SUM
 from provision.probe.values import Judgement, Status, Tier
-from tests.probe.rows import OF_DEVICES, Row
+from tests.probe.rows import COMPILED, OF_DEVICES, Row
 
 GIB = 1024**3
 TORCH = [{"name": "torch", "version": "2.13.0+cpu"}]
@@ -43,6 +43,10 @@ TF32_PRODUCTS = {
     "numerics.fp16_large_outside": 0,
 }
 SYSTEM = {"os.id": "debian", "os.version": "12"}
+SHM = {"host.shm_bytes": 2 * GIB, "host.shm_free_bytes": 2 * GIB, "host.shm_state": "writable", "_shm.applies": True}
+LIMITS = dict.fromkeys(("host.pids", "host.nproc", "host.address_space_bytes", "host.file_size_bytes", "host.cpu_time_s"))
+FOLDERS = {"folder.tmp": "writable", "folder.tmp_runs_programs": True, "folder.hf_cache": "can be made", "folder.working": "writable",
+           "_folder.paths": {"tmp": "TMPDIR=/gone", "hf_cache": "/c", "working": "/w"}}  # fmt: skip
 CLEAN = {"packages.shadowed": [], "packages.elsewhere": [], "packages.duplicates": [], "packages.unlocked": []}
 FILES: dict[str, Any] = {
     "packages.files": 9,
@@ -139,7 +143,8 @@ ROWS = [
     Row("H02", "pass", {"host.glibc": "2.36"}, {"glibc_min": "2.28"}),
     Row("H02", "fail", {"host.glibc": "2.27"}, {"glibc_min": "2.28"}, "2.27 < 2.28"),
     Row("H02", "fail", {"host.glibc": None}, {"glibc_min": "2.28"}, "none was found"),
-    Row("H02", "skip", {"host.glibc": "2.27"}),
+    Row("H02", "pass", {"host.glibc": "2.27"}, says="glibc 2.27; no locked wheel names an oldest one"),
+    Row("H02", "skip", {"host.glibc": None}),
     Row("H04", "pass", {"host.cpus": 4}, {"training__dataloader_workers": 4}),
     Row("H04", "warn", {"host.cpus": 2, "host.cpu_quota": 2.0}, {"training__dataloader_workers": 8}, "8 DataLoader workers"),
     Row("H05", "pass", {"host.ram_bytes": 16 * GIB - GIB // 2, "host.cgroup_ram_bytes": None}, {"requires__ram_bytes": 16 * GIB}),
@@ -152,15 +157,32 @@ ROWS = [
     Row("H06", "warn", {**FREE, "disk.tmp.free_bytes": 9 * GIB}, {"requires__disk_bytes": 50 * GIB}, "tmp 9 GiB"),
     Row("H06", "unknown", {**FREE, "disk.environment.free_bytes": None}, {"requires__disk_bytes": 50 * GIB}),
     Row("H06", "skip", {**FREE}),
+    Row("H06", "skip", {**FREE, "disk.tmp.free_files": 9}),
+    Row("H06", "warn", {**FREE, "disk.tmp.free_files": 0}, says="no further file can be made at tmp"),
+    Row("H06", "fail", {**FREE, "disk.tmp.free_files": 0}, {"requires__disk_bytes": GIB}, "no further file can be made at tmp"),
+    Row("H06", "warn", {**FREE, "disk.hf_cache.free_bytes": GIB // 4}, says="little disk is left: hf_cache 256 MiB"),
+    Row("H06", "warn", {**FREE, "disk.working.free_bytes": GIB}, OF_MODEL, "one checkpoint of the declared model takes 1.118 GiB"),
+    Row("H06", "skip", {**FREE, "disk.working.free_bytes": GIB, "disk.path.output.free_bytes": 2 * GIB}, OF_MODEL),
     Row("H07", "pass", {"host.shm_bytes": 2 * GIB, "_shm.applies": True}, {"requires__shm_bytes": GIB}),
     Row("H07", "fail", {"host.shm_bytes": 64 * 1024**2, "_shm.applies": True}, {"requires__shm_bytes": GIB}, "/dev/shm has 64 MiB"),
     Row("H07", "warn", {"host.shm_bytes": 64 * 1024**2, "_shm.applies": True}, {"training__dataloader_workers": 2}, "advised"),
+    Row("H07", "fail", {**SHM, "host.shm_free_bytes": GIB // 4}, {"requires__shm_bytes": GIB}, "/dev/shm has 2 GiB, of which 256 MiB are free"),
+    Row("H07", "warn", {**SHM, "host.shm_state": "not writable: Permission denied"}, {"training__dataloader_workers": 2}, "is not writable: Permission denied"),
+    Row("H07", "fail", {**SHM, "host.shm_bytes": 0, "host.shm_state": "absent"}, {"requires__shm_bytes": GIB}, "/dev/shm is absent"),
+    Row("H07", "pass", {**SHM, "host.shm_free_bytes": GIB}, {"training__dataloader_workers": 2}),
     Row("H07", "skip", {"host.shm_bytes": 0, "_shm.applies": True}),
     Row("H07", "skip", {"host.shm_bytes": None, "_shm.applies": False}, {"requires__shm_bytes": GIB}),
     Row("H08", "pass", {"host.nofile": 65536}, {"training__dataloader_workers": 2}),
     Row("H08", "pass", {"host.nofile": -1}, {"training__dataloader_workers": 2}),
     Row("H08", "warn", {"host.nofile": 1024}, {"training__dataloader_workers": 2}, "1024 open files"),
     Row("H08", "skip", {"host.nofile": 256}),
+    Row("H12", "pass", LIMITS),
+    Row("H12", "pass", {**LIMITS, "host.pids": 9000}),
+    Row("H12", "warn", {**LIMITS, "host.pids": 100}, says="100 processes and threads"),
+    Row("H12", "warn", {**LIMITS, "host.nproc": 64, "host.pids": 9000}, says="64 processes and threads"),
+    Row("H12", "warn", {**LIMITS, "host.address_space_bytes": 8 * GIB}, says="8 GiB of addresses (ulimit -v)"),
+    Row("H12", "warn", {**LIMITS, "host.file_size_bytes": GIB}, says="files of 1 GiB (ulimit -f)"),
+    Row("H12", "warn", {**LIMITS, "host.cpu_time_s": 600}, says="600 s of CPU"),
     Row("H10", "pass", {"locale.encoding": "utf-8", "user.home_writable": True}),
     Row("H10", "warn", {"locale.encoding": "ansi_x3.4-1968", "user.home_writable": True}, says="ansi"),
     Row("H10", "warn", {"locale.encoding": "UTF_8".lower(), "user.home_writable": False}, says="home folder"),
@@ -208,6 +230,14 @@ ROWS = [
     Row("W01", "pass", {"path.data.state": "writable"}, {"paths": {"data": "/d"}}),
     Row("W01", "fail", {"path.data.state": "absent"}, {"paths": {"data": "/d"}}, "data (/d) is absent"),
     Row("W01", "fail", {"path.data.state": "not writable: Read-only file system"}, {"paths": {"data": "/d"}}, "Read-only"),
+    Row("W03", "pass", FOLDERS),
+    Row("W03", "pass", {**FOLDERS, "folder.tmp_runs_programs": False}),
+    Row("W03", "warn", {**FOLDERS, "folder.tmp": "absent"}, says="the temporary folder (TMPDIR=/gone) is absent"),
+    Row("W03", "warn", {**FOLDERS, "folder.hf_cache": "not writable: Permission denied"}, says="the cache of Hugging Face (/c) is not writable"),
+    Row("W03", "warn", {**FOLDERS, "folder.working": "absent"}, says="the working folder (/w) is absent"),
+    Row("W03", "pass", {**FOLDERS, "folder.working": "absent"}, {"target__kind": "workbench"}),
+    Row("W03", "warn", {**FOLDERS, "folder.tmp_runs_programs": False}, COMPILED, "runs no programs (noexec)"),
+    Row("E01", "pass", {"os.id": "debian", "env.CUDA_VISIBLE_DEVICES": "0"}),
     Row("E01", "pass", {"os.id": "debian"}),
     Row("E01", "warn", {"env.CUDA_LAUNCH_BLOCKING": "set"}, says="CUDA_LAUNCH_BLOCKING"),
     Row("E02", "pass", {"declared_env.A": "1"}, {"env": {"A": "1"}}),
@@ -225,6 +255,7 @@ ROWS = [
     Row("P03", "pass", CLEAN),
     Row("P03", "fail", {**CLEAN, "packages.shadowed": ["numpy from /x/numpy.py"]}, says="numpy from /x"),
     Row("P03", "fail", {**CLEAN, "packages.elsewhere": ["numpy"]}, says="not in the environment: numpy"),
+    Row("P03", "warn", {**CLEAN, "packages.hidden_by_working_folder": ["datasets"]}, says="from there instead of the installed ones: datasets"),
     Row("P03", "warn", {**CLEAN, "packages.duplicates": ["numpy"]}, says="more than once"),
     Row("P03", "warn", {**CLEAN, "packages.unlocked": ["six 1.17"]}, says="six 1.17"),
     Row("P04", "pass", {"packages.unmet": [], "packages.unread": []}),

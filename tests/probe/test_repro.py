@@ -64,6 +64,26 @@ def test_a_check_without_one_is_refused_with_the_reason(identity: str) -> None:
     assert len(refused.value.why) > 20
 
 
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"id": "H07", "expected": "writable", "observed": "absent"}, "ls -ld /dev/shm"),
+        ({"id": "H06", "expected": "some", "observed": 0}, "df -i"),
+        ({"id": "H06", "expected": 12, "observed": 1}, "df -i"),
+        ({"id": "P06:numpy", "expected": None, "observed": ["/x"], "message": "numpy is imported from /x", "cause": "c"}, "the message names both"),
+        ({"id": "P03", "expected": [], "observed": ["datasets"]}, "nothing is imported"),
+    ],
+)
+def test_what_no_program_shows_of_a_check_that_has_one_is_refused(row: dict[str, Any], why: str) -> None:
+    document = json.loads((RECORDED / "small-shm.json").read_bytes())
+    document["checks"][0].update({"status": "fail", "message": "m", **row})
+
+    with pytest.raises(Refused) as refused:
+        repro(Report("failed", "", "", document), row["id"], {})
+
+    assert why in refused.value.why
+
+
 def written(report: Report, name: str) -> str:
     try:
         return repro(report, name, {})

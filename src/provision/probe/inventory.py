@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .versions import normal_name
 
-_NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
+NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
 _SUFFIXES = (".py", ".so", ".pyd")
 
 
@@ -53,7 +53,7 @@ def modules_of(dist: Installed) -> tuple[str, ...]:
     """The modules to import for a distribution: the one named like it, else all public top-level ones; namespaces give their first real package."""
     files = _recorded(dist)
     names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}
-    public = sorted(name for name in names if not name.startswith("_") and name.lower() not in _NOT_PACKAGES)
+    public = sorted(name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES)
     alike = [name for name in public if normal_name(name) == dist.name]
     found = (_importable(name, files, dist.name) for name in alike or public)
     return tuple(name for name in found if name)

@@ -103,7 +103,15 @@ def _memory(failed: Failed) -> dict[str, Any]:
     return {"what": "memory", "least": failed.expected if contained else int(failed.expected * RAM_SHARE.value), "unit": "bytes"}
 
 
+def _shared_memory(failed: Failed) -> dict[str, Any]:
+    if not isinstance(failed.expected, int | float):
+        raise _Lacking("how /dev/shm is mounted, and who may write there, ls -ld /dev/shm shows")
+    return {"what": "shared memory", "least": int(failed.expected), "unit": "bytes"}
+
+
 def _disk(failed: Failed) -> dict[str, Any]:
+    if not isinstance(failed.observed, Mapping):
+        raise _Lacking("how many files and bytes a disk still takes, df -i and df -h show")
     paths = failed.promised.get("paths") or {}
     places = [paths.get(place.removeprefix("path."), "") if place.startswith("path.") else place for place in failed.observed]
     known = [place for place in places if place and place != "hf_cache"]
@@ -170,6 +178,8 @@ def _files(failed: Failed) -> dict[str, Any]:
 
 
 def _import(failed: Failed) -> dict[str, Any]:
+    if failed.expected != _RAISED and failed.check.get("cause") and "imported" in str(failed.check["message"]):
+        raise _Lacking("it imports, from another file or in another version than its metadata says; the message names both")
     return {"packages": [str(failed.check["id"]).partition(":")[2]]}
 
 
@@ -250,7 +260,7 @@ PROGRAMS: Mapping[str, tuple[str, Callable[[Failed], dict[str, Any]]]] = {
     "H04": ("limits", _limit("CPUs", lambda failed: float(failed.expected), "for as many DataLoader workers")),
     "H05": ("limits", _memory),
     "H06": ("limits", _disk),
-    "H07": ("limits", _limit("shared memory", lambda failed: int(failed.expected), "bytes")),
+    "H07": ("limits", _shared_memory),
     "H08": ("limits", _limit("open files", lambda _: int(NOFILE_FLOOR.value), "files")),
     "H10": ("system", _person),
     "W01": ("paths", _folders),

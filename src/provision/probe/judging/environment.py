@@ -25,6 +25,18 @@ def _paths(case: Case) -> Judgement:
     )
 
 
+def _folders(case: Case) -> Judgement:
+    seen, paths = case.seen, case.seen["_folder.paths"]
+    here = ["tmp", "hf_cache", *(["working"] if case.expected.target.get("kind") == "local" else [])]
+    wrong = [f"{_FOLDERS[name]} ({paths[name]}) is {seen[f'folder.{name}']}" for name in here if seen[f"folder.{name}"] not in ("writable", "can be made")]
+    if case.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
+        wrong.append(f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and torch.compile loads its own from there")
+    if not wrong:
+        return ok("temporary folder, cache of Hugging Face and working folder can be written", "writable", "writable")
+    cause = "a variable names a folder that is not there, or it belongs to another user, or is mounted read-only; Python takes another one without a word"
+    return warned(listed(wrong), "writable", wrong, cause, "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this user can write")
+
+
 def _harmful(case: Case) -> Judgement:
     found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES)
     if not found:
@@ -64,4 +76,5 @@ def _secrets(case: Case) -> Judgement:
     )
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "E01": _harmful, "E02": _declared, "Y01": _secrets}
+_FOLDERS = {"tmp": "the temporary folder", "hf_cache": "the cache of Hugging Face", "working": "the working folder"}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "W03": _folders, "E01": _harmful, "E02": _declared, "Y01": _secrets}

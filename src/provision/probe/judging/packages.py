@@ -90,6 +90,10 @@ def _in_the_way(case: Case) -> Judgement:
     duplicates, unlocked = case.seen["packages.duplicates"], case.seen["packages.unlocked"]
     if case.expected.shared:
         return _beside_others(duplicates, case.seen["_packages.others"])
+    if hidden := case.seen.get("packages.hidden_by_working_folder"):
+        cause = "Python looks first in the folder of the script or notebook that it runs"
+        told = f"a script in the working folder imports these from there instead of the installed ones: {listed(hidden)}"
+        return warned(told, [], hidden, cause, "rename the files or folders of these names")
     if duplicates:
         cause = "an install was interrupted, or two installers wrote into one environment"
         return warned(f"installed more than once: {listed(duplicates)}", [], duplicates, cause, "make the environment again from the lock")

@@ -13,12 +13,13 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from ..canonical import digest
-from ..inventory import Installed, damaged, first_found, installed, module_names
+from ..inventory import NOT_PACKAGES, Installed, damaged, first_found, installed, module_names
 from ..recorded import Record, audit, fitting_another, read_record, unlisted
 from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
 from ..values import Tier
 from ..versions import Unreadable, allows
 from . import Bench, Observer
+from .folders import working_folder
 
 _MOST_NAMED = 20
 _LONGEST_NOTE = 2**22
@@ -85,6 +86,7 @@ def _in_the_way(bench: Bench) -> dict[str, Any]:
         places.setdefault(dist.name, set()).add(dist.metadata)
     return {
         "packages.shadowed": _shadowed(_foreign_entries(bench), [entry for entry in sys.path if os.path.isdir(entry)])[:_MOST_NAMED],
+        "packages.hidden_by_working_folder": _hidden_here(bench)[:_MOST_NAMED],
         "packages.unlocked": sorted(f"{name} {dist.version}" for name, dist in winners.items() if name not in locked and name not in allowed)[:_MOST_NAMED],
         "packages.duplicates": sorted(name for name, folders in places.items() if len(folders) > 1 and (name in locked or not shared))[:_MOST_NAMED],
         "_packages.others": len(winners.keys() - locked.keys()),
@@ -101,6 +103,15 @@ def _foreign_entries(bench: Bench) -> list[str]:
     user = site.getusersitepackages()
     entries = {os.path.abspath(entry) for entry in sys.path}
     return [entry for entry in [*listed, user] if entry in entries]
+
+
+def _hidden_here(bench: Bench) -> list[str]:
+    """Modules of the environment and of the standard library that a script or notebook of the working folder would import from there instead."""
+    here = working_folder() if bench.expected.target.get("kind") == "local" else None
+    if here is None or any(os.path.realpath(entry) == os.path.realpath(here) for entry in _entries()):
+        return []
+    own = frozenset().union(*(module_names(entry) for entry in _entries())) | sys.stdlib_module_names
+    return sorted((module_names(here) & own) - NOT_PACKAGES)
 
 
 def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
