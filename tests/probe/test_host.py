@@ -106,6 +106,29 @@ def test_variables_are_named_and_only_telling_values_shown(tmp_path: Path, docum
     assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": "set", "secret.EMPTY": "unset"}
 
 
+@pytest.mark.parametrize(
+    ("value", "state"), [("  ", "blank"), ("long-enough\n", "with white space around it"), (" long-enough", "with white space around it"), ("xxx", "short")]
+)
+def test_a_secret_that_can_hardly_be_one_is_told_without_its_value(tmp_path: Path, document: Callable[..., dict[str, Any]], value: str, state: str) -> None:
+    bench = Bench(parse_expectations(document(secrets=["TOKEN"])), tmp_path, environ={"TOKEN": value})
+    assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": state}
+
+
+def test_who_may_read_files_of_credentials_is_told(environment: Environment, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name, mode in ((".kaggle/kaggle.json", 0o644), (".cache/huggingface/token", 0o600), (".netrc", 0o640)):
+        put(home, **{name.replace("/", "__"): "a-secret-value"})
+        (home / name).chmod(mode)
+    variables = {"HOME": str(home), "GOOGLE_APPLICATION_CREDENTIALS": str(home / "gone.json")}
+    code, report, said = environment.verify(tier="inventory", environ=variables)
+    found = checks(report)["Y02"]
+    assert (code, found["status"]) == (0, "warn"), said
+    assert found["message"].startswith("Kaggle: others (mode 0644) may read the file; netrc")
+    assert "Google Cloud: the file that the variable names cannot be read (No such file or directory)" in found["message"]
+    assert found["observed"]["Hugging Face"] == "its owner"
+    assert "a-secret-value" not in str(report)
+
+
 def test_free_space_is_read_at_the_nearest_folder_that_exists(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(paths={"later": str(tmp_path / "not" / "yet")}))
     seen = OBSERVERS["H06"](Bench(expected, tmp_path, environ={"HF_HOME": str(tmp_path)}))

@@ -46,6 +46,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("env.*", _C.CONTEXT),
     ("declared_env.*", _C.CONTEXT),
     ("secret.*", _C.CONTEXT),
+    ("credentials.files", _C.CONTEXT),
     ("python.minor", _C.IDENTITY),
     ("python.version", _C.IDENTITY_WEAK),
     ("python.implementation", _C.IDENTITY),

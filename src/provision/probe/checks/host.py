@@ -38,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     Check("E02", "environment", "declared variables", "host", ("declared_env.*",), Tier.INVENTORY, required_by="env"),
     Check("E03", "environment", "kept offline", "host", ("hub.offline_by",), Tier.INVENTORY, required_by=_NEVER),
     Check("Y01", "secrets", "declared secrets", "host", ("secret.*",), Tier.INVENTORY, required_by="secrets"),
+    Check("Y02", "secrets", "files of credentials", "host", ("credentials.files",), Tier.INVENTORY, required_by=_NEVER),
     Check("X01", "network", "way to the hub", "host", ("net.reached", "net.problem", "net.proxy"), Tier.DEEP, required_by=_NEVER),
     Check("X02", "network", "answer of the hub", "host", ("net.status", "net.reached"), Tier.DEEP, after=("X01",), required_by=_NEVER),
 )

@@ -64,9 +64,9 @@ def _secrets(case: Case) -> Judgement:
     if not case.expected.secrets:
         return skipped("no secrets declared")
     found = {name: case.seen[f"secret.{name}"] for name in case.expected.secrets}
-    unset = [name for name, state in found.items() if state != "set"]
+    unset = [name if state == "unset" else f"{name} (it holds white space only)" for name, state in found.items() if state in ("unset", "blank")]
     if not unset:
-        return ok("every declared secret is set", dict.fromkeys(found, "set"), found)
+        return _odd(found) or ok("every declared secret is set", dict.fromkeys(found, "set"), found)
     return bad(
         f"not set: {', '.join(unset)}",
         dict.fromkeys(found, "set"),
@@ -76,5 +76,30 @@ def _secrets(case: Case) -> Judgement:
     )
 
 
+def _odd(found: dict[str, str]) -> Judgement | None:
+    """What is set and can hardly be what was meant; nothing of a value is told."""
+    told = [f"{name} {_ODD[state]}" for name, state in found.items() if state in _ODD]
+    if not told:
+        return None
+    cause = "it was copied with the end of its line, or stands for one that was to be filled in"
+    fix = "store it again without the line break (printf, not echo), and give its variable the real value"
+    return warned(listed(told), dict.fromkeys(found, "set"), found, cause, fix)
+
+
+def _files(case: Case) -> Judgement:
+    found = case.seen["credentials.files"]
+    if not found:
+        return skipped("none of the usual files of credentials is here")
+    wrong = [f"{kind}: {who} may read the file" for kind, who in found.items() if who.startswith("others")]
+    wrong += [f"{kind}: the file that the variable names cannot be read ({who.partition(': ')[2]})" for kind, who in found.items() if who.startswith("nobody")]
+    if not wrong:
+        return ok(f"only their owner may read the credentials of {', '.join(sorted(found))}", "its owner", found)
+    cause = "the file was written with an open umask, or copied; or the variable names a file of another machine"
+    return warned(
+        listed(wrong), "its owner", found, cause, "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, GOOGLE_APPLICATION_CREDENTIALS, NETRC)"
+    )
+
+
+_ODD = {"with white space around it": "has white space or a line break at an end, which headers refuse", "short": "is shorter than any token"}
 _FOLDERS = {"tmp": "the temporary folder", "hf_cache": "the cache of Hugging Face", "working": "the working folder"}
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "W03": _folders, "E01": _harmful, "E02": _declared, "Y01": _secrets}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "W03": _folders, "E01": _harmful, "E02": _declared, "Y01": _secrets, "Y02": _files}

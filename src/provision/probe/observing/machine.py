@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import Bench, Observer, folders, limits, surroundings
+from . import Bench, Observer, credentials, folders, limits, surroundings
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES
 
@@ -188,10 +188,6 @@ def _declared_variables(bench: Bench) -> dict[str, Any]:
     return {f"declared_env.{name}": "set" if name in secret else bench.environ.get(name) for name in bench.expected.env}
 
 
-def _declared_secrets(bench: Bench) -> dict[str, Any]:
-    return {f"secret.{name}": "set" if bench.environ.get(name) else "unset" for name in bench.expected.secrets}
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -213,6 +209,6 @@ OBSERVERS: dict[str, Observer] = {
     "W03": folders.observe,
     "E01": _harmful_variables,
     "E02": _declared_variables,
-    "Y01": _declared_secrets,
+    **credentials.OBSERVERS,
     **surroundings.OBSERVERS,
 }
