@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -238,3 +239,20 @@ def test_a_file_that_may_not_be_read_is_said_to_be_there(environment: Environmen
     message = verdict(environment)[2]
     file.parent.chmod(0o755)
     assert "alpha: alpha/__init__.py cannot be read: Permission denied" in message
+
+
+def test_a_python_that_was_replaced_beneath_the_environment_is_a_warning(environment: Environment) -> None:
+    config = environment.root / "pyvenv.cfg"
+    config.write_text(re.sub(r"(?m)^version = .*$", "version = 3.9.1", config.read_text()))
+    code, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["P01"]
+    assert (code, found["status"]) == (0, "warn")
+    assert found["message"].endswith("runs in an environment that was made with 3.9.1")
+
+
+def test_an_environment_without_its_pyvenv_cfg_is_told_from_another_environment(environment: Environment) -> None:
+    (environment.root / "pyvenv.cfg").unlink()
+    code, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["P01"]
+    assert (code, found["status"]) == (1, "fail")
+    assert "pyvenv.cfg is missing or damaged" in found["cause"]

@@ -239,7 +239,8 @@ ROWS = [
     Row("W03", "warn", {**FOLDERS, "folder.tmp_runs_programs": False}, COMPILED, "runs no programs (noexec)"),
     Row("E01", "pass", {"os.id": "debian", "env.CUDA_VISIBLE_DEVICES": "0"}),
     Row("E01", "pass", {"os.id": "debian"}),
-    Row("E01", "warn", {"env.CUDA_LAUNCH_BLOCKING": "set"}, says="CUDA_LAUNCH_BLOCKING"),
+    Row("E01", "warn", {"env.CUDA_LAUNCH_BLOCKING": "set"}, says="CUDA_LAUNCH_BLOCKING: waits"),
+    Row("E01", "warn", {"env.LD_PRELOAD": "/x.so"}, says="LD_PRELOAD=/x.so: loads"),
     Row("E02", "pass", {"declared_env.A": "1"}, {"env": {"A": "1"}}),
     Row("E02", "fail", {"declared_env.A": "2"}, {"env": {"A": "1"}}, "A is '2', declared '1'"),
     Row("E02", "fail", {"declared_env.A": None}, {"env": {"A": "1"}}, "A is not set"),
@@ -254,7 +255,11 @@ ROWS = [
     Row("Y02", "warn", {"credentials.files": {"Google Cloud": "nobody: No such file or directory"}}, says="cannot be read (No such file or directory)"),
     Row("P01", "pass", OURS),
     Row("P01", "fail", {**OURS, "python.minor": "3.12", "python.version": "3.12.1"}, says="the lock is for 3.11"),
-    Row("P01", "fail", {**OURS, "python.prefix_matches": False}, says="not the environment's Python"),
+    Row("P01", "fail", {**OURS, "python.prefix_matches": False, "_python.executable": "/x/python"}, says="not the environment's Python"),
+    Row("P01", "fail", {**OURS, "python.prefix_matches": False, "_python.prefix": "/usr"}, says="takes its packages from /usr, not from its own environment"),
+    Row("P01", "fail", {**OURS, "python.implementation": "pypy"}, says="pypy runs, the lock is for CPython"),
+    Row("P01", "pass", {**OURS, "python.made_with": "3.11.7"}),
+    Row("P01", "warn", {**OURS, "python.made_with": "3.11.2"}, says="Python 3.11.7 runs in an environment that was made with 3.11.2"),
     Row("P02", "pass", {"_packages.installed": {"torch": "2.13.0+cpu"}}, {"packages": TORCH}),
     Row("P02", "fail", {"_packages.installed": {"torch": "2.13.0+cu130"}}, {"packages": TORCH}, "torch 2.13.0+cu130, lock says 2.13.0+cpu"),
     Row("P02", "fail", {"_packages.installed": {}}, {"packages": TORCH}, "torch is not installed"),
@@ -467,6 +472,24 @@ def test_an_import_that_raises_fails_with_its_own_words(document: Callable[..., 
     assert "libcudnn.so.9" in judgement.message
     assert judgement.cause
     assert "shared library" in judgement.cause
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "fix"),
+    [
+        ("Importing the numpy C-extensions failed. No module named 'numpy._core._multiarray_umath'", "there in part only", "P07"),
+        ("module 'numpy' has no attribute 'ndarray'", "there in part only", "P07"),
+        ("[Errno 13] Permission denied: '/env/lib/x.py'", "may not be used by the user", "chown"),
+        ("Tried to launch on distributed with multinode, but `MASTER_ADDR` env was not set", "RANK, WORLD_SIZE or LOCAL_RANK", "unset"),
+        ("No space left on device (os error 28)", "is full", "H06"),
+        ("something nobody has seen", "none that the probe knows", "provision verify --only R02"),
+    ],
+)
+def test_an_error_has_a_cause_and_a_way_out(document: Callable[..., dict[str, Any]], text: str, cause: str, fix: str) -> None:
+    error = {"type": "OSError", "text": text, "place": "x.py:1"}
+    judgement = judge_one("R02", parse_expectations(document(packages=HF)), {}, Account(frozenset({"R02"}), {"R02": error}))
+    assert cause in (judgement.cause or "")
+    assert fix in (judgement.fix or "")
 
 
 def test_missing_accelerate_carries_the_original_text_and_the_way_out(document: Callable[..., dict[str, Any]]) -> None:

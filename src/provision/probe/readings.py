@@ -50,6 +50,7 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("python.minor", _C.IDENTITY),
     ("python.version", _C.IDENTITY_WEAK),
     ("python.implementation", _C.IDENTITY),
+    ("python.made_with", _C.CONTEXT),
     ("python.prefix_matches", _C.CONTEXT),
     ("packages.digest", _C.IDENTITY),
     ("packages.count", _C.CONTEXT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,10 @@ def _interpreter(case: Case) -> Judgement:
             cause,
             f"make the environment again with Python {wanted}",
         )
+    if not case.seen["python.prefix_matches"] and case.seen["_python.executable"].startswith(case.expected.python_prefix.rstrip("/") + "/"):
+        told = f"{case.seen['_python.executable']} runs and takes its packages from {case.seen['_python.prefix']}, not from its own environment"
+        cause = "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set"
+        return bad(told, expected, observed, cause, "unset PYTHONHOME; else make the environment again from the lock")
     if not case.seen["python.prefix_matches"]:
         return bad(
             f"{case.seen['_python.executable']} runs, which is not the environment's Python",
@@ -40,7 +45,18 @@ def _interpreter(case: Case) -> Judgement:
             "another environment is active, or a wrong Jupyter kernel is chosen",
             f"run {case.expected.python_prefix}/bin/python, or choose this environment's kernel",
         )
-    return ok(f"Python {observed}", expected, observed)
+    return _as_it_was_made(case) or ok(f"Python {observed}", expected, observed)
+
+
+def _as_it_was_made(case: Case) -> Judgement | None:
+    live, made = case.seen["python.version"], case.seen.get("python.made_with")
+    if case.seen.get("python.implementation", "cpython") != "cpython":
+        cause = "the environment was made with another kind of Python; wheels with code of their own are for CPython"
+        return bad(f"{case.seen['python.implementation']} runs, the lock is for CPython", "cpython", case.seen["python.implementation"], cause, "use CPython")
+    if made is None or re.sub(r"[^\d.].*", "", live) == made:
+        return None
+    cause = "the Python beneath the environment was upgraded or replaced after the environment was made"
+    return warned(f"Python {live} runs in an environment that was made with {made}", made, live, cause, "make the environment again from the lock")
 
 
 def _locked_set(case: Case) -> Judgement:

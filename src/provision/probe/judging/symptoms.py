@@ -75,7 +75,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "look at the tail of the stage; raise verify.timeout on a slow machine",
     ),
     (r"Too many open files", "the limit of open files is too low", "ulimit -n 65536"),
-    (r"No space left on device", "a disk or /dev/shm is full", "free space"),
+    (
+        r"No space left on device",
+        "a disk or /dev/shm is full",
+        "free space there, or point TMPDIR, HF_HOME or the output at a larger disk; H06 and H07 name what is low",
+    ),
+    (
+        r"Tried to launch on distributed|environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected|`MASTER_ADDR` env",
+        "RANK, WORLD_SIZE or LOCAL_RANK is set, so the program takes itself for one of several",
+        "unset them (E01 names them), or start the program by torchrun or accelerate launch, which set all that is needed",
+    ),
     (
         r"Couldn't connect|We couldn't connect|offline mode",
         "something wanted to download while the run is offline",

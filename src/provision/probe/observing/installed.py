@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import site
 import sys
 import sysconfig
@@ -32,11 +33,23 @@ def _interpreter(bench: Bench) -> dict[str, Any]:
         "python.minor": f"{sys.version_info.major}.{sys.version_info.minor}",
         "python.version": platform.python_version(),
         "python.implementation": sys.implementation.name,
+        "python.made_with": _made_with(),
         # An image's interpreter may be started by a link that lies elsewhere.
         "python.prefix_matches": os.path.realpath(sys.prefix) == wanted and (bench.expected.shared or _is_below(executable, wanted)),
         "_python.prefix": sys.prefix,
         "_python.executable": sys.executable,
     }
+
+
+def _made_with() -> str | None:
+    """The Python's version when the environment was made, as pyvenv.cfg tells it; None where there is none (an image, conda)."""
+    try:
+        with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8") as lines:
+            told = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.match(r"\d+\.\d+\.\d+", told.get("version_info") or told.get("version") or "")
+    return found[0] if found else None
 
 
 def _locked_set(bench: Bench) -> dict[str, Any]:
