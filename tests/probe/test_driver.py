@@ -125,6 +125,22 @@ def test_the_code_with_which_cuda_starts_is_asked_of_the_drivers_library(tmp_pat
     assert absent.strip() != "803"
 
 
+@pytest.mark.parametrize(("code", "says"), [("return *(volatile int *)0;", "ended by SIGSEGV"), ("abort();", "ended by SIGABRT")])
+def test_a_library_of_the_driver_that_crashes_is_a_result_and_the_rest_is_still_looked_at(
+    environment: Environment, tmp_path: Path, code: str, says: str
+) -> None:
+    require("cc", compiler() is not None, "there is no C compiler here to make a libnvidia-ml with")
+    (tmp_path / "crash.c").write_text(f"#include <stdlib.h>\nint nvmlInit_v2(void) {{ {code} }}\n", encoding="ascii")
+    command = [str(compiler()), "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(tmp_path / "libnvidia-ml.so.1"), str(tmp_path / "crash.c")]
+    subprocess.run(command, check=True, capture_output=True)
+
+    found = checks(environment.add("alpha"), tmp_path)
+
+    assert (found["D01"]["status"], found["D03"]["status"], found["P02"]["status"]) == ("fail", "unknown", "pass")
+    assert says in found["D01"]["message"]
+    assert found["D01"]["fix"]
+
+
 def test_the_older_name_of_the_reasons_is_asked_where_the_newer_is_not_there(environment: Environment, library: Callable[..., Path]) -> None:
     found = checks(environment, library("-DOLD_NAMES"), "reasons=64")
 

@@ -44,6 +44,7 @@ TF32_PRODUCTS = {
 }
 SYSTEM = {"os.id": "debian", "os.version": "12"}
 SHM = {"host.shm_bytes": 2 * GIB, "host.shm_free_bytes": 2 * GIB, "host.shm_state": "writable", "_shm.applies": True}
+WRITABLE = {"path.data.state": "writable"}
 LIMITS = dict.fromkeys(("host.pids", "host.nproc", "host.address_space_bytes", "host.file_size_bytes", "host.cpu_time_s"))
 FOLDERS = {"folder.tmp": "writable", "folder.tmp_runs_programs": True, "folder.hf_cache": "can be made", "folder.working": "writable",
            "_folder.paths": {"tmp": "TMPDIR=/gone", "hf_cache": "/c", "working": "/w"}}  # fmt: skip
@@ -228,6 +229,8 @@ ROWS = [
     Row("P08", "unknown", {**LIBRARIES, "_libraries.imported": False}, {"packages": TORCH}, "torch does not import (see T01)"),
     Row("P08", "skip", {**LIBRARIES, "libraries.outside": None}, {"packages": TORCH}),
     Row("W01", "pass", {"path.data.state": "writable"}, {"paths": {"data": "/d"}}),
+    Row("W01", "pass", {**WRITABLE, "path.data.filesystem": "ext4"}, {"paths": {"data": "/d"}}, "every declared path can be written"),
+    Row("W01", "pass", {**WRITABLE, "path.data.filesystem": "fuse.gcsfuse"}, {"paths": {"data": "/d"}}, "over the network: data on fuse.gcsfuse"),
     Row("W01", "fail", {"path.data.state": "absent"}, {"paths": {"data": "/d"}}, "data (/d) is absent"),
     Row("W01", "fail", {"path.data.state": "not writable: Read-only file system"}, {"paths": {"data": "/d"}}, "Read-only"),
     Row("W03", "pass", FOLDERS),

@@ -146,7 +146,9 @@ def _driver(failed: Failed) -> dict[str, Any]:
 
 
 def _interpreter(failed: Failed) -> dict[str, Any]:
-    python, _, prefix = str(failed.expected).partition(" under ")
+    python, under, prefix = str(failed.expected).partition(" under ")
+    if not under:
+        raise _Lacking("which Python an environment was made with, its pyvenv.cfg tells")
     return {"python": python, "prefix": prefix}
 
 

@@ -15,7 +15,10 @@ def _paths(case: Case) -> Judgement:
     states = {name: case.seen[f"path.{name}.state"] for name in case.expected.paths}
     wrong = [f"{name} ({case.expected.paths[name]}) is {state}" for name, state in states.items() if state != "writable"]
     if not wrong:
-        return ok("every declared path can be written", "writable", states)
+        kinds = {name: case.seen.get(f"path.{name}.filesystem") or "" for name in case.expected.paths}
+        far = [f"{name} on {kind}" for name, kind in kinds.items() if kind.startswith(_OVER_THE_NETWORK)]
+        told = f"; over the network: {listed(far)} (many small files are slow there)" if far else ""
+        return ok(f"every declared path can be written{told}", "writable", states)
     return bad(
         listed(wrong),
         "writable",
@@ -100,6 +103,7 @@ def _files(case: Case) -> Judgement:
     )
 
 
+_OVER_THE_NETWORK = ("nfs", "cifs", "smb", "9p", "lustre", "ceph", "beegfs", "gpfs", "fuse.gcsfuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.drive")
 _ODD = {"with white space around it": "has white space or a line break at an end, which headers refuse", "short": "is shorter than any token"}
 _FOLDERS = {"tmp": "the temporary folder", "hf_cache": "the cache of Hugging Face", "working": "the working folder"}
 JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "W03": _folders, "E01": _harmful, "E02": _declared, "Y01": _secrets, "Y02": _files}
