@@ -21,6 +21,8 @@ def reasons():
 if not torch.cuda.is_available():
     print(f"torch {torch.__version__} sees no card")
     sys.exit(2)
+if CASE["card"]:
+    torch.cuda.set_device(CASE["card"])
 kind = {"bf16": torch.bfloat16, "fp16": torch.float16}[CASE["format"]]
 left, right = (torch.randn(SIZE, SIZE, device="cuda").to(kind) for _ in range(2))
 speeds, slowed, until = [], 0, time.monotonic() + CASE["seconds"]

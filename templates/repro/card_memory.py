@@ -10,6 +10,8 @@ BLOCK = min(1 << 30, max(CASE["bytes"], 8))
 if not torch.cuda.is_available():
     print(f"torch {torch.__version__} sees no card")
     sys.exit(2)
+if CASE["card"]:
+    torch.cuda.set_device(CASE["card"])
 free, total = torch.cuda.mem_get_info()
 blocks, wrong = [], 0
 try:

@@ -31,7 +31,8 @@ def measured(what):
     if what == "open files":
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return limit if limit >= 0 else sys.maxsize
-    places = [{"environment": sys.prefix, "tmp": tempfile.gettempdir()}.get(place, os.path.expandvars(os.path.expanduser(place))) for place in CASE["places"]]
+    known = {"environment": sys.prefix, "tmp": tempfile.gettempdir(), "working": "."}
+    places = [known.get(place, os.path.expandvars(os.path.expanduser(place))) for place in CASE["places"]]
     return min(shutil.disk_usage(place).free for place in places)
 
 

@@ -11,6 +11,8 @@ device = CASE["device"]
 if device == "cuda" and not torch.cuda.is_available():
     print(f"torch {torch.__version__} sees no card")
     sys.exit(2)
+if CASE["card"]:
+    torch.cuda.set_device(CASE["card"])
 wrong = 0
 for name, bound in CASE["bounds"].items():
     for rows, depth in CASE["sizes"]:

@@ -34,6 +34,8 @@ def measured(what):
 if not torch.cuda.is_available():
     print(f"torch {torch.__version__} sees no card")
     sys.exit(2)
+if CASE["card"]:
+    torch.cuda.set_device(CASE["card"])
 found = {what: measured(what) for what in CASE["least"]}
 print(torch.cuda.get_device_name(), {what: f"{speed:.4g}, at least {CASE['least'][what]:.4g} wanted" for what, speed in found.items()})
 sys.exit(not all(speed >= CASE["least"][what] for what, speed in found.items()))

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.probe.brief import whole
+from tests.support import require
 
 
 @dataclass
@@ -24,6 +26,8 @@ class Environment:
     probe: Path
     document: Callable[..., dict[str, Any]]
     packages: dict[str, str]
+    before: tuple[str, ...] = ()
+    """What the probe is started by, such as a program that takes rights away."""
 
     @property
     def python(self) -> str:
@@ -50,8 +54,32 @@ class Environment:
             **changes,
         }
         expectations.write_text(json.dumps(self.document(**promised)), encoding="utf-8")
-        command = [self.python, str(self.probe), "verify", "--expectations", str(expectations), "--out", str(self.root / "report.json"), *arguments]
+        command = [
+            *self.before,
+            self.python,
+            str(self.probe),
+            "verify",
+            "--expectations",
+            str(expectations),
+            "--out",
+            str(self.root / "report.json"),
+            *arguments,
+        ]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**clean_environ(), **(environ or {})})
+
+
+def without_rights() -> tuple[str, ...]:
+    """What starts a program to which permissions apply, whoever runs the tests: root may read and write all."""
+    if os.geteuid() != 0:
+        return ()
+    require("root", shutil.which("setpriv") is not None, "root's rights are taken away by setpriv (util-linux)")
+    return ("setpriv", "--inh-caps=-all", "--bounding-set=-all", "--")
+
+
+def in_namespace(script: str) -> tuple[str, ...]:
+    """What starts a program behind a shell script in mounts of its own; `exec "$@"` is added to it."""
+    require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "mounts are made in a namespace, which needs root and unshare")
+    return ("unshare", "--mount", "sh", "-ec", f'{script}\nexec "$@"', "sh")
 
 
 def clean_environ() -> dict[str, str]:

@@ -97,6 +97,11 @@ int nvmlDeviceGetMigMode(void *card, unsigned *now, unsigned *pending) {
 	return number("mig", 0, now);
 }
 int nvmlDeviceGetComputeMode(void *card, unsigned *out) { return number("compute_mode", 0, out); }
+int nvmlDeviceGetPersistenceMode(void *card, unsigned *out) { return number("persistence", 1, out); }
+int nvmlDeviceGetCurrPcieLinkWidth(void *card, unsigned *out) { return number("lanes", 16, out); }
+int nvmlDeviceGetMaxPcieLinkWidth(void *card, unsigned *out) { return number("lanes_most", 16, out); }
+int nvmlDeviceGetMaxPcieLinkGeneration(void *card, unsigned *out) { return number("pcie_most", 4, out); }
+int nvmlDeviceGetGpuMaxPcieLinkGeneration(void *card, unsigned *out) { return number("pcie_of_card", 4, out); }
 int nvmlDeviceGetPowerManagementLimit(void *card, unsigned *out) { return number("power_limit_mw", 72000, out); }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *card, unsigned *out) { return number("power_default_mw", 72000, out); }
 #ifdef OLD_NAMES

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,7 +61,10 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("remap_failed=1", "D05", "fail", "could not be remapped", "another machine"),
         ("remap_pending=1", "D05", "fail", "waits to be replaced", "restart the machine"),
         ("ecc=-3;remap_pending=-3", "D05", "skip", "tell nothing", ""),
-        ("ecc=0;uncorrected=3", "D05", "pass", "no uncorrected errors", ""),
+        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "switch it on"),
+        ("lanes=8", "D09", "warn", "its PCIe link has 8 of 16 lanes", "another one"),
+        ("pcie_most=3", "D09", "warn", "its slot is of PCIe 3, the card of PCIe 4", "another one"),
+        ("lanes=-3;pcie_most=-3;persistence=0", "D09", "pass", "full power and link", ""),
         ("reasons=8", "D06", "fail", "hardware slowdown", "another machine"),
         ("reasons=76", "D06", "fail", "hardware slowdown, hardware thermal slowdown", "another machine"),
         ("reasons=7", "D06", "pass", "does not slow", ""),
@@ -92,6 +98,47 @@ def test_an_old_driver_is_found_without_torch(environment: Environment, newer: P
 
     assert found["D02"]["status"] == "fail"
     assert "535.261.03 does not fit >=580" in found["D02"]["message"]
+
+
+def test_a_driver_older_than_the_locked_cuda_is_found_without_a_declared_one(environment: Environment, newer: Path) -> None:
+    found = checks(environment, newer, changes={**L4, "driver_min": "580.65.06", "flavour": "cu130"}, FAKE_NVML_DRIVER="535.261.03")
+
+    assert (found["D02"]["status"], found["D02"]["required"]) == ("fail", True)
+    assert "535.261.03 does not fit >=580.65.06, which torch built for cu130 needs" in found["D02"]["message"]
+    assert "CUDA release notes" in found["D02"]["threshold"]["source"]
+
+
+@pytest.mark.parametrize("code", [0, 803])
+def test_the_code_with_which_cuda_starts_is_asked_of_the_drivers_library(tmp_path: Path, code: int) -> None:
+    require("cc", compiler() is not None, "there is no C compiler here to make a libcuda with")
+    (tmp_path / "cuda.c").write_text(f"int cuInit(unsigned flags) {{ return {code}; }}\n", encoding="ascii")
+    command = [str(compiler()), "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(tmp_path / "libcuda.so.1"), str(tmp_path / "cuda.c")]
+    subprocess.run(command, check=True, capture_output=True)
+    ask = "from provision.probe.observing.torchbuild import init_code; print(init_code())"
+
+    there, absent = (
+        subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, env={**os.environ, "LD_LIBRARY_PATH": str(folder)}).stdout
+        for folder in (tmp_path, tmp_path / "nowhere")
+    )
+
+    assert there.strip() == str(code)
+    assert absent.strip() != "803"
+
+
+@pytest.mark.parametrize(("code", "says"), [("return *(volatile int *)0;", "ended by SIGSEGV"), ("abort();", "ended by SIGABRT")])
+def test_a_library_of_the_driver_that_crashes_is_a_result_and_the_rest_is_still_looked_at(
+    environment: Environment, tmp_path: Path, code: str, says: str
+) -> None:
+    require("cc", compiler() is not None, "there is no C compiler here to make a libnvidia-ml with")
+    (tmp_path / "crash.c").write_text(f"#include <stdlib.h>\nint nvmlInit_v2(void) {{ {code} }}\n", encoding="ascii")
+    command = [str(compiler()), "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(tmp_path / "libnvidia-ml.so.1"), str(tmp_path / "crash.c")]
+    subprocess.run(command, check=True, capture_output=True)
+
+    found = checks(environment.add("alpha"), tmp_path)
+
+    assert (found["D01"]["status"], found["D03"]["status"], found["P02"]["status"]) == ("fail", "unknown", "pass")
+    assert says in found["D01"]["message"]
+    assert found["D01"]["fix"]
 
 
 def test_the_older_name_of_the_reasons_is_asked_where_the_newer_is_not_there(environment: Environment, library: Callable[..., Path]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from provision.probe.inventory import Installed
 from provision.probe.readings import class_of
 from provision.probe.recorded import Record, audit, read_record, unlisted
 from provision.probe.values import ReadingClass
-from tests.probe.bench import Environment, checks, hashed
+from tests.probe.bench import Environment, checks, hashed, without_rights
 
 CODE = "VALUE = 1\n"
 
@@ -55,6 +56,7 @@ EDITS: list[tuple[Callable[[Path], Any], str]] = [
     (cut, "alpha: its RECORD is garbled"),
     (lambda site: (site / "evil.pth").write_text("import os\n"), "no package lists evil.pth, which Python reads at each start"),
     (lambda site: (site / ".hidden.pth").write_text("import os\n"), "no package lists .hidden.pth"),
+    (lambda site: (site / "sitecustomize.py").write_text("import os\n"), "no package lists sitecustomize.py, which Python reads at each start"),
     (lambda site: (site / "_virtualenv.pth").write_text("import os\n"), "no package lists _virtualenv.pth"),
 ]
 
@@ -202,3 +204,69 @@ def test_a_folder_that_cannot_be_listed_has_no_strays(tmp_path: Path) -> None:
     assert unlisted(str(tmp_path / "gone"), []) == ([], [])
     egg = Installed("a", "1", str(tmp_path), str(tmp_path / "a.egg-info"), (), editable=False)
     assert read_record(egg).flaw == "its RECORD cannot be read: No such file or directory"
+
+
+def test_a_package_without_metadata_is_told_from_one_that_is_not_there(environment: Environment) -> None:
+    (site_of(environment) / "alpha-1.0.dist-info/METADATA").unlink()
+    code, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["P02"]
+    assert (code, found["status"]) == (1, "fail")
+    assert "alpha is there without a METADATA that can be read (in alpha-1.0.dist-info), lock says 1.0" in found["message"]
+    assert "interrupted" in found["cause"]
+
+
+def test_a_package_that_is_not_for_this_python_fails(environment: Environment) -> None:
+    metadata = site_of(environment) / "alpha-1.0.dist-info/METADATA"
+    metadata.write_text(metadata.read_text().replace("Name: alpha\n", "Name: alpha\nRequires-Python: >=3.8,<3.9\n"))
+    _, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["P04"]
+    assert found["status"] == "fail"
+    assert found["message"].startswith(f"alpha 1.0 needs Python >=3.8,<3.9, this is {sys.version_info.major}.")
+
+
+def test_a_package_of_another_version_than_its_metadata_says_is_a_warning(environment: Environment) -> None:
+    environment.add("gamma", "__version__ = '0.9'\n").add("delta", "__version__ = '1.0+local'\n").add("epsilon", "__version__ = 'unknown'\n")
+    code, report, _ = environment.verify()
+    found = checks(report)
+    assert code == 0
+    assert found["P06:gamma"]["status"] == "warn"
+    assert "gamma calls itself 0.9 once it is imported, and 1.0 in its metadata" in found["P06:gamma"]["message"]
+    assert (found["P06:delta"]["status"], found["P06:epsilon"]["status"]) == ("pass", "pass")
+
+
+def test_a_module_that_is_imported_from_elsewhere_is_told_with_its_file(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "alpha.py").write_text("VALUE = 2\n")
+    (site_of(environment) / "first.pth").write_text(f"import sys; sys.path.insert(0, {str(tmp_path / 'mine')!r})\n")
+    code, report, _ = environment.verify()
+    found = checks(report)["P06:alpha"]
+    assert (code, found["status"]) == (1, "fail")
+    assert f"alpha is imported from {tmp_path / 'mine' / 'alpha.py'}" in found["message"]
+
+
+def test_a_file_that_may_not_be_read_is_said_to_be_there(environment: Environment) -> None:
+    environment.before = without_rights()
+    file = site_of(environment) / "alpha/__init__.py"
+    file.chmod(0)
+    assert "alpha: alpha/__init__.py cannot be read: Permission denied" in verdict(environment)[2]
+    file.parent.chmod(0)
+    message = verdict(environment)[2]
+    file.parent.chmod(0o755)
+    assert "alpha: alpha/__init__.py cannot be read: Permission denied" in message
+
+
+def test_a_python_that_was_replaced_beneath_the_environment_is_a_warning(environment: Environment) -> None:
+    config = environment.root / "pyvenv.cfg"
+    config.write_text(re.sub(r"(?m)^version = .*$", "version = 3.9.1", config.read_text()))
+    code, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["P01"]
+    assert (code, found["status"]) == (0, "warn")
+    assert found["message"].endswith("runs in an environment that was made with 3.9.1")
+
+
+def test_an_environment_without_its_pyvenv_cfg_is_told_from_another_environment(environment: Environment) -> None:
+    (environment.root / "pyvenv.cfg").unlink()
+    code, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["P01"]
+    assert (code, found["status"]) == (1, "fail")
+    assert "pyvenv.cfg is missing or damaged" in found["cause"]

@@ -10,8 +10,9 @@ import pytest
 
 from provision.probe.expectations import parse_expectations
 from provision.probe.observing import Bench
-from provision.probe.observing.cgroups import cpu_quota, memory_limit
+from provision.probe.observing.cgroups import cpu_quota, memory_limit, process_limit
 from provision.probe.observing.machine import OBSERVERS
+from tests.probe.bench import Environment, checks, in_namespace, without_rights
 
 GIB = 1024**3
 
@@ -105,8 +106,107 @@ def test_variables_are_named_and_only_telling_values_shown(tmp_path: Path, docum
     assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": "set", "secret.EMPTY": "unset"}
 
 
+@pytest.mark.parametrize(
+    ("value", "state"), [("  ", "blank"), ("long-enough\n", "with white space around it"), (" long-enough", "with white space around it"), ("xxx", "short")]
+)
+def test_a_secret_that_can_hardly_be_one_is_told_without_its_value(tmp_path: Path, document: Callable[..., dict[str, Any]], value: str, state: str) -> None:
+    bench = Bench(parse_expectations(document(secrets=["TOKEN"])), tmp_path, environ={"TOKEN": value})
+    assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": state}
+
+
+def test_who_may_read_files_of_credentials_is_told(environment: Environment, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name, mode in ((".kaggle/kaggle.json", 0o644), (".cache/huggingface/token", 0o600), (".netrc", 0o640)):
+        put(home, **{name.replace("/", "__"): "a-secret-value"})
+        (home / name).chmod(mode)
+    variables = {"HOME": str(home), "GOOGLE_APPLICATION_CREDENTIALS": str(home / "gone.json")}
+    code, report, said = environment.verify(tier="inventory", environ=variables)
+    found = checks(report)["Y02"]
+    assert (code, found["status"]) == (0, "warn"), said
+    assert found["message"].startswith("Kaggle: others (mode 0644) may read the file; netrc")
+    assert "Google Cloud: the file that the variable names cannot be read (No such file or directory)" in found["message"]
+    assert found["observed"]["Hugging Face"] == "its owner"
+    assert "a-secret-value" not in str(report)
+
+
 def test_free_space_is_read_at_the_nearest_folder_that_exists(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(paths={"later": str(tmp_path / "not" / "yet")}))
     seen = OBSERVERS["H06"](Bench(expected, tmp_path, environ={"HF_HOME": str(tmp_path)}))
     assert seen["disk.path.later.free_bytes"] > 0
     assert seen["disk.hf_cache.free_bytes"] > 0
+
+
+def test_the_smallest_limit_of_processes_counts(tmp_path: Path) -> None:
+    root = put(tmp_path, proc__self__cgroup="0::/a\n", **{"sys__fs__cgroup__a__pids.max": "max\n", "sys__fs__cgroup__pids.max": "100\n"})
+    assert process_limit(root) == 100
+    assert process_limit(tmp_path / "nowhere") is None
+
+
+def test_a_temporary_folder_that_is_not_there_is_told_although_python_takes_another(environment: Environment, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    code, report, _ = environment.verify(tier="inventory", environ={"TMPDIR": str(gone), "HF_HOME": str(tmp_path / "made/later")})
+    found = checks(report)["W03"]
+    assert (code, found["status"], gone.exists()) == (0, "warn", False)
+    assert found["message"].endswith("gone) is absent")
+    assert "the temporary folder (TMPDIR=" in found["message"]
+    assert "TMPDIR" in found["fix"]
+
+
+def test_a_cache_that_cannot_be_written_is_told(environment: Environment, tmp_path: Path) -> None:
+    environment.before = without_rights()
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    _, good, _ = environment.verify(tier="inventory", environ={"HF_HOME": str(tmp_path / "open")})
+    _, report, _ = environment.verify(tier="inventory", environ={"HF_HOME": str(closed / "hf")})
+    assert checks(good)["W03"]["status"] == "pass"
+    assert "the cache of Hugging Face" in checks(report)["W03"]["message"]
+    assert "is not writable: Permission denied" in checks(report)["W03"]["message"]
+
+
+def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local_target(environment: Environment, tmp_path: Path) -> None:
+    environment.add("alpha").add("beta")
+    (tmp_path / "project/beta").mkdir(parents=True)
+    (tmp_path / "project/beta/__init__.py").write_text("")
+    (tmp_path / "project/random.py").write_text("")
+    (tmp_path / "project/mine.py").write_text("")
+    environment.before = ("env", "-C", str(tmp_path / "project"))
+    _, local, _ = environment.verify(tier="inventory")
+    _, remote, _ = environment.verify(tier="inventory", target={"name": "there", "kind": "workbench"})
+    assert checks(local)["P03"]["status"] == "warn"
+    assert checks(local)["P03"]["message"].endswith("instead of the installed ones: beta; random")
+    assert checks(remote)["P03"]["status"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("mount", "status", "says"),
+    [
+        ("mount -t tmpfs -o size=64m tmpfs /dev/shm", "warn", "/dev/shm has 64 MiB, 1 GiB advised"),
+        ("mount -t tmpfs -o size=2g tmpfs /dev/shm; fallocate -l 1700m /dev/shm/left", "warn", "/dev/shm has 2 GiB, of which 348 MiB are free"),
+        ("mount -t tmpfs -o size=2g,ro tmpfs /dev/shm", "warn", "/dev/shm is not writable: Read-only file system"),
+        ("mount -t tmpfs -o size=2g tmpfs /dev/shm", "pass", "/dev/shm has 2 GiB, 1 GiB needed"),
+    ],
+)
+def test_shared_memory_is_looked_at_as_it_is_mounted(environment: Environment, mount: str, status: str, says: str) -> None:
+    environment.before = in_namespace(mount)
+    _, report, said = environment.verify(tier="inventory", training__dataloader_workers=2)
+    assert report, said
+    found = checks(report)["H07"]
+    assert (found["status"], says in found["message"]) == (status, True), found
+
+
+def test_a_disk_without_room_for_another_file_is_told(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    environment.before = in_namespace(f"mount -t tmpfs -o nr_inodes=1 tmpfs {tmp_path}/full")
+    _, report, _ = environment.verify(tier="inventory", environ={"HF_HOME": str(tmp_path / "full")})
+    found = checks(report)
+    assert (found["H06"]["status"], found["H06"]["message"]) == ("warn", "no further file can be made at hf_cache")
+    assert "No space left on device" in found["W03"]["message"]
+
+
+def test_limits_of_the_shell_are_told(environment: Environment) -> None:
+    environment.before = ("sh", "-c", 'ulimit -S -v 8000000; ulimit -S -t 500; exec "$@"', "sh")
+    _, report, _ = environment.verify(tier="inventory")
+    found = checks(report)["H12"]
+    assert found["status"] == "warn"
+    assert "7.629 GiB of addresses" in found["message"]
+    assert "500 s of CPU" in found["message"]

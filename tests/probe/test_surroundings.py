@@ -176,7 +176,11 @@ def test_a_file_that_is_linked_into_the_environment_counts_as_its_own(
         ("libiomp5.so", True),
         ("libcuda.so.1", False),
         ("libompitrace.so.40", False),
-        ("libtorch_cuda.so", False),
+        ("libtorch_cuda.so", True),
+        ("libc10.so", True),
+        ("libnvJitLink.so.13", True),
+        ("libcusparseLt.so.0", True),
+        ("libstdc++.so.6", False),
     ],
 )
 def test_which_libraries_are_watched(name: str, watched: bool) -> None:

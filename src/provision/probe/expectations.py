@@ -115,6 +115,8 @@ class Expectations:
     """What is not real on this machine, in words, as whoever made the machine says."""
     shared: bool = False
     """Whether the interpreter is that of an image, which holds packages of others too: those are looked at, and nothing is asked of them."""
+    driver_min: str | None = None
+    """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None where no CUDA is locked."""
     installed: str = ""
     """Where the installer noted how each package came there; "": installed.json in the prefix."""
     conda: frozenset[str] = frozenset()
@@ -124,6 +126,11 @@ class Expectations:
     def note(self) -> str:
         """The file in which the installer noted how each package came there."""
         return self.installed or os.path.join(self.python_prefix, "installed.json")
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the locked torch."""
+        return tuple(one for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None) if one)
 
     @property
     def proof(self) -> Proof:
@@ -204,6 +211,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         levers=_levers(take),
         simulated=take.names("simulated", optional=True),
         shared="shared" in take.document and take.of("shared", bool, "true or false"),
+        driver_min=take.maybe_text("driver_min") if "driver_min" in take.document else None,
         installed=take.text("installed") if "installed" in take.document else "",
         conda=frozenset(take.names("conda", optional=True)),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .versions import normal_name
 
-_NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
+NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
 _SUFFIXES = (".py", ".so", ".pyd")
 
 
@@ -24,6 +24,8 @@ class Installed:
     metadata: str
     requires: tuple[str, ...]
     editable: bool
+    python: str = ""
+    """The Pythons that it says it runs on (Requires-Python), "" where it is silent."""
 
 
 def installed(entries: Iterable[str]) -> tuple[Installed, ...]:
@@ -39,11 +41,19 @@ def first_found(dists: Sequence[Installed]) -> dict[str, Installed]:
     return winners
 
 
+def damaged(dists: Sequence[Installed], entries: Iterable[str]) -> dict[str, str]:
+    """Distributions whose folder is there and whose METADATA cannot be read: the folder's name by the distribution's."""
+    whole = {dist.metadata for dist in dists}
+    folders = (os.path.join(entry, name) for entry in dict.fromkeys(entries) for name in _listed(entry) if name.endswith(".dist-info"))
+    broken = (os.path.basename(folder) for folder in folders if folder not in whole)
+    return {normal_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken}
+
+
 def modules_of(dist: Installed) -> tuple[str, ...]:
     """The modules to import for a distribution: the one named like it, else all public top-level ones; namespaces give their first real package."""
     files = _recorded(dist)
     names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}
-    public = sorted(name for name in names if not name.startswith("_") and name.lower() not in _NOT_PACKAGES)
+    public = sorted(name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES)
     alike = [name for name in public if normal_name(name) == dist.name]
     found = (_importable(name, files, dist.name) for name in alike or public)
     return tuple(name for name in found if name)
@@ -64,11 +74,7 @@ def module_names(entry: str) -> frozenset[str]:
 
 
 def _in_entry(entry: str) -> Iterator[Installed]:
-    try:
-        names = sorted(os.listdir(entry or "."))
-    except OSError:
-        return
-    for name in names:
+    for name in _listed(entry or "."):
         if name.endswith((".dist-info", ".egg-info")):
             path = os.path.join(entry, name)
             for metadata in (os.path.join(path, "METADATA"), os.path.join(path, "PKG-INFO"), path):
@@ -78,8 +84,15 @@ def _in_entry(entry: str) -> Iterator[Installed]:
                     break
 
 
+def _listed(entry: str) -> list[str]:
+    try:
+        return sorted(os.listdir(entry))
+    except OSError:
+        return []
+
+
 def _read(metadata: str, entry: str, folder: str) -> Installed | None:
-    name = version = ""
+    name = version = python = ""
     requires = []
     try:
         with open(metadata, encoding="utf-8", errors="replace") as lines:
@@ -93,9 +106,11 @@ def _read(metadata: str, entry: str, folder: str) -> Installed | None:
                     version = value.strip()
                 elif field == "Requires-Dist":
                     requires.append(value.strip())
+                elif field == "Requires-Python":
+                    python = value.strip()
     except OSError:
         return None
-    return Installed(normal_name(name), version, entry, folder, tuple(requires), _editable(folder)) if name else None
+    return Installed(normal_name(name), version, entry, folder, tuple(requires), _editable(folder), python) if name else None
 
 
 def _editable(folder: str) -> bool:

@@ -17,6 +17,9 @@ _LONGEST_FLAW = 200
 _OF_VENVS = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
 """What makers of virtual environments put there themselves, and what it has to say (None: anything). Source: virtualenv; uv up to 0.9."""
 
+_AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
+"""Modules that Python's `site` imports at each start, beside the .pth files."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -57,7 +60,10 @@ def fitting_another(files: Collection[str], records: Iterable[tuple[Installed, R
 
 
 def unlisted(folder: str, records: Iterable[tuple[Installed, Record]]) -> tuple[list[str], list[str]]:
-    """Return what lies at the top of a site-packages folder that none of these packages lists: .pth files, and other names. Bytecode caches are left out."""
+    """Return what lies at the top of a site-packages folder that none of these packages lists: what Python reads at each start, and other names.
+
+    Bytecode caches are left out.
+    """
     known = {"__pycache__"}
     for dist, record in records:
         known.add(os.path.basename(dist.metadata))
@@ -66,13 +72,16 @@ def unlisted(folder: str, records: Iterable[tuple[Installed, Record]]) -> tuple[
         names = sorted(name for name in os.listdir(folder) if name not in known and not _is_of_venv(folder, name))
     except OSError:
         return [], []
-    return [_readable(name) for name in names if name.endswith(".pth")], [_readable(name) for name in names if not name.endswith(".pth")]
+    started = [name for name in names if name.endswith(".pth") or name in _AT_START]
+    return [_readable(name) for name in started], [_readable(name) for name in names if name not in started]
 
 
 def _flaw(path: str, listed: str, size: str, hashed: bool) -> str:
     """Return what is wrong with a file, "" when it is as listed."""
     try:
         about = os.stat(path)
+    except PermissionError:
+        return "cannot be read: Permission denied"
     except (OSError, ValueError):
         return "is missing"
     if not stat.S_ISREG(about.st_mode):
@@ -80,7 +89,7 @@ def _flaw(path: str, listed: str, size: str, hashed: bool) -> str:
     if size.isdecimal() and int(size) != about.st_size:
         return f"has {about.st_size} bytes, not {size}"
     if not hashed:
-        return ""
+        return "" if os.access(path, os.R_OK) else "cannot be read: Permission denied"
     algorithm, _, value = listed.partition("=")
     try:
         return "" if _digest(path, algorithm) == value.rstrip("=") else "was changed"

@@ -39,6 +39,7 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "platform": environment.platform,
         "flavour": environment.flavour,
         "glibc_min": environment.glibc,
+        **({"driver_min": environment.driver} if environment.driver else {}),
         "packages": [{"name": name, "version": version} for name, version in sorted(held.items())],
         **_of_conda(lock, environment),
         "direct": sorted(({package.key for package in spec.packages} & held.keys()) | by_conda.keys()),

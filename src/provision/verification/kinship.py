@@ -15,6 +15,7 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("torch.version", ("package.torch",)),
     ("torch.cuda", ("package.torch",)),
     ("torch.git", ("package.torch",)),
+    ("torch.mkl", ("package.torch",)),
     ("torch.arch_list", ("package.torch",)),
     ("packages.shadowed", ("env.PYTHONPATH",)),
     ("packages.*", ("package.*", "python.version")),

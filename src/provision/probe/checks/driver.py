@@ -10,6 +10,7 @@ SLOWED = Threshold(
     0, "reasons to slow down", "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application clocks and the power cap are no fault"
 )
 _SLOWING = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
+DRIVER_FLOOR = Threshold(0, "drivers older than the lock's floor", "NVIDIA, CUDA release notes: the oldest driver that each major version of CUDA runs on")
 CARD_USED = Threshold(0.03, "of the card's memory", "own choice: what the driver itself keeps stays below it")
 MEMORY_BAND = Threshold(0.02, "of the card's memory", "own choice; vendors write GB for GiB or for 10^9 bytes, and GDDR cards give 1/16 to ECC")
 VRAM_SHARE = 0.9
@@ -22,7 +23,7 @@ _FACTS = Tier.INVENTORY
 
 CHECKS: tuple[Check, ...] = (
     Check("D01", "device", "driver answers", "driver", ("driver.error", "nvml.count", "driver.version"), _FACTS, needs=_CARD),
-    Check("D02", "device", "driver version", "driver", ("driver.version",), _FACTS, needs=_CARD, after=("D01",), required_by="requires.driver"),
+    Check("D02", "device", "driver version", "driver", ("driver.version",), _FACTS, needs=_CARD, after=("D01",), required_by="drivers"),
     Check("D03", "device", "GPU model", "driver", ("gpu.name", "gpu.compute_capability", "nvml.pci"), _FACTS, needs=_CARD, after=("D01",)),
     Check("D04", "device", "GPU memory", "driver", ("gpu.name", "gpu.vram_bytes", "nvml.ecc"), _FACTS, needs=_CARD, after=("D01",), threshold=MEMORY_BAND),
     Check("D05", "device", "memory errors", "driver", ("nvml.uncorrected", "nvml.remap_*"), _FACTS, needs=_CARD, after=("D01",)),

@@ -13,9 +13,10 @@ CHECKS: tuple[Check, ...] = (
     Check("P02", "packages", "locked packages", "packages", ("packages.digest", "package.*"), Tier.INVENTORY),
     Check("P03", "packages", "nothing else in the way", "packages", ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"), Tier.INVENTORY),
     Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
-    Check("P06", "packages", "import", "imports", OF_IMPORTS, each_direct=True),
+    # Before the imports: a package that lacks a file does not import, and the file is what is to be told first.
     Check("P07", "packages", "files of packages", "packages", _OF_FILES, Tier.INVENTORY),
+    Check("P06", "packages", "import", "imports", OF_IMPORTS, each_direct=True),
 )
 
-# Asked after the products, because some libraries are loaded by the first of them.
-OF_TORCH: tuple[Check, ...] = (Check("P08", "packages", "libraries that torch uses", "torch", OF_LIBRARIES, needs=(Need.TORCH,), after=("T01",)),)
+# Asked after the products, because some libraries are loaded by the first of them. Not only after T01: where torch does not import, they can tell why.
+OF_TORCH: tuple[Check, ...] = (Check("P08", "packages", "libraries that torch uses", "torch", OF_LIBRARIES, needs=(Need.TORCH,)),)

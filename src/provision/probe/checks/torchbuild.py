@@ -15,7 +15,7 @@ CHECKS: tuple[Check, ...] = (
         "torch",
         "device",
         "torch",
-        ("torch.cuda", "driver.version", "gpu.count", "gpu.available", "env.CUDA_VISIBLE_DEVICES"),
+        ("torch.cuda", "driver.version", "driver.error", "gpu.cuda_code", "env.CUDA_VISIBLE_DEVICES", "nvml.count", "gpu.count", "gpu.available"),
         needs=_GPU,
         after=("T01",),
     ),

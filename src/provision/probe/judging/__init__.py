@@ -75,7 +75,7 @@ def _judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> 
     if not applies(one.check, expected):
         return Judgement(Status.SKIP, _why_not(one, expected))
     if one.id in account.deaths:
-        return _dead(account.deaths[one.id])
+        return _dead(one, account.deaths[one.id])
     if one.id in account.raised:
         return _raised(one, account.raised[one.id])
     if one.id not in account.done:
@@ -102,8 +102,11 @@ def _earlier(one: Asked, account: Account) -> str:
     return f"not observed, because {broken} did not succeed" if broken else "not observed: the stage ended before it"
 
 
-def _dead(how: str) -> Judgement:
+def _dead(one: Asked, how: str) -> Judgement:
     cause, fix = explain(how)
+    if cause is None:
+        cause = "something that was imported or run ended the process without an error"
+        fix = f"look at the end of what the stage printed; repeat it with `provision verify --only {one.id}`"
     return Judgement(Status.FAIL, f"the process died while this was observed: {how}", "completes", how, cause, fix)
 
 
@@ -115,4 +118,7 @@ def _raised(one: Asked, error: Mapping[str, Any]) -> Judgement:
     if one.check.id == "P06" and cause is None:
         cause = f"{one.subject} does not import in this environment; its error is none that the probe knows"
         fix = "import it there by hand and give the whole traceback to `provision why`; where its files were changed, make the environment again"
+    elif cause is None:
+        cause = "its error is none that the probe knows"
+        fix = f"look at what failed before it; repeat it with `provision verify --only {one.check.id}` and give its output to `provision why`"
     return Judgement(Status.FAIL, f"{one.title} raised {text} ({error['place']})", "no exception", text, cause, fix)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.driver import CARD_USED, SLOWED, slowed
+from ..checks.driver import CARD_USED, DRIVER_FLOOR, SLOWED, slowed
 from ..values import Judgement
 from ..versions import Unreadable, allows
-from .cases import Case, bad, listed, ok, size, skipped, unknown
+from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
 _ERRORS: dict[int, tuple[str, str, str]] = {
     -1: (
@@ -51,24 +51,25 @@ def _opens(case: Case) -> Judgement:
 
 
 def _version(case: Case) -> Judgement:
-    found, needed = case.seen["driver.version"], case.expected.requires.driver
-    if needed is None:
-        return skipped("no driver version declared", found)
+    found, needs = case.seen["driver.version"], case.expected.drivers
+    if not needs:
+        return skipped("no driver version declared, and no CUDA is locked", found)
+    needed = ", ".join(dict.fromkeys(needs))
     if found is None:
         return unknown("neither NVML nor nvidia-smi told a driver version", needed)
     try:
-        fits = allows(needed, found)
+        unfit = next((one for one in needs if not allows(one, found)), None)
     except Unreadable as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
-    if fits:
+    if unfit is None:
         return ok(f"driver {found} fits {needed}", needed, found)
-    return bad(
-        f"driver {found} does not fit {needed}",
-        needed,
-        found,
-        "the image brings another driver",
-        "choose an image with a newer driver, or a torch build for an older CUDA",
-    )
+    fix = "choose an image with a newer driver, or a torch build for an older CUDA"
+    if unfit == case.expected.requires.driver:
+        return bad(f"driver {found} does not fit {unfit}", unfit, found, "the image brings another driver", fix)
+    told = f"driver {found} does not fit {unfit}, which torch built for {case.expected.flavour} needs"
+    if case.seen.get("gpu.available"):
+        return warned(f"{told}, and torch computes all the same", unfit, found, "a compatibility package (cuda-compat) stands in for a newer driver", fix)
+    return bad(told, unfit, found, "the image brings an older driver than CUDA of that version runs on", fix, DRIVER_FLOOR)
 
 
 def _memory_errors(case: Case) -> Judgement:
@@ -88,6 +89,9 @@ def _memory_errors(case: Case) -> Judgement:
         )
     if any(seen["remap_pending"]):
         return bad("a faulty row of the card's memory waits to be replaced", False, True, "it is replaced at the next start", "restart the machine")
+    if False in seen["ecc"]:
+        cause = "someone has switched it off to gain memory or speed; errors are then neither corrected nor counted, and no check sees them"
+        return warned("error correction (ECC) of the card's memory is off", True, False, cause, "ask who runs the machine to switch it on, or take another one")
     return ok("no uncorrected errors, no rows to be remapped", 0, 0)
 
 
@@ -124,8 +128,14 @@ def _settings(case: Case) -> Judgement:
         return skipped("these cards do not tell how they are set up")
     wrong = [word for word, found in _unusual(case) if found]
     if wrong:
-        return bad("; ".join(wrong), "as delivered", wrong, "someone has set the card up for another purpose", "ask who runs the machine, or take another one")
-    return ok("no partitions, any program may compute, full power")
+        return bad(
+            "; ".join(wrong),
+            "as delivered",
+            wrong,
+            "someone has set the card up for another purpose, or put it into a lesser slot",
+            "ask who runs the machine, or take another one",
+        )
+    return ok("no partitions, any program may compute, full power and link")
 
 
 def _unusual(case: Case) -> list[tuple[str, Any]]:
@@ -137,7 +147,16 @@ def _unusual(case: Case) -> list[tuple[str, Any]]:
         ("only one program at a time may compute", _EXCLUSIVE in modes),
         ("no program may compute", _PROHIBITED in modes),
         *((word, True) for word in lowered),
+        *((word, True) for word in _narrow(case)),
     ]
+
+
+def _narrow(case: Case) -> list[str]:
+    """Links to a card that are narrower or slower than the card. Idle links fall to a lower generation by themselves, so only what the slot allows is asked."""
+    lanes = zip(case.seen.get("nvml.lanes", []), case.seen.get("nvml.lanes_most", []), strict=False)
+    speeds = zip(case.seen.get("nvml.pcie_most", []), case.seen.get("nvml.pcie_of_card", []), strict=False)
+    told = [f"its PCIe link has {now} of {most} lanes" for now, most in lanes if now and most and now < most]
+    return told + [f"its slot is of PCIe {most}, the card of PCIe {own}" for most, own in speeds if most and own and most < own]
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {

@@ -15,7 +15,10 @@ def _paths(case: Case) -> Judgement:
     states = {name: case.seen[f"path.{name}.state"] for name in case.expected.paths}
     wrong = [f"{name} ({case.expected.paths[name]}) is {state}" for name, state in states.items() if state != "writable"]
     if not wrong:
-        return ok("every declared path can be written", "writable", states)
+        kinds = {name: case.seen.get(f"path.{name}.filesystem") or "" for name in case.expected.paths}
+        far = [f"{name} on {kind}" for name, kind in kinds.items() if kind.startswith(_OVER_THE_NETWORK)]
+        told = f"; over the network: {listed(far)} (many small files are slow there)" if far else ""
+        return ok(f"every declared path can be written{told}", "writable", states)
     return bad(
         listed(wrong),
         "writable",
@@ -25,11 +28,23 @@ def _paths(case: Case) -> Judgement:
     )
 
 
+def _folders(case: Case) -> Judgement:
+    seen, paths = case.seen, case.seen["_folder.paths"]
+    here = ["tmp", "hf_cache", *(["working"] if case.expected.target.get("kind") == "local" else [])]
+    wrong = [f"{_FOLDERS[name]} ({paths[name]}) is {seen[f'folder.{name}']}" for name in here if seen[f"folder.{name}"] not in ("writable", "can be made")]
+    if case.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
+        wrong.append(f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and torch.compile loads its own from there")
+    if not wrong:
+        return ok("temporary folder, cache of Hugging Face and working folder can be written", "writable", "writable")
+    cause = "a variable names a folder that is not there, or it belongs to another user, or is mounted read-only; Python takes another one without a word"
+    return warned(listed(wrong), "writable", wrong, cause, "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this user can write")
+
+
 def _harmful(case: Case) -> Judgement:
-    found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env."))
+    found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES)
     if not found:
         return ok("no variable that slows training down or changes its results", [], [])
-    told = [f"{name}: {HARMFUL_VARIABLES[name]}" for name in found]
+    told = [f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: {HARMFUL_VARIABLES[name]}" for name in found]
     fix = f"unset {' '.join(found)}, or declare what is wanted under env: in the spec"
     return warned(listed(told), [], found, "set by the image, the shell or the notebook server", fix)
 
@@ -52,9 +67,9 @@ def _secrets(case: Case) -> Judgement:
     if not case.expected.secrets:
         return skipped("no secrets declared")
     found = {name: case.seen[f"secret.{name}"] for name in case.expected.secrets}
-    unset = [name for name, state in found.items() if state != "set"]
+    unset = [name if state == "unset" else f"{name} (it holds white space only)" for name, state in found.items() if state in ("unset", "blank")]
     if not unset:
-        return ok("every declared secret is set", dict.fromkeys(found, "set"), found)
+        return _odd(found) or ok("every declared secret is set", dict.fromkeys(found, "set"), found)
     return bad(
         f"not set: {', '.join(unset)}",
         dict.fromkeys(found, "set"),
@@ -64,4 +79,31 @@ def _secrets(case: Case) -> Judgement:
     )
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "E01": _harmful, "E02": _declared, "Y01": _secrets}
+def _odd(found: dict[str, str]) -> Judgement | None:
+    """What is set and can hardly be what was meant; nothing of a value is told."""
+    told = [f"{name} {_ODD[state]}" for name, state in found.items() if state in _ODD]
+    if not told:
+        return None
+    cause = "it was copied with the end of its line, or stands for one that was to be filled in"
+    fix = "store it again without the line break (printf, not echo), and give its variable the real value"
+    return warned(listed(told), dict.fromkeys(found, "set"), found, cause, fix)
+
+
+def _files(case: Case) -> Judgement:
+    found = case.seen["credentials.files"]
+    if not found:
+        return skipped("none of the usual files of credentials is here")
+    wrong = [f"{kind}: {who} may read the file" for kind, who in found.items() if who.startswith("others")]
+    wrong += [f"{kind}: the file that the variable names cannot be read ({who.partition(': ')[2]})" for kind, who in found.items() if who.startswith("nobody")]
+    if not wrong:
+        return ok(f"only their owner may read the credentials of {', '.join(sorted(found))}", "its owner", found)
+    cause = "the file was written with an open umask, or copied; or the variable names a file of another machine"
+    return warned(
+        listed(wrong), "its owner", found, cause, "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, GOOGLE_APPLICATION_CREDENTIALS, NETRC)"
+    )
+
+
+_OVER_THE_NETWORK = ("nfs", "cifs", "smb", "9p", "lustre", "ceph", "beegfs", "gpfs", "fuse.gcsfuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.drive")
+_ODD = {"with white space around it": "has white space or a line break at an end, which headers refuse", "short": "is shorter than any token"}
+_FOLDERS = {"tmp": "the temporary folder", "hf_cache": "the cache of Hugging Face", "working": "the working folder"}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"W01": _paths, "W03": _folders, "E01": _harmful, "E02": _declared, "Y01": _secrets, "Y02": _files}

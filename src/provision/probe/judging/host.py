@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..checks.host import NOFILE_FLOOR, RAM_SHARE, SHM_FLOOR
+from ..checks.host import CHECKPOINT, DISK_FLOOR, NOFILE_FLOOR, PROCESS_FLOOR, RAM_SHARE, SHM_FLOOR, SHM_FREE
 from ..values import Judgement, Threshold
 from ..versions import allows
-from .cases import Case, bad, ok, size, skipped, unknown, warned
+from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
 
 def _system(case: Case) -> Judgement:
@@ -25,8 +25,10 @@ def _system(case: Case) -> Judgement:
 
 def _libc(case: Case) -> Judgement:
     needed, found = case.expected.glibc_min, case.seen["host.glibc"]
+    if needed is None and found is not None:
+        return ok(f"glibc {found}; no locked wheel names an oldest one", None, found)
     if needed is None:
-        return skipped("no locked wheel asks for a glibc version", found)
+        return skipped("no locked wheel asks for a glibc version, and this system has none")
     if found is None:
         cause = "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do not load here"
         return bad(f"glibc >= {needed} is needed, none was found", f">={needed}", None, cause, "use an image with glibc, such as Debian or Ubuntu")
@@ -76,9 +78,15 @@ def _memory(case: Case) -> Judgement:
 
 def _disk(case: Case) -> Judgement:
     needed = case.expected.requires.disk_bytes
-    free = {key.removeprefix("disk.").removesuffix(".free_bytes"): value for key, value in case.seen.items() if key.startswith("disk.")}
+    free = {key.removeprefix("disk.").removesuffix(".free_bytes"): value for key, value in case.seen.items() if key.endswith(".free_bytes")}
+    free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in case.seen}
+    if full := sorted(key.split(".", 1)[1].removesuffix(".free_files") for key, value in case.seen.items() if key.endswith(".free_files") and not value):
+        cause = "its table of files is full, although bytes may be free: 'No space left on device'"
+        return bad(
+            f"no further file can be made at {', '.join(full)}", "some", 0, cause, "remove small files there (caches, old checkpoints): df -i tells which disk"
+        )
     if needed is None:
-        return skipped("nothing declared", {name: size(value) for name, value in free.items() if value is not None})
+        return _disk_undeclared(case, free)
     declared = {name: value for name, value in free.items() if name.startswith("path.")} or {"environment": free.get("environment")}
     blind = [name for name, value in declared.items() if value is None]
     short = {name: value for name, value in free.items() if value is not None and value < needed}
@@ -95,6 +103,29 @@ def _disk(case: Case) -> Judgement:
     return ok(f"at least {size(needed)} free at every declared place", needed, {name: value for name, value in free.items() if value is not None})
 
 
+def _disk_undeclared(case: Case, free: dict[str, int | None]) -> Judgement:
+    """Where the spec names no size: a checkpoint of the declared model has to fit where the run writes, and each place needs a little."""
+    told = {name: size(value) for name, value in free.items() if value is not None}
+    model, where = case.expected.training.model, "path.output" if "path.output" in free else "working"
+    left, checkpoint = free.get(where), int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
+    if case.expected.training.method == "full" and left is not None and left < checkpoint:
+        fix = "free space, or declare a larger disk as paths: {output: ...} and requires.disk"
+        said = f"{size(left)} are free where a run writes, one checkpoint of the declared model takes {size(checkpoint)}"
+        return warned(said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT)
+    low = {name: value for name, value in free.items() if value is not None and value < DISK_FLOOR.value}
+    if low:
+        said = f"little disk is left: {', '.join(f'{name} {size(value)}' for name, value in low.items())}"
+        return warned(
+            said,
+            DISK_FLOOR.value,
+            low,
+            "the disk is full, or these folders lie on a small one",
+            "free space, or point TMPDIR or HF_HOME at a larger disk",
+            DISK_FLOOR,
+        )
+    return skipped("nothing declared", told)
+
+
 def _shared_memory(case: Case) -> Judgement:
     found, needed = case.seen["host.shm_bytes"], case.expected.requires.shm_bytes
     if not case.seen["_shm.applies"]:
@@ -102,6 +133,20 @@ def _shared_memory(case: Case) -> Judgement:
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and case.expected.training.dataloader_workers == 0:
         return skipped(f"nothing declared and no DataLoader workers; {size(found)} here", found)
+    state, left = case.seen.get("host.shm_state", "writable"), case.seen.get("host.shm_free_bytes", found)
+    if state != "writable":
+        cause = "it is not mounted here, is mounted read-only, or its permissions are not 1777; workers and locks of multiprocessing need it"
+        return bad(
+            f"/dev/shm is {state}",
+            "writable",
+            state,
+            cause,
+            "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the container with --shm-size",
+        )
+    if found >= floor and left < floor * SHM_FREE.value:
+        cause = "another program uses it, or files of programs that were killed are left there"
+        fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
+        return bad(f"/dev/shm has {size(found)}, of which {size(left)} are free; {size(floor)} needed", floor, left, cause, fix, SHM_FREE)
     if found >= floor:
         return ok(f"/dev/shm has {size(found)}, {size(floor)} needed", floor, found)
     return bad(
@@ -130,6 +175,23 @@ def _open_files(case: Case) -> Judgement:
     )
 
 
+def _limits(case: Case) -> Judgement:
+    seen, told = case.seen, []
+    started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
+    if seen["host.address_space_bytes"] is not None:
+        told.append(f"{size(seen['host.address_space_bytes'])} of addresses (ulimit -v): CUDA and mapped models reserve far more than they use")
+    if seen["host.file_size_bytes"] is not None:
+        told.append(f"files of {size(seen['host.file_size_bytes'])} (ulimit -f): writing a larger checkpoint ends the program (SIGXFSZ)")
+    if seen["host.cpu_time_s"] is not None:
+        told.append(f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after them (SIGXCPU)")
+    if started and min(started) < PROCESS_FLOOR.value:
+        told.append(f'{min(started)} processes and threads: "can\'t start new thread"')
+    if not told:
+        return ok("no limit on addresses, files or CPU time, and enough processes and threads", "none", min(started, default=None))
+    cause = "the shell (ulimit), the service that starts the program, or the container (--pids-limit) sets them"
+    return warned(f"programs are limited to {listed(told)}", "none", told, cause, "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1")
+
+
 def _person(case: Case) -> Judgement:
     encoding, writable = case.seen["locale.encoding"], case.seen["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
@@ -149,5 +211,6 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "H06": _disk,
     "H07": _shared_memory,
     "H08": _open_files,
+    "H12": _limits,
     "H10": _person,
 }

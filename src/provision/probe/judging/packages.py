@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -41,6 +42,10 @@ def _interpreter(case: Case) -> Judgement:
             cause,
             f"make the environment again with Python {wanted}",
         )
+    if not case.seen["python.prefix_matches"] and case.seen["_python.executable"].startswith(case.expected.python_prefix.rstrip("/") + "/"):
+        told = f"{case.seen['_python.executable']} runs and takes its packages from {case.seen['_python.prefix']}, not from its own environment"
+        cause = "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set"
+        return bad(told, expected, observed, cause, "unset PYTHONHOME; else make the environment again from the lock")
     if not case.seen["python.prefix_matches"]:
         return bad(
             f"{case.seen['_python.executable']} runs, which is not the environment's Python",
@@ -49,19 +54,31 @@ def _interpreter(case: Case) -> Judgement:
             "another environment is active, or a wrong Jupyter kernel is chosen",
             f"run {case.expected.python_prefix}/bin/python, or choose this environment's kernel",
         )
-    return ok(f"Python {observed}", expected, observed)
+    return _as_it_was_made(case) or ok(f"Python {observed}", expected, observed)
+
+
+def _as_it_was_made(case: Case) -> Judgement | None:
+    live, made = case.seen["python.version"], case.seen.get("python.made_with")
+    if case.seen.get("python.implementation", "cpython") != "cpython":
+        cause = "the environment was made with another kind of Python; wheels with code of their own are for CPython"
+        return bad(f"{case.seen['python.implementation']} runs, the lock is for CPython", "cpython", case.seen["python.implementation"], cause, "use CPython")
+    if made is None or re.sub(r"[^\d.].*", "", live) == made:
+        return None
+    cause = "the Python beneath the environment was upgraded or replaced after the environment was made"
+    return warned(f"Python {live} runs in an environment that was made with {made}", made, live, cause, "make the environment again from the lock")
 
 
 def _locked_set(case: Case) -> Judgement:
     found, brought = case.seen["_packages.installed"], case.seen.get("_packages.brought", {})
     locked, wrong = len(case.expected.packages), differences(case.expected, found)
+    damaged = case.seen.get("_packages.damaged", {})
     if not wrong and (of_conda := differences_of_conda(case.expected, brought, found)):
-        told = [f"{one['name']} {one['observed'] or 'is not installed'}, conda's locked file brought {one['expected']}" for one in of_conda]
-        return bad(f"{len(of_conda)} packages of conda differ: {listed(told)}", locked, locked, *_why_versions_differ(of_conda))
+        told = [f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, conda's locked file brought {one['expected']}" for one in of_conda]
+        return bad(f"{len(of_conda)} packages of conda differ: {listed(told)}", locked, locked, *_why_versions_differ(of_conda, damaged))
     if not wrong:
         return ok(f"all {locked} locked packages have their locked version{_of_conda(case.expected, brought)}", locked, locked)
-    told = [f"{one['name']} {one['observed'] or 'is not installed'}, lock says {one['expected']}" for one in wrong]
-    return bad(f"{len(wrong)} of {locked} locked packages differ: {listed(told)}", locked, locked - len(wrong), *_why_versions_differ(wrong))
+    told = [f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, lock says {one['expected']}" for one in wrong]
+    return bad(f"{len(wrong)} of {locked} locked packages differ: {listed(told)}", locked, locked - len(wrong), *_why_versions_differ(wrong, damaged))
 
 
 def _of_conda(expected: Expectations, brought: Mapping[str, str] | None) -> str:
@@ -72,7 +89,13 @@ def _of_conda(expected: Expectations, brought: Mapping[str, str] | None) -> str:
     return f"; {others} more of conda have the version of their locked file" if others else ""
 
 
-def _why_versions_differ(wrong: list[dict[str, Any]]) -> tuple[str, str]:
+def _absent(name: str, damaged: Mapping[str, str]) -> str:
+    return f"is there without a METADATA that can be read (in {damaged[name]})" if name in damaged else "is not installed"
+
+
+def _why_versions_differ(wrong: list[dict[str, Any]], damaged: Mapping[str, str]) -> tuple[str, str]:
+    if all(one["name"] in damaged for one in wrong):
+        return "an installation was interrupted, or the file was removed or may not be read by this user", "make the environment again from the lock"
     if any(one["observed"] and _same_public(one["expected"], one["observed"]) for one in wrong):
         return (
             "the same release came from another index: its build (the part after +) differs",
@@ -104,6 +127,10 @@ def _in_the_way(case: Case) -> Judgement:
     duplicates, unlocked = case.seen["packages.duplicates"], case.seen["packages.unlocked"]
     if case.expected.shared:
         return _beside_others(duplicates, case.seen["_packages.others"])
+    if hidden := case.seen.get("packages.hidden_by_working_folder"):
+        cause = "Python looks first in the folder of the script or notebook that it runs"
+        told = f"a script in the working folder imports these from there instead of the installed ones: {listed(hidden)}"
+        return warned(told, [], hidden, cause, "rename the files or folders of these names")
     if duplicates:
         cause = "an install was interrupted, or two installers wrote into one environment"
         return warned(f"installed more than once: {listed(duplicates)}", [], duplicates, cause, "make the environment again from the lock")
@@ -143,7 +170,7 @@ def _files(case: Case) -> Judgement:
         count = case.seen["_packages.altered_count"]
         told = [f"{count} {'file is' if count == 1 else 'files are'} not as installed: {_first(altered, count)}"] if altered else []
         told += [f"no package lists {listed(started)}, which Python reads at each start"] if started else []
-        cause = "after the installation, files of the environment were edited, replaced, removed or added"
+        cause = "after the installation, files of the environment were edited, replaced, removed, added or made unreadable"
         fix = "make the environment again: `provision destroy`, then `provision apply`" if case.seen["_packages.own"] else "install the locked packages again"
         return bad("; ".join(told), [], [*altered, *started], cause, fix)
     if without:
@@ -173,9 +200,17 @@ def _remarks(case: Case) -> Judgement | None:
 
 
 def _import(case: Case) -> Judgement:
-    modules = case.seen[f"_imported.{case.subject}"]
+    modules, elsewhere, live = (case.seen[f"_imported{part}.{case.subject}"] for part in ("", "_elsewhere", "_live"))
     if not modules:
         return skipped(f"{case.subject} ships no Python module")
+    if elsewhere:
+        cause = "a file or folder of that name comes first on sys.path (PYTHONPATH, a .pth file, an editable install)"
+        fix = "rename it, unset PYTHONPATH, or make the environment again from the lock"
+        return bad(f"{case.subject} is imported from {listed(elsewhere)}, which is not where it is installed", None, elsewhere, cause, fix)
+    if live:
+        cause = "files of another version were copied over this one's, or an installation was interrupted"
+        told = f"{case.subject} calls itself {live[0]} once it is imported, and {live[1]} in its metadata"
+        return warned(told, live[1], live[0], cause, "look at P07; make the environment again from the lock")
     return ok(f"import {', '.join(modules)}", "no exception", "no exception")
 
 
@@ -190,10 +225,12 @@ def _libraries(case: Case) -> Judgement:
         # The lock promises nothing of what an image puts beside its own Python.
         say = warned if case.expected.shared else bad
         return say(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)
+    if not case.seen["_libraries.imported"]:
+        return unknown("torch does not import (see T01), and what it has loaded before is from the environment")
     if len(openmp) > 1:
         cause = "two packages bring an OpenMP runtime each: their threads compete, and some pairs stop the program"
         return warned(f"more than one OpenMP runtime is loaded: {listed(openmp)}", 1, openmp, cause, "set OMP_NUM_THREADS, or leave one of the packages out")
-    return ok(f"{case.seen['_libraries.count']} libraries for cards and threads, all from the environment", [], [])
+    return ok(f"{case.seen['_libraries.count']} libraries of torch, for cards and for threads, all from the environment", [], [])
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {

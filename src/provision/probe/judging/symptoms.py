@@ -21,6 +21,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "write attn_implementation: sdpa under training.arguments, or lock the package that it names",
     ),
     (
+        r"Importing the numpy C-extensions failed|No module named '\w+\.|module '\w+' has no attribute",
+        "a package is there in part only: files of it are missing or cannot be read, or another package needs another version of it",
+        "look at P02 and P07, which name what differs, then make the environment again from the lock",
+    ),
+    (
+        r"PermissionError|Permission denied",
+        "a file, a folder or /dev/shm may not be used by the user who runs this",
+        "look at the path in the message; give it to that user (chown, chmod), or make the environment again as that user",
+    ),
+    (
         r"No module named|no distribution .* is installed|You need to install",
         "a package is not installed in this environment",
         "add it to packages:, lock and apply again",
@@ -59,8 +69,8 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (r"tf32", "tf32 exists on NVIDIA GPUs from Ampere on only", "declare fp32 or bf16 for this target"),
     (
         r"SIGBUS|bus error|unable to allocate shared memory",
-        "shared memory (/dev/shm) or a mapped file ran out of space",
-        "start the container with a larger --shm-size, and look for a full disk",
+        "shared memory (/dev/shm) ran out of space, or a file in use is shorter than it was",
+        "start the container with a larger --shm-size; look for a full disk, and for files that P07 names",
     ),
     (r"SIGKILL|killed by signal: Killed", "the kernel or the container killed it, most often for memory", "give the machine or container more memory"),
     (
@@ -74,7 +84,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "look at the tail of the stage; raise verify.timeout on a slow machine",
     ),
     (r"Too many open files", "the limit of open files is too low", "ulimit -n 65536"),
-    (r"No space left on device", "a disk or /dev/shm is full", "free space"),
+    (
+        r"No space left on device",
+        "a disk or /dev/shm is full",
+        "free space there, or point TMPDIR, HF_HOME or the output at a larger disk; H06 and H07 name what is low",
+    ),
+    (
+        r"Tried to launch on distributed|environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected|`MASTER_ADDR` env",
+        "RANK, WORLD_SIZE or LOCAL_RANK is set, so the program takes itself for one of several",
+        "unset them (E01 names them), or start the program by torchrun or accelerate launch, which set all that is needed",
+    ),
     (
         r"Couldn't connect|We couldn't connect|offline mode",
         "something wanted to download while the run is offline",

@@ -6,8 +6,23 @@ import re
 from collections.abc import Callable
 
 from ..values import Judgement
-from ..versions import same_version
+from ..versions import allows, same_version
 from .cases import Case, bad, ok, unknown
+
+_ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
+"""Capabilities of systems on a chip (Jetson): neither do they run the code of cards of their major version, nor these theirs."""
+_CUDA_CODES = {
+    46: ("another program holds the GPU, and only one may use it", "end it (nvidia-smi names it), or take the compute mode Default"),
+    100: ("CUDA finds no GPU", "choose a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)"),
+    802: ("the cards' fabric is not set up", "start nvidia-fabricmanager, or restart the machine"),
+    803: (
+        "the driver's CUDA library and its kernel module are of different versions",
+        "restart the machine; unset LD_LIBRARY_PATH where it holds another libcuda",
+    ),
+    804: ("a compatibility package (cuda-compat) is found first, and this card does not support it", "remove it from LD_LIBRARY_PATH"),
+    999: ("the driver's kernel modules do not answer (nvidia_uvm)", "restart the machine"),
+}
+"""By the code with which CUDA starts (cuda.h, CUresult): cause, fix."""
 
 
 def _build(case: Case) -> Judgement:
@@ -46,17 +61,34 @@ def _device(case: Case) -> Judgement:
         )
     if case.seen.get("torch.cuda") is None and case.expected.gpu_type != "mps":
         return bad("torch sees no GPU: this torch is built for CPU", expected, 0, "a CPU wheel was installed", "lock and install a CUDA build of torch")
-    return bad(
-        f"torch sees no GPU, {expected} declared",
-        expected,
-        count,
+    said = case.seen.get("gpu.why")
+    return bad(f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}", expected, count, *_why_none(case))
+
+
+def _why_none(case: Case) -> tuple[str, str]:
+    """Cause and way out where a torch that is built for CUDA sees no card, by what else was observed: the nearest cause first."""
+    seen, code = case.seen, case.seen.get("gpu.cuda_code")
+    shown, there, driver = seen.get("env.CUDA_VISIBLE_DEVICES"), seen.get("nvml.count"), seen.get("driver.version")
+    if shown is not None and there:
+        return f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees", "unset CUDA_VISIBLE_DEVICES, or give it the card's number"
+    if seen.get("driver.error") is not None or there == 0:
+        return "the driver does not answer, or sees no GPU (see D01)", "do what D01 says; choose a machine or runtime with a GPU"
+    if driver and any(not allows(needed, driver) for needed in case.expected.drivers):
+        return (
+            f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
+            "choose an image with a newer driver, or a torch build for an older CUDA",
+        )
+    if there and code is None and "gpu.cuda_code" in seen:
+        fix = "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the driver's CUDA library"
+        return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", fix
+    return _CUDA_CODES.get(code or 0) or (
         "no GPU is attached, its driver is absent or too old for this torch, or CUDA_VISIBLE_DEVICES hides it",
         "look at nvidia-smi; choose a runtime with a GPU, or a torch build for an older CUDA",
     )
 
 
 def _architecture(case: Case) -> Judgement:
-    capability, built = case.seen["gpu.compute_capability"], case.seen["torch.arch_list"]
+    capability, built = case.seen.get("gpu.compute_capability"), case.seen["torch.arch_list"]
     if capability is None or not built:
         return unknown("torch told no compute capability or no list of architectures")
     if covers(built, capability):
@@ -74,12 +106,15 @@ def covers(built: str, capability: str) -> bool:
     """Whether an architecture list ("sm_80 sm_90 compute_90") has code for a capability ("8.6").
 
     Binary code runs on the same major with at least its minor; PTX (compute_) is compiled for any newer GPU.
-    Source: CUDA programming guide, binary and PTX compatibility.
+    Code for a system on a chip runs there alone. Source: CUDA programming guide, binary and PTX compatibility; exceptions: torch/cuda, DEVICE_REQUIREMENT.
     """
     major, minor = (int(part) for part in capability.split("."))
     for kind, number in re.findall(r"(sm|compute)_(\d+)", built):
         built_major, built_minor = int(number[:-1]), int(number[-1])
-        if kind == "sm" and built_major == major and built_minor <= minor:
+        if kind == "sm" and (built_major, built_minor, major, minor) == (10, 1, 11, 0):
+            return True
+        apart = _ON_CHIPS & {(built_major, built_minor), (major, minor)}
+        if kind == "sm" and built_major == major and (built_minor == minor if apart else built_minor <= minor):
             return True
         if kind == "compute" and (built_major, built_minor) <= (major, minor):
             return True

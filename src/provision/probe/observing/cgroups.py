@@ -36,6 +36,11 @@ def memory_used(root: Path) -> int | None:
     return None
 
 
+def process_limit(root: Path) -> int | None:
+    """How many processes and threads the smallest limit allows; None without one."""
+    return min((int(text) for text in _values(root, "pids", "pids.max", "pids.max") if text.isdigit()), default=None)
+
+
 def cpu_quota(root: Path) -> float | None:
     """How many CPUs the smallest quota grants (1.5 is one and a half); None without one."""
     quotas = []

@@ -12,6 +12,7 @@ from .kernel_log import xids
 from .nvml import NO_LIBRARY, Nvml, NvmlError
 
 _SURVEY = "nvml"
+_SETTINGS = ("mig", "compute_mode", "persistence", "lanes", "lanes_most", "pcie_most", "pcie_of_card", "power_limit_mw", "power_default_mw")
 
 
 def _opens(bench: Bench) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def _recovery(bench: Bench) -> dict[str, Any]:
 
 
 def _settings(bench: Bench) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(bench, key) for key in ("mig", "compute_mode", "power_limit_mw", "power_default_mw")}
+    return {f"nvml.{key}": _each(bench, key) for key in _SETTINGS}
 
 
 def _others(bench: Bench) -> dict[str, Any]:

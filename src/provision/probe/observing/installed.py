@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import site
 import sys
 import sysconfig
@@ -14,12 +15,13 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from ..canonical import digest
-from ..inventory import Installed, first_found, installed, module_names
+from ..inventory import NOT_PACKAGES, Installed, damaged, first_found, installed, module_names
 from ..recorded import Record, audit, fitting_another, read_record, unlisted
 from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
 from ..values import Tier
 from ..versions import Unreadable, allows
 from . import Bench, Observer
+from .folders import working_folder
 
 _MOST_NAMED = 20
 _LONGEST_NOTE = 2**22
@@ -32,11 +34,23 @@ def _interpreter(bench: Bench) -> dict[str, Any]:
         "python.minor": f"{sys.version_info.major}.{sys.version_info.minor}",
         "python.version": platform.python_version(),
         "python.implementation": sys.implementation.name,
+        "python.made_with": _made_with(),
         # An image's interpreter may be started by a link that lies elsewhere.
         "python.prefix_matches": os.path.realpath(sys.prefix) == wanted and (bench.expected.shared or _is_below(executable, wanted)),
         "_python.prefix": sys.prefix,
         "_python.executable": sys.executable,
     }
+
+
+def _made_with() -> str | None:
+    """The Python's version when the environment was made, as pyvenv.cfg tells it; None where there is none (an image, conda)."""
+    try:
+        with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8") as lines:
+            told = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.match(r"\d+\.\d+\.\d+", told.get("version_info") or told.get("version") or "")
+    return found[0] if found else None
 
 
 def _locked_set(bench: Bench) -> dict[str, Any]:
@@ -46,6 +60,7 @@ def _locked_set(bench: Bench) -> dict[str, Any]:
     return {
         "_packages.installed": found,
         "_packages.brought": {name: one.version for name, one in brought.items()} if brought is not None else None,
+        "_packages.damaged": damaged(_inventory(bench), _entries()),
         "packages.count": len(found),
         "packages.digest": digest(_compared(bench, found)),
         "packages.provenance": _provenance(bench.expected.note),
@@ -117,6 +132,7 @@ def _in_the_way(bench: Bench) -> dict[str, Any]:
         places.setdefault(dist.name, set()).add(dist.metadata)
     return {
         "packages.shadowed": _shadowed(_foreign_entries(bench), [entry for entry in sys.path if os.path.isdir(entry)])[:_MOST_NAMED],
+        "packages.hidden_by_working_folder": _hidden_here(bench)[:_MOST_NAMED],
         "packages.unlocked": sorted(f"{name} {dist.version}" for name, dist in winners.items() if name not in locked and name not in allowed)[:_MOST_NAMED],
         "packages.duplicates": sorted(name for name, folders in places.items() if len(folders) > 1 and (name in locked or not shared))[:_MOST_NAMED],
         "_packages.others": len(winners.keys() - locked),
@@ -133,6 +149,15 @@ def _foreign_entries(bench: Bench) -> list[str]:
     user = site.getusersitepackages()
     entries = {os.path.abspath(entry) for entry in sys.path}
     return [entry for entry in [*listed, user] if entry in entries]
+
+
+def _hidden_here(bench: Bench) -> list[str]:
+    """Modules of the environment and of the standard library that a script or notebook of the working folder would import from there instead."""
+    here = working_folder() if bench.expected.target.get("kind") == "local" else None
+    if here is None or any(os.path.realpath(entry) == os.path.realpath(here) for entry in _entries()):
+        return []
+    own = frozenset().union(*(module_names(entry) for entry in _entries())) | sys.stdlib_module_names
+    return sorted((module_names(here) & own) - NOT_PACKAGES)
 
 
 def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
@@ -159,8 +184,13 @@ def _requirements_met(bench: Bench) -> dict[str, Any]:
     unread: set[str] = set()
     of_others: set[str] = set()
     above: dict[str, set[str]] = {}
-    for dist, requirement, problem in _active_requirements(winners, marker_environment()):
-        wrong, text = (False, f"{dist.name}: {problem}") if requirement is None else _judged(dist, requirement, winners.get(requirement.name))
+    active = _active_requirements(winners, marker_environment())
+    judged = [
+        (dist, requirement, *((False, f"{dist.name}: {problem}") if requirement is None else _judged(dist, requirement, winners.get(requirement.name))))
+        for dist, requirement, problem in active
+    ]
+    judged += [(dist, None, *_judged_python(dist)) for dist in winners.values() if dist.python]
+    for dist, requirement, wrong, text in judged:
         if requirement is not None and _is_otherwise(requirement.name, winners, bench):
             above.setdefault(requirement.name, set()).add(dist.name)
         if bench.expected.shared and dist.name not in bench.expected.packages:
@@ -170,6 +200,15 @@ def _requirements_met(bench: Bench) -> dict[str, Any]:
     others = {"packages.unmet_unlocked": sorted(of_others)[:_MOST_NAMED]} if bench.expected.shared else {}
     required_by = {name: sorted(names)[:_MOST_NAMED] for name, names in above.items()}
     return {"packages.unmet": sorted(unmet)[:_MOST_NAMED], "packages.unread": sorted(unread)[:_MOST_NAMED], "_packages.required_by": required_by, **others}
+
+
+def _judged_python(dist: Installed) -> tuple[bool, str]:
+    """Whether a package's Requires-Python leaves out the Python that runs, and what to say of it."""
+    try:
+        fits = allows(dist.python, platform.python_version())
+    except Unreadable as error:
+        return False, f"{dist.name}: {error}"
+    return (False, "") if fits else (True, f"{dist.name} {dist.version} needs Python {dist.python}, this is {platform.python_version()}")
 
 
 def _is_otherwise(name: str, winners: Mapping[str, Installed], bench: Bench) -> bool:
@@ -268,8 +307,12 @@ def _is_own(bench: Bench) -> bool:
 def _inventory(bench: Bench) -> tuple[Installed, ...]:
     dists: tuple[Installed, ...] | None = bench.memo.get("inventory")
     if dists is None:
-        dists = bench.memo["inventory"] = installed(entry for entry in sys.path if entry and os.path.isdir(entry))
+        dists = bench.memo["inventory"] = installed(_entries())
     return dists
+
+
+def _entries() -> list[str]:
+    return [entry for entry in sys.path if entry and os.path.isdir(entry)]
 
 
 def _is_below(path: str, folder: str) -> bool:

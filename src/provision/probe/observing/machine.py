@@ -5,13 +5,12 @@ from __future__ import annotations
 import locale
 import os
 import platform
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import Bench, Observer, surroundings
+from . import Bench, Observer, credentials, folders, limits, surroundings
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES
 
@@ -76,21 +75,13 @@ def _memory(bench: Bench) -> dict[str, Any]:
 
 
 def _disk(bench: Bench) -> dict[str, Any]:
-    cache = bench.environ.get("HF_HOME") or os.path.join(bench.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface")
-    places = {"environment": bench.expected.python_prefix, "tmp": tempfile.gettempdir(), "hf_cache": cache}
+    places = {"environment": bench.expected.python_prefix, "tmp": tempfile.gettempdir(), "hf_cache": folders.hf_cache(bench)}
+    if bench.expected.target.get("kind") == "local" and (working := folders.working_folder()):
+        places["working"] = working
     places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
-    return {f"disk.{name}.free_bytes": _free_bytes(Path(path)) for name, path in places.items()}
-
-
-def _free_bytes(path: Path) -> int | None:
-    for folder in (path, *path.parents):
-        try:
-            return shutil.disk_usage(folder).free
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return None
-    return None
+    told = {name: folders.free(Path(path)) for name, path in places.items()}
+    files = {f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None}
+    return {**{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()}, **files}
 
 
 def _shared_memory(bench: Bench) -> dict[str, Any]:
@@ -100,8 +91,9 @@ def _shared_memory(bench: Bench) -> dict[str, Any]:
     try:
         usage = os.statvfs(folder)
     except FileNotFoundError:
-        return {"host.shm_bytes": 0, "_shm.applies": True}
-    return {"host.shm_bytes": usage.f_blocks * usage.f_frsize, "_shm.applies": True}
+        return {"host.shm_bytes": 0, "host.shm_free_bytes": 0, "host.shm_state": "absent", "_shm.applies": True}
+    size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+    return {"host.shm_bytes": size, "host.shm_free_bytes": left, "host.shm_state": folders.state(folder), "_shm.applies": True}
 
 
 def _open_files(_bench: Bench) -> dict[str, Any]:
@@ -196,10 +188,6 @@ def _declared_variables(bench: Bench) -> dict[str, Any]:
     return {f"declared_env.{name}": "set" if name in secret else bench.environ.get(name) for name in bench.expected.env}
 
 
-def _declared_secrets(bench: Bench) -> dict[str, Any]:
-    return {f"secret.{name}": "set" if bench.environ.get(name) else "unset" for name in bench.expected.secrets}
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -216,9 +204,11 @@ OBSERVERS: dict[str, Observer] = {
     "H07": _shared_memory,
     "H08": _open_files,
     "H10": _person,
+    "H12": limits.observe,
     "W01": _declared_paths,
+    "W03": folders.observe,
     "E01": _harmful_variables,
     "E02": _declared_variables,
-    "Y01": _declared_secrets,
+    **credentials.OBSERVERS,
     **surroundings.OBSERVERS,
 }

@@ -9,19 +9,31 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from glob import escape, glob
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from . import Bench, Observer
 
-WATCHED = re.compile(r"lib(?:(?:cudnn|cublas)\w*|nccl|cudart|gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[\d.]*")
+_NAMES = r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
+WATCHED = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
+"""What a wheel of torch brings or requires, and OpenMP runtimes; libcuda is the driver's."""
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
 _OF_SYSTEMS = ("/usr", "/usr/local")
 """Prefixes of interpreters that hold the system's libraries too: there only site-packages count as the environment."""
 
 
 def _libraries(bench: Bench) -> dict[str, Any]:
-    """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths; None where the system does not tell."""
+    """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths; None where the system does not tell.
+
+    A torch that does not import may have loaded them before it failed, and then they can tell why.
+    """
+    try:
+        import_module("torch")
+    except Exception:  # noqa: BLE001 - T01 tells of it
+        imported = False
+    else:
+        imported = True
     maps = bench.root / "proc/self/maps"
     try:
         lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -34,6 +46,7 @@ def _libraries(bench: Bench) -> dict[str, Any]:
         "libraries.outside": outside,
         "libraries.openmp": sorted(os.path.basename(path) for path in openmp),
         "_libraries.count": len(paths),
+        "_libraries.imported": imported,
         "_libraries.variables": [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if bench.environ.get(name)],
     }
 

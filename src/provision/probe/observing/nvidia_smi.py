@@ -14,6 +14,7 @@ _FIELDS = ("driver_version", "name", "memory.total", "memory.used")
 _MORE: tuple[tuple[str, ...], ...] = (
     ("pci.device_id", "compute_cap", "clocks_event_reasons.active"),
     ("pci.device_id", "compute_cap", "clocks_throttle_reasons.active"),
+    ("persistence_mode", "pcie.link.width.current", "pcie.link.width.max"),
     ("ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "mig.mode.current", "compute_mode", "power.limit", "power.default_limit"),
 )
 """Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
@@ -21,7 +22,7 @@ _MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
 _UNTOLD: dict[str, Any] = dict.fromkeys(
     (
         *("name", "pci", "capability", "total_bytes", "used_bytes", "ecc", "uncorrected", "remap_pending", "remap_failed", "recovery", "fabric"),
-        *("reasons", "mig", "compute_mode", "power_limit_mw", "power_default_mw"),
+        *("reasons", "mig", "compute_mode", "persistence", "lanes", "lanes_most", "pcie_most", "pcie_of_card", "power_limit_mw", "power_default_mw"),
     )
 )
 
@@ -68,6 +69,9 @@ def _card(row: dict[str, str]) -> dict[str, Any]:
         "reasons": int(reasons, 16) if reasons.startswith("0x") else None,
         "mig": _switch(row.get("mig.mode.current")),
         "compute_mode": _MODES.get(row.get("compute_mode", "")),
+        "persistence": _switch(row.get("persistence_mode")),
+        "lanes": _number(row.get("pcie.link.width.current")),
+        "lanes_most": _number(row.get("pcie.link.width.max")),
         "power_limit_mw": _number(row.get("power.limit"), 1000),
         "power_default_mw": _number(row.get("power.default_limit"), 1000),
     }

@@ -165,6 +165,11 @@ class Nvml:
             "reasons": self._reasons(handle),
             "mig": bool(mig[0]) if mig else None,
             "compute_mode": self._one("nvmlDeviceGetComputeMode", handle, ctypes.c_uint),
+            "persistence": bool(kept) if (kept := self._one("nvmlDeviceGetPersistenceMode", handle, ctypes.c_uint)) is not None else None,
+            "lanes": self._one("nvmlDeviceGetCurrPcieLinkWidth", handle, ctypes.c_uint),
+            "lanes_most": self._one("nvmlDeviceGetMaxPcieLinkWidth", handle, ctypes.c_uint),
+            "pcie_most": self._one("nvmlDeviceGetMaxPcieLinkGeneration", handle, ctypes.c_uint),
+            "pcie_of_card": self._one("nvmlDeviceGetGpuMaxPcieLinkGeneration", handle, ctypes.c_uint),
             "power_limit_mw": self._one("nvmlDeviceGetPowerManagementLimit", handle, ctypes.c_uint),
             "power_default_mw": self._one("nvmlDeviceGetPowerManagementDefaultLimit", handle, ctypes.c_uint),
         }

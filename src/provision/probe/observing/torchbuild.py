@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 from typing import Any
 
 from . import Bench, Observer, abilities, mapped, numbers
+
+_LONGEST = 300
 
 
 def _build(_bench: Bench) -> dict[str, Any]:
@@ -14,9 +18,16 @@ def _build(_bench: Bench) -> dict[str, Any]:
     return {
         "torch.version": str(torch.__version__),
         "torch.cuda": torch.version.cuda,
+        "torch.mkl": _mkl(torch.__config__.show()),
         "torch.git": (getattr(torch.version, "git_version", None) or "")[:12] or None,
         "torch.cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+
+
+def _mkl(told: str) -> str | None:
+    """The version of MKL in what torch tells of its build: results on a CPU move with it."""
+    found = re.search(r"Math Kernel Library Version (\S+)", told)
+    return found[1] if found else None
 
 
 def _device(bench: Bench) -> dict[str, Any]:
@@ -25,7 +36,30 @@ def _device(bench: Bench) -> dict[str, Any]:
     if bench.expected.gpu_type == "mps":
         there = bool(torch.backends.mps.is_available())
         return {"gpu.available": there, "gpu.count": int(there)}
-    return {"gpu.available": torch.cuda.is_available(), "gpu.count": torch.cuda.device_count()}
+    available, count = torch.cuda.is_available(), torch.cuda.device_count()
+    shown = bench.environ.get("CUDA_VISIBLE_DEVICES")
+    set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
+    return {"gpu.available": available, "gpu.count": count, **set_here, **({} if available else _why_none())}
+
+
+def _why_none() -> dict[str, Any]:
+    """What torch and the driver's own library say where torch sees no card."""
+    import torch
+
+    try:
+        torch.cuda.init()
+        said = None
+    except (RuntimeError, AssertionError) as error:
+        said = str(error).strip().partition("\n")[0][:_LONGEST]
+    return {"gpu.why": said, "gpu.cuda_code": init_code()}
+
+
+def init_code() -> int | None:
+    """The code with which CUDA starts, 0 where it does (CUresult of cuda.h); None where the driver's library cannot be loaded."""
+    try:
+        return int(ctypes.CDLL("libcuda.so.1").cuInit(0))
+    except (OSError, AttributeError):
+        return None
 
 
 def _architecture(_bench: Bench) -> dict[str, Any]:
@@ -33,6 +67,7 @@ def _architecture(_bench: Bench) -> dict[str, Any]:
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     text = flags() if flags else None
+    # Where torch sees no card, what the driver told of it (D03) stands: whether the build would cover it can be told all the same.
     return {"torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None, **_capability()}
 
 
@@ -40,7 +75,7 @@ def _capability() -> dict[str, Any]:
     import torch
 
     if not torch.cuda.is_available():
-        return {"gpu.compute_capability": None}
+        return {}
     lowest = min(torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count()))
     return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}"}
 

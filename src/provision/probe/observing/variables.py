@@ -16,6 +16,15 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA environment variables)",
     "NVIDIA_TF32_OVERRIDE": "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA environment variables)",
+    "CUDA_CACHE_DISABLE": "code for the GPU is compiled anew at each start (CUDA programming guide, environment variables)",
+    "CUDA_FORCE_PTX_JIT": "the GPU code of the wheels is left aside and compiled anew (CUDA programming guide, environment variables)",
+    "TORCHDYNAMO_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo)",
+    "TORCH_COMPILE_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo.config)",
+    "ACCELERATE_USE_CPU": "Trainer and Accelerate leave the GPU aside (accelerate, state.py)",
+    "ACCELERATE_MIXED_PRECISION": "changes the precision of what Accelerate starts (accelerate, state.py)",
+    "RANK": "the program takes itself for one of several and waits for the others (torchrun, environment variables)",
+    "WORLD_SIZE": "the program takes itself for one of several and waits for the others (torchrun, environment variables)",
+    "LOCAL_RANK": "the program takes itself for one of several and waits for the others (torchrun, environment variables)",
     "NCCL_P2P_DISABLE": "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)",
     "LD_PRELOAD": "loads a library into every program before its own",
     "LD_LIBRARY_PATH": "libraries of the host can replace those that the wheels bring",
@@ -24,9 +33,14 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "PYTHONPATH": "modules outside the environment come first",
     "PYTHONHOME": "Python takes its standard library from elsewhere",
     "PYTHONOPTIMIZE": "assert statements are removed",
+    "PYTHONDEVMODE": "Python checks itself while it runs, and is slower",
+    "PYTHONMALLOC": "Python takes another allocator; those for debugging are slower",
+    "PYTHONTRACEMALLOC": "Python notes where all memory was taken, and is slower",
 }
 
-SHOWN_VALUES = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR", "ATEN_CPU_CAPABILITY"})
+SHOWN_VALUES = frozenset(
+    {"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR", "ATEN_CPU_CAPABILITY", "RANK", "WORLD_SIZE", "LOCAL_RANK"}
+)
 """Those whose value a person needs to see; of the others only that they are set is reported."""
 
 OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")

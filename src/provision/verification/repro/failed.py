@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -46,6 +47,12 @@ class Failed(NamedTuple):
     def device(self) -> str:
         """Where torch computed: "cuda" or "cpu"."""
         return str(self.readings.get("numerics.device") or ("cuda" if self.readings.get("gpu.available") else "cpu"))
+
+    @property
+    def card(self) -> int:
+        """Which of several cards it named first, as torch counts them; 0 where it named none."""
+        named = re.search(r"\bon cuda:(\d{1,4})\b", self.message)
+        return int(named[1]) if named else 0
 
     def of(self, part: str, name: str) -> Any:
         """Return a value of a part of the expectations, or None."""

@@ -50,32 +50,34 @@ def _slowed_idle(failed: Failed) -> dict[str, Any]:
 
 
 def _slowed_at_work(failed: Failed) -> dict[str, Any]:
-    return {"format": failed.readings.get("speed.format") or "fp16", "seconds": _AT_WORK_S, "share": 0.0}
+    return {"card": failed.card, "format": failed.readings.get("speed.format") or "fp16", "seconds": _AT_WORK_S, "share": 0.0}
 
 
 def _steady(failed: Failed) -> dict[str, Any]:
-    return {"format": failed.readings.get("speed.format") or "fp16", "seconds": _MINUTE_S, "share": STEADY.value}
+    if failed.readings.get("burn.other_results"):
+        raise Lacking("the short program compares speeds, and products came out otherwise")
+    return {"card": failed.card, "format": failed.readings.get("speed.format") or "fp16", "seconds": _MINUTE_S, "share": STEADY.value}
 
 
 def _held(failed: Failed) -> dict[str, Any]:
     wanted = int(failed.number(_GIB))
     if failed.check.get("status") == "warn":
-        return {"bytes": 0, "free": int(FREE.value * wanted), "words": []}
-    return {"bytes": wanted, "free": 0, "words": []}
+        return {"card": failed.card, "bytes": 0, "free": int(FREE.value * wanted), "words": []}
+    return {"card": failed.card, "bytes": wanted, "free": 0, "words": []}
 
 
 def _written(failed: Failed) -> dict[str, Any]:
-    return {"bytes": int(failed.readings.get("memory.held_bytes") or _GIB), "free": 0, "words": list(PATTERNS)}
+    return {"card": failed.card, "bytes": int(failed.readings.get("memory.held_bytes") or _GIB), "free": 0, "words": list(PATTERNS)}
 
 
 def _speed(what: str) -> Values:
-    return lambda failed: {"least": {what or str(failed.readings.get("speed.format") or "fp16"): failed.number(0)}}
+    return lambda failed: {"card": failed.card, "least": {what or str(failed.readings.get("speed.format") or "fp16"): failed.number(0)}}
 
 
 def _formats(failed: Failed) -> dict[str, Any]:
     if failed.raised:
         raise Lacking("the report does not say in which format")
-    return {"least": {str(name): PRODUCT_FAILS.value * peak for name, peak in failed.expected.items()}}
+    return {"card": failed.card, "least": {str(name): PRODUCT_FAILS.value * peak for name, peak in failed.expected.items()}}
 
 
 def _together(ranks: int | None, share: float = 0.0) -> Values:

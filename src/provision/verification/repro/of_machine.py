@@ -23,7 +23,15 @@ def _memory(failed: Failed) -> dict[str, Any]:
     return {"what": "memory", "least": failed.expected if contained else int(failed.expected * RAM_SHARE.value), "unit": "bytes"}
 
 
+def _shared_memory(failed: Failed) -> dict[str, Any]:
+    if not isinstance(failed.expected, int | float):
+        raise Lacking("the short program knows sizes, and not how /dev/shm is mounted or who may write there")
+    return {"what": "shared memory", "least": int(failed.expected), "unit": "bytes"}
+
+
 def _disk(failed: Failed) -> dict[str, Any]:
+    if not isinstance(failed.observed, Mapping):
+        raise Lacking("the short program does not know how many files and bytes a disk still takes")
     paths = failed.promised.get("paths") or {}
     places = [paths.get(place.removeprefix("path."), "") if place.startswith("path.") else place for place in failed.observed]
     known = [place for place in places if place and place != "hf_cache"]
@@ -84,7 +92,7 @@ PROGRAMS: Programs = {
     "H04": (("limits", _limit("CPUs", lambda failed: float(failed.expected), "for as many DataLoader workers")),),
     "H05": (("limits", _memory),),
     "H06": (("limits", _disk),),
-    "H07": (("limits", _limit("shared memory", lambda failed: int(failed.expected), "bytes")),),
+    "H07": (("limits", _shared_memory),),
     "H08": (("limits", _limit("open files", lambda _: int(NOFILE_FLOOR.value), "files")),),
     "H09": (("clock", _clock),),
     "H10": (("system", _person),),

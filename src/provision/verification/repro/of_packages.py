@@ -9,7 +9,9 @@ from provision.verification.repro.failed import MOST, Failed, Lacking, Programs
 
 
 def _interpreter(failed: Failed) -> dict[str, Any]:
-    python, _, prefix = str(failed.expected).partition(" under ")
+    python, under, prefix = str(failed.expected).partition(" under ")
+    if not under:
+        raise Lacking("the short program compares releases and prefixes, and not which Python an environment was made with")
     return {"python": python, "prefix": prefix}
 
 
@@ -41,6 +43,8 @@ def _files(failed: Failed) -> dict[str, Any]:
 
 
 def _import(failed: Failed) -> dict[str, Any]:
+    if not failed.raised and failed.check.get("cause") and "imported" in failed.message:
+        raise Lacking("it imports, from another file or in another version than its metadata says")
     return {"packages": [str(failed.check["id"]).partition(":")[2]]}
 
 

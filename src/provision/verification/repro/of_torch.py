@@ -43,7 +43,12 @@ def _products(failed: Failed) -> dict[str, Any]:
     card = failed.device == "cuda"
     short = {"bf16": BF16_ERROR.value, **({"fp16": FP16_ERROR.value} if card else {})}
     bounds = {"fp32": (TF32_ERROR if tf32 else FP32_ERROR).value, **(short if failed.identity != "N02" else {})}
-    return {"device": failed.device, "bounds": bounds, "sizes": [[512, 1024], *([[4096, 4096]] if card and failed.identity == "N01" else [])]}
+    return {
+        "device": failed.device,
+        "card": failed.card,
+        "bounds": bounds,
+        "sizes": [[512, 1024], *([[4096, 4096]] if card and failed.identity == "N01" else [])],
+    }
 
 
 def _computing(**values: Any) -> Values:

@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
+from provision.effects import CondaRecord
 from provision.lock.conda import index_name
-from provision.lock.model import CondaPackage, Package
+from provision.lock.model import Package
 from provision.lock.portion import Held, Portion
 from provision.views.exports import MADE_BY
 
@@ -71,7 +72,7 @@ def _component(held: Held, portion: Portion) -> dict[str, Any]:
     }
 
 
-def _of_conda(package: CondaPackage) -> dict[str, Any]:
+def _of_conda(package: CondaRecord) -> dict[str, Any]:
     purl = _conda_purl(package)
     hashes = (("MD5", package.md5), ("SHA-256", package.sha256))
     return {
@@ -85,14 +86,14 @@ def _of_conda(package: CondaPackage) -> dict[str, Any]:
     }
 
 
-def _conda_purl(package: CondaPackage) -> str:
+def _conda_purl(package: CondaRecord) -> str:
     """Return the URL of one build; the qualifiers are those of the purl specification, in its order."""
     form = "tar.bz2" if package.file.endswith(".tar.bz2") else "conda"
     qualifiers = {"build": package.build, "channel": package.channel, "subdir": package.subdir, "type": form}
     return f"pkg:conda/{quote(package.name)}@{quote(package.version, safe='')}?" + "&".join(f"{key}={quote(value)}" for key, value in qualifiers.items())
 
 
-def _needed(package: CondaPackage) -> tuple[str, ...]:
+def _needed(package: CondaRecord) -> tuple[str, ...]:
     """Return the names in conda's match specs: the first word of each, without its channel."""
     words = (spec.split(maxsplit=1)[0] for spec in package.depends if spec.strip())
     return tuple(re.split("[=<>!~\\[]", word.rpartition("::")[2])[0] for word in words)

@@ -1,0 +1,53 @@
+"""Looks at declared secrets and at the usual files of credentials: whether they are there and who may read them. No value, and no part of one, is noted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from . import Bench, Observer
+
+_SHORTEST = 8
+"""Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is still to come."""
+
+
+def _declared(bench: Bench) -> dict[str, Any]:
+    return {f"secret.{name}": _state(bench.environ.get(name)) for name in bench.expected.secrets}
+
+
+def _state(value: str | None) -> str:
+    if value is None or not value.strip():
+        return "unset" if not value else "blank"
+    if value != value.strip():
+        return "with white space around it"
+    return "set" if len(value) >= _SHORTEST else "short"
+
+
+def _files(bench: Bench) -> dict[str, Any]:
+    told = {kind: _who_reads(path, named) for kind, path, named in _places(bench)}
+    return {"credentials.files": {kind: who for kind, who in told.items() if who}}
+
+
+def _places(bench: Bench) -> Iterator[tuple[str, str, bool]]:
+    """Each kind of credentials with its file, and whether a variable names that file."""
+    environ, home = bench.environ, bench.environ.get("HOME") or os.path.expanduser("~")
+    hf_home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface")
+    yield "Hugging Face", environ.get("HF_TOKEN_PATH") or os.path.join(hf_home, "token"), "HF_TOKEN_PATH" in environ
+    named = environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    yield "Google Cloud", named or os.path.join(home, ".config/gcloud/application_default_credentials.json"), bool(named)
+    yield "Kaggle", os.path.join(environ.get("KAGGLE_CONFIG_DIR") or os.path.join(home, ".kaggle"), "kaggle.json"), False
+    yield "netrc (Weights & Biases, pip, git)", environ.get("NETRC") or os.path.join(home, ".netrc"), "NETRC" in environ
+
+
+def _who_reads(path: str, named: bool) -> str:
+    """Return "its owner", "others (mode 0644)", or "nobody: it is not there" for one that a variable names; "" where there is none."""
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError as error:
+        return f"nobody: {error.strerror}" if named else ""
+    return f"others (mode {mode:04o})" if mode & (stat.S_IRGRP | stat.S_IROTH) else "its owner"
+
+
+OBSERVERS: dict[str, Observer] = {"Y01": _declared, "Y02": _files}

@@ -1,0 +1,74 @@
+"""Looks at the folders that programs use without being told: the temporary one, the cache of Hugging Face, the working folder; and at what is free on each."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from . import Bench
+
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+"""In this order Python asks for a temporary folder (its tempfile)."""
+
+
+def hf_cache(bench: Bench) -> str:
+    """The folder in which the libraries of Hugging Face keep what they downloaded."""
+    told = bench.environ.get("HF_HOME") or os.path.join(bench.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface")
+    return os.path.expanduser(bench.environ.get("HF_HUB_CACHE") or told)
+
+
+def working_folder() -> str | None:
+    """Where this process was started; None where that folder is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def observe(bench: Bench) -> dict[str, Any]:
+    """The state of each folder, as words, and which variable names the temporary one; the paths themselves stay here."""
+    by = next((name for name in _TEMPORARY if bench.environ.get(name)), None)
+    temporary, working = Path(bench.environ[by]) if by else bench.root / "tmp", working_folder()
+    return {
+        "folder.tmp": state(temporary) if temporary.exists() else "absent",
+        "folder.tmp_runs_programs": _runs_programs(temporary),
+        "folder.hf_cache": state(Path(hf_cache(bench))),
+        "folder.working": state(Path(working)) if working else "absent",
+        "_folder.paths": {"tmp": f"{by}={temporary}" if by else str(temporary), "hf_cache": hf_cache(bench), "working": working or "the working folder"},
+    }
+
+
+def state(folder: Path) -> str:
+    """Tell whether a file can be made there ("writable"), or in the nearest folder above, where it is not there yet ("can be made"); else why not."""
+    there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    if not there.is_dir():
+        return "not a folder"
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return "writable" if there == folder else "can be made"
+    except OSError as error:
+        return f"not writable: {error.strerror}"
+
+
+def _runs_programs(folder: Path) -> bool | None:
+    """Whether what lies there may be run or loaded as code; None where the system does not tell."""
+    try:
+        return not os.statvfs(folder).f_flag & os.ST_NOEXEC
+    except (OSError, AttributeError):
+        return None
+
+
+def free(path: Path) -> tuple[int | None, int | None]:
+    """Bytes that are free at a folder, or at the nearest one above that exists, and how many more files it can hold; None for what is not told."""
+    for folder in (path, *path.parents):
+        try:
+            told = os.statvfs(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None, None
+        # A file system without a table of files (btrfs, many network ones) tells none at all.
+        return told.f_bavail * told.f_frsize, told.f_favail if told.f_files else None
+    return None, None
