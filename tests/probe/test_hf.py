@@ -100,7 +100,7 @@ def test_declared_options_are_in_effect(verify: Verify) -> None:
     code, report = verify(
         "R03", "R07", "R05",
         training__precision="bf16", training__dataloader_workers=2, training__gradient_checkpointing=True,
-        training__arguments={"warmup_steps": 10, "lr_scheduler_type": "cosine", "push_to_hub": True, "learning_rate": 1e-4},
+        training__arguments={"warmup_steps": 10, "lr_scheduler_type": "cosine", "push_to_hub": True, "learning_rate": 1e-4, "use_cpu": True},
     )  # fmt: skip
     found = checks(report)
     assert code == 3
@@ -109,6 +109,13 @@ def test_declared_options_are_in_effect(verify: Verify) -> None:
     assert found["R07"]["observed"]["arguments.warmup_steps"] == 10
     assert found["R07"]["observed"]["dataloader_workers"] == 2
     assert value(report, "train.not_exercised") == ["push_to_hub"]
+
+
+def test_a_precision_that_trainer_refuses_on_a_cpu_unless_told_is_said(verify: Verify) -> None:
+    code, report = verify("R01", training__precision="bf16")
+    found = checks(report)["R01"]
+    assert (code, found["status"], "setup doesn't support bf16" in found["message"]) == (3, "warn", True), found
+    assert "use_cpu: true" in found["fix"]
 
 
 def test_a_number_that_arrives_as_text_is_not_in_effect(verify: Verify) -> None:

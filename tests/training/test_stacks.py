@@ -20,7 +20,8 @@ gpu: none
 python: "3.11"
 packages: [torch==2.13.*, "transformers=={transformers}", accelerate, peft, "datasets>=3", safetensors{more}]
 training:
-  {{precision: {precision}, optimizer: {optimizer}, method: lora, strategy: ddp, launcher: {launcher}, gradient_checkpointing: true, dataloader_workers: 1}}
+  {{precision: {precision}, optimizer: {optimizer}, method: lora, strategy: ddp, launcher: {launcher}, gradient_checkpointing: true, dataloader_workers: 1,
+   arguments: {{use_cpu: true}}}}
 """
 STACKS = {
     "4.49.0": ("fp32", "adamw_torch", "torchrun"),

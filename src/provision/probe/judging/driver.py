@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -72,6 +73,10 @@ def _version(case: Case) -> Judgement:
     return bad(told, unfit, found, "the image brings an older driver than CUDA of that version runs on", fix, DRIVER_FLOOR)
 
 
+_DELIVERED_WITHOUT = re.compile(r"RTX|Quadro|GeForce|TITAN")
+"""Names of cards for workstations and games, whose ECC is off as they are delivered (support.chaos.com, "ECC State for Nvidia GPUs")."""
+
+
 def _memory_errors(case: Case) -> Judgement:
     seen = {key: case.seen[f"nvml.{key}"] for key in ("ecc", "uncorrected", "remap_pending", "remap_failed")}
     if all(value is None for values in seen.values() for value in values):
@@ -89,7 +94,7 @@ def _memory_errors(case: Case) -> Judgement:
         )
     if any(seen["remap_pending"]):
         return bad("a faulty row of the card's memory waits to be replaced", False, True, "it is replaced at the next start", "restart the machine")
-    if False in seen["ecc"]:
+    if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(case.seen.get("gpu.name"))):
         cause = "someone has switched it off to gain memory or speed; errors are then neither corrected nor counted, and no check sees them"
         return warned("error correction (ECC) of the card's memory is off", True, False, cause, "ask who runs the machine to switch it on, or take another one")
     return ok("no uncorrected errors, no rows to be remapped", 0, 0)

@@ -26,6 +26,9 @@ def _arithmetic(error: Any) -> str:
     return next((f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high), "none of the known kinds is")
 
 
+_USE_CPU = "give use_cpu=True in your program, as this run did, and write use_cpu: true under training.arguments"
+
+
 def _arguments(case: Case) -> Judgement:
     strange, refused = case.seen["train.unknown_arguments"], case.seen["train.refused_arguments"]
     declared = sorted(case.expected.training.arguments)
@@ -45,6 +48,10 @@ def _arguments(case: Case) -> Judgement:
             "a value is invalid, or two arguments contradict each other",
             "correct training.arguments",
         )
+    # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02 says so.
+    if case.expected.gpu_type is None and (refused := case.seen.get("train.refused_without_use_cpu")):
+        told = f"TrainingArguments of this precision want use_cpu here: {refused}"
+        return warned(told, declared, refused, "no GPU is there, and Trainer trains on a CPU in this precision only when told to", _USE_CPU)
     return ok(f"a {case.expected.proof.value} run builds", declared, declared)
 
 

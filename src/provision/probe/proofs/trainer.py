@@ -32,6 +32,7 @@ class Build:
             "train.unknown_arguments": sorted(set(arguments) - fields),
             "train.not_exercised": sorted(set(arguments) & NOT_EXERCISED),
             "train.refused_arguments": None,
+            "train.refused_without_use_cpu": _refused_without_use_cpu(wanted, arguments, fields),
         }
         # Before our own arguments: building a TrainingArguments resets accelerate's state, which the Trainer then needs.
         declared = self._declared_arguments(arguments, wanted, fields)
@@ -147,6 +148,20 @@ def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[
         checkpointing: recipe.gradient_checkpointing,
         **precision,
     }
+
+
+def _refused_without_use_cpu(wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]) -> str | None:
+    """What transformers says on a CPU to the declared precision of a program that does not give `use_cpu`, as the proof does; None where it says nothing."""
+    from transformers import TrainingArguments
+
+    if not wanted["use_cpu"] or "use_cpu" in arguments:
+        return None
+    theirs = {name: wanted[name] for name in ("output_dir", "report_to", "fp16", "bf16", "tf32") if name in wanted and name in fields}
+    try:
+        TrainingArguments(**theirs)
+    except Exception as error:  # noqa: BLE001 - whatever it makes transformers raise is the answer
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 def _in_effect(value: Any, is_number: bool) -> Any:

@@ -18,6 +18,8 @@ def _training(failed: Failed) -> dict[str, Any]:
         raise Lacking(f"the program trains by Trainer, and the proof asked for is {proof}")
     declared = {"R03": "fp32"}.get(failed.identity, failed.of("training", "precision") or "fp32")
     case: dict[str, Any] = {"precision": declared, "dtype": None, "arguments": _options(failed), "files": [], "twice": failed.identity == "R04"}
+    if failed.identity == "R01" and failed.check.get("status") == "warn":
+        raise Lacking("the short program gives use_cpu on a CPU, as the verification does")
     if failed.identity == "R01" and not failed.raised:
         return {**case, "arguments": _arguments(failed)}
     if failed.identity == "R03":
