@@ -121,7 +121,7 @@ def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[...,
     assert not inventory & {"T01", "L01", "R05", "P06:torch"}
     quick, deep, burn = ({one.id for one in asked(parse_expectations(document(tier=tier, **CARDS)))} for tier in ("quick", "deep", "burn"))
     assert {"F01", "C02"} <= quick < deep < burn
-    assert {"F02", "C03", "N09", "L03", "K01", "K02", "W02", "X01", "X02", "S01", "S02", "S03"} <= deep - quick
+    assert {"F02", "C03", "N09", "L03", "K01", "K02", "W02", "X01", "X02", "S01", "S02", "S03", "R09"} <= deep - quick
     assert {"F03"} == burn - deep
 
 

@@ -118,6 +118,7 @@ REHEARSED: dict[str, Any] = {
     "rehearsal.parameters": 10**8, "rehearsal.steps": 2, "rehearsal.finite": True, "rehearsal.step_s": 1.0,
     "rehearsal.logits_bytes": 0, "rehearsal.peak_bytes": GIB, "rehearsal.memory_bytes": 2 * GIB,
 }  # fmt: skip
+PACED = {"pace.tokens_per_s": 41234.6, "pace.precision": "bf16", "pace.parameters": 10**8, "pace.finite": True}
 RAN_OUT = {**REHEARSED, "rehearsal.out_of_memory": "CUDA out of memory", "rehearsal.parameters": None, "rehearsal.steps": 0, "rehearsal.peak_bytes": 2 * GIB}
 REHEARSALS = [
     Row("S01", "pass", REHEARSED, OF_MODEL, "2 steps of 100 million parameters"),
@@ -133,6 +134,9 @@ REHEARSALS = [
     Row("S02", "warn", {**REHEARSED, "rehearsal.peak_bytes": GIB // 4}, OF_MODEL, "took 256 MiB"),
     Row("S02", "unknown", REHEARSED, {**OF_MODEL, "estimate_bytes": None}, "no estimate"),
     Row("S02", "skip", RAN_OUT, OF_MODEL),
+    Row("R09", "pass", PACED, {**OF_MODEL, **GPU}, "41,235 tokens a second with 100 million random parameters in bf16"),
+    Row("R09", "warn", {**PACED, "pace.finite": False}, {**OF_MODEL, **GPU}, "a loss is not a number"),
+    Row("R09", "skip", {"pace.tokens_per_s": None}, {**OF_MODEL, **GPU}, "no card"),
     Row("S03", "pass", REHEARSED, OF_MODEL, "take 1 GiB of 2 GiB of the card"),
     Row("S03", "fail", {**REHEARSED, "rehearsal.peak_bytes": 2 * GIB - 1}, OF_MODEL, "nothing is left"),
     Row("S03", "fail", RAN_OUT, OF_MODEL, "does not fit"),

@@ -212,3 +212,26 @@ def test_memory_that_runs_out_is_a_result_with_a_way_out(rehearse: Asked) -> Non
     assert (told["S01"]["status"], told["S02"]["status"], told["S03"]["status"]) == ("fail", "skip", "fail"), told
     assert "memory ran out at" in told["S01"]["message"]
     assert told["S03"]["fix"] == "largest lever: training.batch_size: 1 saves about 1 GiB"
+
+
+PACE = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+from provision_probe.observing.rehearsal import pace
+from provision_probe.proofs.declared import Plan
+from provision_probe.proofs.shape import shape_of
+began = time.perf_counter()
+told = pace(Plan(shape_of(500_000, None, None), "full", "fp32", "adamw_torch", False, 2, 32, "cpu", 8))
+print(json.dumps([told, time.perf_counter() - began]))
+"""
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) -> None:
+    done = subprocess.run([hf_python, "-c", PACE, str(probe)], capture_output=True, text=True, timeout=300, check=False)
+    told, took = json.loads(done.stdout)
+    assert (told["pace.precision"], told["pace.finite"]) == ("fp32", True), done.stderr[-2000:]
+    assert told["pace.parameters"] == pytest.approx(500_000, rel=0.05)
+    # The median step cannot be slower than if the whole time had gone into the steps after the first quarter's.
+    assert told["pace.tokens_per_s"] > 4 * 2 * 32 / took

@@ -134,6 +134,8 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
     ("launch.*", _C.CONTEXT),
     ("launch.weights_error", _C.MEASUREMENT),
     ("launch.run_s", _C.NOISE),
+    ("pace.*", _C.CONTEXT),
+    ("pace.tokens_per_s", _C.MEASUREMENT),
     ("rehearsal.*", _C.CONTEXT),
     ("rehearsal.peak_bytes", _C.MEASUREMENT),
     ("rehearsal.memory_bytes", _C.NOISE),

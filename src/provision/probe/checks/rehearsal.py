@@ -1,4 +1,4 @@
-"""Checks of two steps of the declared model."""
+"""Checks of two steps of the declared model, and of the pace of a model that is always the same."""
 
 from __future__ import annotations
 
@@ -51,5 +51,17 @@ CHECKS: tuple[Check, ...] = (
         after=("S01",),
         required_by=_DECLARED,
         threshold=OF_CARD,
+    ),
+    Check(
+        "R09",
+        "training",
+        "tokens a second",
+        "rehearsal",
+        ("pace.tokens_per_s", "pace.precision", "gpu.name", "nvml.reasons", "nvml.power_limit_mw", "package.torch"),
+        Tier.DEEP,
+        needs=(Need.TORCH, Need.GPU),
+        after=("T02",),
+        required_by="",
+        quiet=True,
     ),
 )

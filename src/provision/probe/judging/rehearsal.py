@@ -99,6 +99,17 @@ def _went_through(case: Case) -> Judgement:
     return ok(f"{STEPS} steps of {built / 1e6:.4g} million parameters ({case.seen['rehearsal.model']}), the last in {seconds:.3g} s", STEPS, STEPS)
 
 
+def _pace(case: Case) -> Judgement:
+    tokens = case.seen["pace.tokens_per_s"]
+    if tokens is None:
+        return skipped("torch sees no card, so nothing was trained on one")
+    precision, count = case.seen["pace.precision"], case.seen["pace.parameters"]
+    told = f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in {precision}"
+    if not case.seen["pace.finite"]:
+        return warned(f"{told}, and a loss is not a number", None, tokens, "the precision overflows, or the card computes wrong", "look at N01, N07 and R02")
+    return ok(told, None, tokens)
+
+
 def _levers(case: Case) -> str:
     if not case.expected.levers:
         return "a smaller batch_size or sequence_length, or a card with more memory"
@@ -110,4 +121,4 @@ def _change(change: dict[str, object]) -> str:
     return ", ".join(f"training.{key}: {str(value).lower() if isinstance(value, bool) else value}" for key, value in change.items())
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"S01": _steps, "S02": _peak, "S03": _fits}
+JUDGES: dict[str, Callable[[Case], Judgement]] = {"S01": _steps, "S02": _peak, "S03": _fits, "R09": _pace}

@@ -1,4 +1,7 @@
-"""Rehearses the declared training with random weights, and looks at how much memory it takes; refuses beforehand what this machine cannot give."""
+"""Rehearses the declared training with random weights and looks at how much memory it takes, refusing beforehand what this machine cannot give.
+
+Then the pace of a card: tokens a second of a model whose size is always the same.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from ..proofs.recipe import scratch_folder, settle_environment
 from ..proofs.shape import shape_of
 from ..values import Proof
 from . import Bench, Observer
+from .speed import median
 from .taking import CardPeak, ProcessPeak, available_bytes, spare_the_machine
+from .tensors import device_of
 
 _SHARE_OF_FREE = 0.8
 """Of free RAM, what a rehearsal on CPU may be expected to take."""
@@ -21,6 +26,8 @@ _MOST_S = 240.0
 _UTILISATION = 0.3
 """Of the speed of a product of matrices, what a training step reaches on CPU at least: 0.38 was measured with 20 million parameters and LoRA, 0.5 with 60."""
 _SIDE, _TRIES = 1024, 8
+_PACED, _PACED_BATCH, _PACED_STEPS = (100_000_000, None, None), (8, 512), 20
+"""A model of 100 million parameters, batches of 8 x 512 tokens, 20 steps: large enough to keep a card busy, and small enough for 16 GB."""
 
 
 def plan_of(expected: Expectations) -> Plan | str:
@@ -95,7 +102,7 @@ def _two_steps(bench: Bench) -> dict[str, Any]:
         "rehearsal.trained": found.trained if found else None,
         "rehearsal.steps": len(found.losses) if found else 0,
         "rehearsal.finite": found.finite if found else None,
-        "rehearsal.step_s": found.step_s if found else None,
+        "rehearsal.step_s": found.steps_s[-1] if found and found.steps_s else None,
         "rehearsal.peak_bytes": peak.bytes(),
         "rehearsal.memory_bytes": _card_bytes() if plan.device == "cuda" else available,
     }
@@ -152,4 +159,24 @@ def _nothing_more(_bench: Bench) -> dict[str, Any]:
     return {}  # judged from what the two steps gave
 
 
-OBSERVERS: dict[str, Observer] = {"S01": _two_steps, "S02": _nothing_more, "S03": _nothing_more}
+def _pace(bench: Bench) -> dict[str, Any]:
+    if device_of(bench) != "cuda":
+        return {"pace.tokens_per_s": None}
+    declared = bench.expected.training.precision
+    precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(declared, "fp32")
+    return pace(Plan(shape_of(*_PACED), "full", precision, "adamw_torch", False, *_PACED_BATCH, "cuda", _PACED_STEPS))
+
+
+def pace(plan: Plan) -> dict[str, Any]:
+    """Return the tokens a second of a plain loop over that plan, by the median of its steps after the first quarter, and what was trained."""
+    done = without_trainer(plan)
+    settled = done.steps_s[plan.steps // 4 :]
+    return {
+        "pace.tokens_per_s": plan.tokens / median(list(settled)),
+        "pace.precision": plan.precision,
+        "pace.parameters": done.parameters,
+        "pace.finite": done.finite,
+    }
+
+
+OBSERVERS: dict[str, Observer] = {"S01": _two_steps, "S02": _nothing_more, "S03": _nothing_more, "R09": _pace}

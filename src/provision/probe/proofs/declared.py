@@ -1,4 +1,4 @@
-"""Two steps of the declared training with random weights of the declared shape: Trainer's where transformers is locked, else a plain loop."""
+"""A few steps of the declared training with random weights of the declared shape: Trainer's where transformers is locked, else a plain loop."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Plan:
     batch_size: int
     sequence_length: int
     device: str
+    steps: int = STEPS
 
     @property
     def tokens(self) -> int:
@@ -42,12 +43,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """What two steps gave: parameters in the model and trained ones, the losses, and the seconds of the last step."""
+    """What the steps gave: parameters in the model and trained ones, the losses, and the seconds of each step."""
 
     parameters: int
     trained: int
     losses: tuple[float, ...]
-    step_s: float
+    steps_s: tuple[float, ...]
 
     @property
     def finite(self) -> bool:
@@ -59,7 +60,7 @@ class Tokens:
     """Random tokens, the same at every place: what they are does not change what they take. Needs no torch."""
 
     def __init__(self, plan: Plan) -> None:
-        self._length, self._count, self._vocabulary = plan.sequence_length, plan.batch_size * STEPS, plan.shape.vocabulary
+        self._length, self._count, self._vocabulary = plan.sequence_length, plan.batch_size * plan.steps, plan.shape.vocabulary
 
     def __len__(self) -> int:
         return self._count
@@ -70,14 +71,14 @@ class Tokens:
 
 
 def without_trainer(plan: Plan) -> Rehearsed:
-    """Two steps of a plain torch loop over a decoder of that shape. Raises what torch raises."""
+    """The steps of a plain torch loop over a decoder of that shape. Raises what torch raises."""
     import torch
 
     model = _decoder(plan).to(plan.device)
     optimizer = optimizer_named(plan.optimizer)(model.parameters(), lr=_RATE)
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext if kind is None else lambda: torch.autocast(plan.device, dtype=kind)
-    losses, took = [], 0.0
+    losses, took = [], []
     for batch in _batches(plan):
         began = time.perf_counter()
         with autocast():
@@ -87,13 +88,13 @@ def without_trainer(plan: Plan) -> Rehearsed:
         optimizer.step()
         optimizer.zero_grad()
         losses.append(float(loss.detach()))
-        took = time.perf_counter() - began
+        took.append(time.perf_counter() - began)
     count = sum(tensor.numel() for tensor in model.parameters())
-    return Rehearsed(count, count, tuple(losses), took)
+    return Rehearsed(count, count, tuple(losses), tuple(took))
 
 
 def with_trainer(plan: Plan, folder: Path) -> Rehearsed:
-    """Two steps of Trainer over a Llama of that shape, or two forward passes for inference. Raises what torch, transformers and peft raise."""
+    """The steps of Trainer over a Llama of that shape, or as many forward passes for inference. Raises what torch, transformers and peft raise."""
     model = _llama(plan)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     if plan.method == "inference":
@@ -116,6 +117,7 @@ def lacking(method: str, proof_is_trainer: bool) -> str:
 
 
 def _trained(plan: Plan, model: Any, folder: Path, parameters: int, trained: int) -> Rehearsed:
+    import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     marks: list[float] = []
@@ -125,6 +127,8 @@ def _trained(plan: Plan, model: Any, folder: Path, parameters: int, trained: int
             marks.append(time.perf_counter())
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
+            if plan.device == "cuda":
+                torch.cuda.synchronize()
             marks.append(time.perf_counter())
 
     fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
@@ -134,7 +138,7 @@ def _trained(plan: Plan, model: Any, folder: Path, parameters: int, trained: int
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset, callbacks=[Clock()])
     trainer.train()
     losses = tuple(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
-    return Rehearsed(parameters, trained, losses, marks[-1] - marks[-2] if len(marks) > 1 else 0.0)
+    return Rehearsed(parameters, trained, losses, tuple(end - begin for begin, end in zip(marks[::2], marks[1::2], strict=False)))
 
 
 def _arguments(plan: Plan, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
@@ -142,7 +146,7 @@ def _arguments(plan: Plan, folder: Path, fields: frozenset[str]) -> dict[str, An
     checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
     return {
         "output_dir": str(folder),
-        "max_steps": STEPS,
+        "max_steps": plan.steps,
         "save_strategy": "no",
         "logging_strategy": "steps",
         "logging_steps": 1,
@@ -195,20 +199,20 @@ def _inferred(plan: Plan, model: Any, parameters: int) -> Rehearsed:
     import torch
 
     model.eval()
-    losses, took = [], 0.0
+    losses, took = [], []
     with torch.no_grad():
         for batch in _batches(plan):
             began = time.perf_counter()
             losses.append(float(model(input_ids=batch, use_cache=True).logits[:, -1].float().mean()))
-            took = time.perf_counter() - began
-    return Rehearsed(parameters, 0, tuple(losses), took)
+            took.append(time.perf_counter() - began)
+    return Rehearsed(parameters, 0, tuple(losses), tuple(took))
 
 
 def _batches(plan: Plan) -> Iterator[Any]:
     import torch
 
     tokens = Tokens(plan)
-    for step in range(STEPS):
+    for step in range(plan.steps):
         rows = [tokens[step * plan.batch_size + row]["input_ids"] for row in range(plan.batch_size)]
         yield torch.tensor(rows, device=plan.device)
 
