@@ -26,8 +26,7 @@ def measured(what):
         total, limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), read("/sys/fs/cgroup/memory.max")[0]
         return total if limit == "max" else min(total, int(limit))
     if what == "shared memory":
-        there = os.statvfs("/dev/shm")
-        return there.f_blocks * there.f_frsize
+        return os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize
     if what == "open files":
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return limit if limit >= 0 else sys.maxsize

@@ -56,7 +56,8 @@ def told(key: str, value: Any) -> str:
 def declared(turn: Turn, found: Comparison) -> str:
     """Return what each side was expected to be, where that sets them apart; "" elsewhere."""
     causes = next((check.causes for check in CHECKS if check.id == turn.id.partition(":")[0]), ())
-    unit = "_bytes" if causes and all(cause.endswith("_bytes") for cause in causes) else ""
+    sizes = [cause.endswith("_bytes") for cause in causes if not cause.endswith("_state")]
+    unit = "_bytes" if sizes and all(sizes) else ""
     sides = zip(turn.declared, (found.a, found.b), strict=True) if turn.declared else ()
     return ", ".join(f"{told(unit, value)} on {side.name}" for value, side in sides)
 
