@@ -37,7 +37,7 @@ def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "packages: 2 in one version; seen: 2 of 2 as locked on each" in said
-    assert "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of conda on here; seen: alpha 2.0 on plain, alpha 2.0 on here" in said
+    assert "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of conda on here; seen: alpha 2.0 on plain and here" in said
     assert stated(both)["package builds"]["found"] == "apart"
 
 

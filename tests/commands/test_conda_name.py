@@ -218,7 +218,7 @@ def test_a_link_never_takes_the_place_of_anything(tmp_path: Path) -> None:
     files.add_link(path, "/a", "")
     with pytest.raises(WorldError, match="cannot make the link") as caught:
         files.add_link(path, "/b", "")
-    assert (caught.value.why, caught.value.hint) == ("something that is not ours is there", "look at it, and move it away or remove it")
+    assert (caught.value.why, caught.value.hint) == ("something of that name is there", "look at it, and move it away or name another place")
     files.add_link(path, "/b", "/a")
     assert str(path.readlink()) == "/b"
     assert files.remove_link(path, "/a", dead=False) is False

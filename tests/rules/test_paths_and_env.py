@@ -7,6 +7,7 @@ import pytest
 from provision.diagnostics import Place, Severity
 from provision.facts import Facts
 from provision.probe.observing.variables import HARMFUL_VARIABLES
+from provision.rules.env_rank_set_by_hand import SINGLE
 from provision.rules.folders import Folder, below, moved
 from provision.source import FINDINGS
 from tests.rules.conftest import Ask
@@ -169,8 +170,8 @@ def test_what_switches_a_variable_on(ask: Ask, value: str, speaks: bool) -> None
 
 
 def test_the_probe_and_the_table_know_the_same_variables(facts: Facts) -> None:
-    """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec."""
-    assert set(HARMFUL_VARIABLES) - {"PYTHONHOME"} <= set(facts.variables)
+    """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec, and of ranks ENV001 speaks."""
+    assert set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE} <= set(facts.variables)
 
 
 def test_a_switch_that_helps_a_card_is_let_be(ask: Ask) -> None:

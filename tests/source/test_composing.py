@@ -186,7 +186,8 @@ def test_no_other_way_of_reading_yaml_is_in_use():
         for path in package.rglob("*.py")
         if re.search(r"yaml\.(?!parse\b|CSafeLoader|YAMLError|MarkedYAMLError|__with|[A-Z]\w*Event\b|Event\b)\w+\(", path.read_text())
     }
-    assert uses == set()
+    # Of a log, which is no spec, at most 1 MiB are read, as texts only.
+    assert uses == {"log_text.py"}
 
 
 def test_the_root_is_the_nearest_folder_with_a_mark(folder, disk):

@@ -80,7 +80,7 @@ def test_a_link_in_the_way_is_replaced_and_what_it_points_at_stays(tmp_path: Pat
         (lambda root: files.write(root / "folder/..", "x", 0o600), "it is a folder"),
         (lambda root: files.write(root / "nowhere/file", "x", 0o600), "No such file"),
         (lambda root: files.make_folder(root / "file/below", 0o700), "a part of the path is a file"),
-        (lambda root: files.make_folder(root / "file", 0o700), "a file of that name is there"),
+        (lambda root: files.make_folder(root / "file", 0o700), "something of that name is there"),
         (lambda root: files.read(root / "folder", 10), "a folder, and no regular file"),
         (lambda root: files.read(root / "pipe", 10), "no regular file"),
         (lambda root: files.read(root / "file", 3), "longer than 3 bytes"),

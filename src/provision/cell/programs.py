@@ -73,9 +73,9 @@ def follow(argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float
     watch = threading.Timer(timeout_s, too_late)
     reader = threading.Thread(target=lambda: told.append(process.stderr.read() if process.stderr else ""), daemon=True)
     watch.daemon = True
-    watch.start()
-    reader.start()
     try:
+        watch.start()
+        reader.start()
         for line in process.stdout or ():
             on_line(line.rstrip("\n"))
         code = process.wait()

@@ -21,9 +21,8 @@ _REASONS = {
     errno.EROFS: ("the file system is read-only", "name a file or a folder that you may write to; where it lies beside the spec, move the spec"),
     errno.EACCES: ("permission denied", "check the owner and mode of that path"),
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
-    errno.EEXIST: ("something that is not ours is there", "look at it, and move it away or remove it"),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
-    errno.EEXIST: ("a file of that name is there", "move it away, or name another place"),
+    errno.EEXIST: ("something of that name is there", "look at it, and move it away or name another place"),
     errno.EISDIR: ("it is a folder", "move it away, or name a file"),
     errno.ELOOP: (os.strerror(errno.ELOOP), "make it lead to a file, or name the file itself"),
 }
