@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import secrets
-import shlex
 import shutil
 import subprocess
 import sys
@@ -263,7 +262,7 @@ class Machine:
 
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
-            raise _no_program(argv[0])
+            raise process.no_program(argv[0])
         try:
             if watch is None or sys.platform != "linux":
                 process.become([program, *argv[1:]], environment)
@@ -386,16 +385,3 @@ def _no_python(known: Interpreters) -> WorldError:
     listed = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
     hint = f"install Python {known.wanted}, or change `python:` in the spec"
     return WorldError(f"no Python {known.wanted} on this machine", why=f"found: {listed}", hint=hint)
-
-
-def _no_program(name: str) -> WorldError:
-    if Path(name).is_dir():
-        return WorldError(f"cannot start {name}", why="it is a folder", hint="name a program")
-    if "/" in name and Path(name).exists():
-        return WorldError(
-            f"cannot start {name}", why="it is a file that may not be executed", hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first"
-        )
-    hint = "check its spelling, or add its package"
-    if Path(name).is_file():
-        hint = f"for the file of that name here write {f'python {shlex.quote(name)}' if name.endswith('.py') else shlex.quote(f'./{name}')}"
-    return WorldError(f"no program called {name}", why="it is neither in the environment nor on the PATH", hint=hint)

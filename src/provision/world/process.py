@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+from provision.errors import WorldError
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
@@ -120,3 +123,17 @@ def _end(child: subprocess.Popen[str]) -> None:
 def _die_with_parent() -> None:
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def no_program(name: str) -> WorldError:
+    """Return the error that tells what stands under a name which is no program, and what to write."""
+    if Path(name).is_dir():
+        return WorldError(f"cannot start {name}", why="it is a folder", hint="name a program")
+    if "/" in name and Path(name).exists():
+        return WorldError(
+            f"cannot start {name}", why="it is a file that may not be executed", hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first"
+        )
+    hint = "check its spelling, or add its package"
+    if Path(name).is_file():
+        hint = f"for the file of that name here write {f'python {shlex.quote(name)}' if name.endswith('.py') else shlex.quote(f'./{name}')}"
+    return WorldError(f"no program called {name}", why="it is neither in the environment nor on the PATH", hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
@@ -61,28 +62,24 @@ def _component(held: Held, portion: Portion) -> dict[str, Any]:
         properties.append({"name": "provision:marker", "value": held.marker})
     if package.unconfirmed:
         properties.append({"name": "provision:origin", "value": "unconfirmed"})
-    return {
-        "type": "library",
-        "bom-ref": purl,
-        "name": package.name,
-        "version": package.version,
-        "purl": purl,
-        "hashes": [{"alg": "SHA-256", "content": sha256} for sha256 in sorted({file.sha256 for file in package.files})],
-        "properties": properties,
-    }
+    hashes = [("SHA-256", sha256) for sha256 in sorted({file.sha256 for file in package.files})]
+    return _library(package.name, package.version, purl, hashes, properties)
 
 
 def _of_conda(package: CondaRecord) -> dict[str, Any]:
-    purl = _conda_purl(package)
-    hashes = (("MD5", package.md5), ("SHA-256", package.sha256))
+    hashes = [(algorithm, digest) for algorithm, digest in (("MD5", package.md5), ("SHA-256", package.sha256)) if digest]
+    return _library(package.name, package.version, _conda_purl(package), hashes, [{"name": "provision:channel", "value": package.channel}])
+
+
+def _library(name: str, version: str, purl: str, hashes: Sequence[tuple[str, str]], properties: Sequence[dict[str, str]]) -> dict[str, Any]:
     return {
         "type": "library",
         "bom-ref": purl,
-        "name": package.name,
-        "version": package.version,
+        "name": name,
+        "version": version,
         "purl": purl,
-        "hashes": [{"alg": algorithm, "content": digest} for algorithm, digest in hashes if digest],
-        "properties": [{"name": "provision:channel", "value": package.channel}],
+        "hashes": [{"alg": algorithm, "content": digest} for algorithm, digest in hashes],
+        "properties": list(properties),
     }
 
 
