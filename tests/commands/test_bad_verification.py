@@ -153,6 +153,9 @@ def test_a_report_that_is_none(made: Bench, tmp_path: Path, content: bytes, word
             assert words in told or "bytes" in told, verb
 
 
+WRONG = "its digest does not fit its content: something in it was changed after the probe wrote it"
+
+
 def test_an_edited_report_proves_nothing(made: Bench, tmp_path: Path) -> None:
     report = json.loads((made.own / "reports/spec.here/report.json").read_bytes())
     assert "proves nothing" not in made.run("report", str(made.own / "reports/spec.here/report.json")).stderr
@@ -162,10 +165,38 @@ def test_an_edited_report_proves_nothing(made: Bench, tmp_path: Path) -> None:
     done = made.run("report", str(path))
     assert "proves nothing" in done.stderr
     assert "run `provision verify`" in done.stderr
-    assert "proves nothing" in made.run("diff", str(path), str(path)).stderr
+    assert "UNVERIFIED" in done.stdout
+    assert f"this report proves nothing: {WRONG}; it says verified" in " ".join(done.stdout.split())
+    assert f'<error type="UNVERIFIED" message="this report proves nothing: {WRONG}' in made.run("report", str(path), "--output-format", "junit").stdout
+    made.run("report", str(path), "--html", str(tmp_path / "page.html"))
+    assert "this report proves nothing" in (tmp_path / "page.html").read_text()
+    assert json.loads(made.run("report", str(path), "--output-format", "json").stdout)["verdict"]["result"] == "unverified"
+
+
+def test_an_edited_report_is_the_same_as_no_other(made: Bench, tmp_path: Path) -> None:
+    own = made.own / "reports/spec.here/report.json"
+    report = json.loads(own.read_bytes())
+    report["checks"][0]["message"] = "all is well"
+    path = tmp_path / "edited.json"
+    path.write_text(canonical(report))
+    done = made.run("diff", str(own), str(path))
+    assert done.returncode == 1
+    assert "edited proves nothing" in done.stderr
+    assert "edited proves nothing, changed after the probe wrote it: what here and edited say does not differ" in " ".join(done.stdout.split())
+    told = json.loads(made.run("diff", str(path), str(own), "--output-format", "json").stdout)
+    assert (told["same"], told["changed"]) == (False, ["edited"])
+    assert "PROVES NOTHING" in made.run("diff", str(own), str(path), "--output-format", "html").stdout
+    assert made.run("diff", str(own), str(own)).returncode == 0
+
+
+def test_an_edited_report_answers_no_question_of_why(made: Bench, tmp_path: Path) -> None:
+    report = json.loads((made.own / "reports/spec.here/report.json").read_bytes())
+    report["checks"][0]["message"] = "all is well"
+    path = tmp_path / "edited.json"
+    path.write_text(canonical(report))
     (tmp_path / "trace.txt").write_text("RuntimeError: No CUDA GPUs are available")
     assert "proves nothing" in made.run("why", str(tmp_path / "trace.txt"), "--report", str(path)).stderr
-    assert "does not fit" in said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2) or "edited" in done.stderr
+    assert "was edited or damaged" in said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
 
 
 def test_a_forged_report_with_a_digest_of_its_own_is_no_answer(made: Bench, tmp_path: Path) -> None:

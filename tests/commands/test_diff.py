@@ -39,7 +39,7 @@ def simulated(name: str) -> Report:
         ("quickstart", "numpy-abi", "P02", "package.pandas 3.1.1 -> 2.1.4"),
         ("quickstart", "small-shm", "H07", "host.shm 23.54 GiB -> 64 MiB"),
         ("quickstart", "shadowed-package", "P03", "env.PYTHONPATH absent -> ~/demo/shadow"),
-        ("cpu-build", "cu130-build", "P02", "package.torch 2.13.0+cpu -> 2.13.0"),
+        ("cpu-build", "cu130-build", "P02", "package.torch 2.13.0+cpu -> 2.13.0+cu130"),
         ("declared-python", "another-python", "P01", "python.version 3.11.7 -> 3.12.1"),
     ],
 )

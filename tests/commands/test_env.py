@@ -51,6 +51,14 @@ def told(*words: str, cwd: Path, **variables: str) -> dict[str, Any]:
     return document
 
 
+def test_free_bytes_are_told_and_no_count_of_files() -> None:
+    free = {"disk.tmp.free_bytes": 3 * 2**30, "disk.cache.free_bytes": 2**20, "disk.gone.free_bytes": None}
+    seen = {**free, "disk.tmp.free_files": 9, "disk.cache.free_files": 0}
+    told = telling.text({"readings": {**surroundings({})["readings"], **dict.fromkeys(surroundings({})["readings"]), **seen}, "packages": {}, "unread": []})
+    (row,) = [row for row in told.splitlines() if row.startswith("disk free")]
+    assert row.split(maxsplit=2)[2] == "tmp 3 GiB, cache 1 MiB (no further file)"
+
+
 def test_versions_are_told_without_importing_anything(venv: Path, tmp_path: Path) -> None:
     for name in ("torch", "transformers"):
         add(venv, name, "raise SystemExit('imported')", "9.9")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbose: bool, form: str) -> int:
     """File a report and show it; the exit code is that of its verdict."""
-    from provision.cli.looking import report_document, show_report, summary
+    from provision.cli.looking import show_report, summary
     from provision.commands.carried import bring_home
     from provision.commands.receiving import receive
     from provision.world import Machine
@@ -40,7 +40,7 @@ def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbo
         told = {**summary(received.report, received.json_path), "target": received.place.target, "filed": received.fresh}
         terminal.show(json.dumps({"version": 1, **told, **reconsidered_document(received.reconsidered, received.loaded)}, indent=1))
         return received.exit_code
-    show_report(report_document(received.report), received.json_path, verbose=verbose)
+    show_report(received.report.shown, received.json_path, verbose=verbose)
     if not received.fresh:
         terminal.say("No changes: this report was filed before.")
     show_reconsidered(received.reconsidered, received.loaded)
@@ -55,13 +55,13 @@ def _here() -> Path | None:
 
 def _show_carried(carried: Carried, *, verbose: bool, form: str) -> int:
     """Show a report of a probe that was carried by hand; it is the verdict of that machine, and no target's."""
-    from provision.cli.looking import report_document, show_report, summary
+    from provision.cli.looking import show_report, summary
 
     if form == "json":
         told = {**summary(carried.report, carried.json_path), "target": carried.place.target, "carried": True}
         terminal.show(json.dumps({"version": 1, **told}, indent=1))
         return carried.report.exit_code
-    show_report(report_document(carried.report), carried.json_path, verbose=verbose)
+    show_report(carried.report.shown, carried.json_path, verbose=verbose)
     terminal.say(f"\npage         {os.path.relpath(carried.html_path)}")
     terminal.say(f"kept as      the report of a machine like {carried.place.address}, which `provision parity` counts; its own verdict is what it was")
     return carried.report.exit_code

@@ -142,10 +142,10 @@ def _verified(done: tuple[Verified, ...], failed: Errors, form: str, *, verbose:
     elif form == "junit":
         from provision.views.junit import junit
 
-        terminal.show(junit(report_document(verified.report) for verified in done))
+        terminal.show(junit(verified.report.shown for verified in done))
     else:
         for verified in done:
-            show_report(report_document(verified.report), verified.json_path, verbose=verbose)
+            show_report(verified.report.shown, verified.json_path, verbose=verbose)
             if verified.taken:
                 terminal.say(f"left         {verified.taken}")
     codes = {*(verified.exit_code for verified in done), *(error.exit_code for error in failed.values())}
@@ -164,14 +164,14 @@ def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: 
     elif form == "junit":
         from provision.views.junit import junit
 
-        terminal.show(junit(report_document(one) for one, _ in found))
+        terminal.show(junit(one.shown for one, _ in found))
     elif form == "json":
-        documents = [report_document(one) for one, _ in found]
+        documents = [one.shown for one, _ in found]
         whole = documents[0] if len(documents) == 1 else {"version": 1, "reports": documents}
         terminal.show(json.dumps(whole, indent=1, sort_keys=True))
     else:
         for one, report_path in found:
-            show_report(report_document(one), report_path, verbose=verbose)
+            show_report(one.shown, report_path, verbose=verbose)
     return 0
 
 
@@ -180,11 +180,6 @@ def show_report(document: dict[str, Any], path: Path, *, verbose: bool) -> None:
     from provision.views import outcome
 
     terminal.show(outcome.report(document, terminal.colored(), terminal.width(), verbose, os.path.relpath(path)))
-
-
-def report_document(found: Report) -> dict[str, Any]:
-    """Return the report's document as views take it."""
-    return dict(found.document)
 
 
 def summary(found: Report, path: Path) -> dict[str, Any]:
@@ -206,7 +201,7 @@ def _write_page(page: Path, found: list[tuple[Report, Path]], world: Machine) ->
     if len(found) > 1:
         raise UsageError("a page holds one report", why=", ".join(path.parent.name for _, path in found), hint="name one target with --target")
     ((report, _),) = found
-    world.perform(WriteFile(page, html.report(report_document(report), str(report.document["spec"].get("name", "report"))), 0o600), terminal.note)
+    world.perform(WriteFile(page, html.report(report.shown, str(report.document["spec"].get("name", "report"))), 0o600), terminal.note)
     terminal.note(f"wrote {page}")
 
 

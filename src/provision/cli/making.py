@@ -12,7 +12,7 @@ from typing import Any
 
 from provision.cli import homecoming, terminal
 from provision.cli.locking import warn, warn_unconfirmed
-from provision.cli.looking import report_document, show_report, summary
+from provision.cli.looking import show_report, summary
 from provision.cli.standing_in import folder_of_sandbox
 from provision.cli.worlds import loaded_in, opened
 from provision.commands.apart import Errors
@@ -207,7 +207,7 @@ def _show_applied(path: Path, applied: Applied, loaded: Loaded, world: Machine, 
 
 
 def _show_result(path: Path, result: Result, loaded: Loaded, *, verbose: bool, option: str) -> None:
-    show_report(report_document(result.report), result.json_path, verbose=verbose)
+    show_report(result.report.shown, result.json_path, verbose=verbose)
     if not result.fresh:
         when = result.report.document["subject"].get("created_utc", "")
         again = "run the notebook again for a new one" if in_browser(result.place) else "--verify asks the device again"

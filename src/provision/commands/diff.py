@@ -18,17 +18,18 @@ from provision.verification.report import edited, report_at
 def diff(one: str, other: str, spec: Path | None, reader: Reader, tell: Tell) -> Comparison:
     """Return the comparison; each side is a file that ends in .json, or a target of `spec`, whose lock tells what requires what.
 
-    A report that was changed after the probe wrote it is compared, and told of.
+    A report that was changed after the probe wrote it is compared, and told of: it is never the same as another.
 
     Raises UsageError, Refused where there is no report, WorldError, and what reading a spec and its lock raises.
     """
     loaded = load(spec, reader) if spec is not None else None
     a, b = _report(one, loaded, reader), _report(other, loaded, reader)
-    for word, report in ((one, a), (other, b)):
-        if wrong := edited(report):
-            tell(f"warning: {word} proves nothing: {wrong}")
     names = _name(one, a), _name(other, b)
-    return compare(a, b, names if names[0] != names[1] else (one, other), _known(loaded, reader))
+    names = names if names[0] != names[1] else (one, other)
+    wrong = {name: why for name, report in zip(names, (a, b), strict=True) if (why := edited(report))}
+    for name, why in wrong.items():
+        tell(f"warning: {name} proves nothing: {why}")
+    return compare(a, b, names, _known(loaded, reader))._replace(changed=tuple(wrong))
 
 
 def _name(word: str, report: Report) -> str:

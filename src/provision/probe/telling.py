@@ -33,8 +33,7 @@ def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield "cpu", _joined(seen.get("host.cpu_model"), _processors(seen), seen.get("host.cpu_flags"))
     yield "memory", _joined(_bytes(seen, "host.ram_bytes"), _bytes(seen, "host.cgroup_ram_bytes", "limited to "), _shared(seen))
-    free = {key[len("disk.") : -len(".free_bytes")]: size(value) for key, value in seen.items() if key.startswith("disk.") and value is not None}
-    yield "disk free", _joined(*(f"{place} {room}" for place, room in free.items()))
+    yield "disk free", _joined(*_free(seen))
     yield "limits", _joined(_named("open files", seen, "host.nofile"), _named("umask", seen, "user.umask"), seen.get("locale.encoding"), _person(seen))
     yield "driver", _driver(seen)
     yield "cards", _cards(seen)
@@ -54,6 +53,14 @@ def _broken(row: str, width: int) -> list[str]:
     if len(row) <= width or width <= 2 * _LEAD:
         return [row]
     return textwrap.wrap(row, width, subsequent_indent=" " * (_LEAD + 1), break_long_words=False, break_on_hyphens=False)
+
+
+def _free(seen: Mapping[str, Any]) -> Iterator[str]:
+    """Return the free bytes of each place; a disk whose table of files is full takes no file, however many bytes are free."""
+    for key, value in seen.items():
+        if key.startswith("disk.") and key.endswith(".free_bytes") and value is not None:
+            place = key[len("disk.") : -len(".free_bytes")]
+            yield f"{place} {size(value)}" + (" (no further file)" if seen.get(f"disk.{place}.free_files") == 0 else "")
 
 
 def _processors(seen: Mapping[str, Any]) -> str:

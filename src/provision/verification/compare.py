@@ -23,7 +23,7 @@ _OF_EACH_CARD = "nvml."
 def compare(a: Report, b: Report, names: tuple[str, str], known: Known = NOTHING) -> Comparison:
     """Compare two reports; `names` is how they are called, `known` what their lock says. A report compared with itself has no differences."""
     had, has = _readings(a, b, known), _readings(b, a, known)
-    found = {one.key: one for one in _differing(had, has)}
+    found = _with_builds({one.key: one for one in _differing(had, has)})
     onesided = tuple(sorted(key for key in had.keys() ^ has.keys() if key not in found and _kind(had, has, key) is not ReadingClass.NOISE))
     alike = sum(key not in found for key in had.keys() & has.keys())
     tops = _tops(found, _kinship(a, b, known))
@@ -89,6 +89,19 @@ def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[Diffe
         one, other = (side[key][1] if key in side else None for side in (had, has))
         if not _alike(key, kind, one, other):
             yield Difference(key, kind, one, other)
+
+
+def _with_builds(found: dict[str, Difference]) -> dict[str, Difference]:
+    """Tell torch with its build: the public index has wheels whose metadata leaves out the "+cu130" that torch says of itself."""
+    package, said = found.get("package.torch"), found.get("torch.version")
+    if package is None or said is None:
+        return found
+    a, b = (_with_build(one, other) for one, other in ((package.a, said.a), (package.b, said.b)))
+    return {**found, package.key: package._replace(a=a, b=b)}
+
+
+def _with_build(version: Any, said: Any) -> Any:
+    return said if str(said).startswith(f"{version}+") else version
 
 
 def _kind(had: Mapping[str, Any], has: Mapping[str, Any], key: str) -> ReadingClass:

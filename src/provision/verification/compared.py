@@ -78,6 +78,7 @@ class Comparison(NamedTuple):
     """What two reports say together: checks that ended differently and readings that differ, the telling ones first.
 
     `onesided` are keys that only one report has, which is no difference: the other did not look. `alike` counts the readings that are equal.
+    `changed` names the sides whose report was changed after the probe wrote it: what such a report tells proves nothing.
     """
 
     a: Side
@@ -88,6 +89,7 @@ class Comparison(NamedTuple):
     alike: int
     readings: tuple[Aligned, ...]
     checks: tuple[Pair, ...]
+    changed: tuple[str, ...] = ()
 
     @property
     def failing(self) -> tuple[Pair, ...]:
@@ -106,5 +108,5 @@ class Comparison(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether no identity reading and no check's status differs."""
-        return self.compared and not self.turns and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)
+        """Whether no identity reading and no check's status differs, of two reports that are as the probe wrote them."""
+        return self.compared and not self.changed and not self.turns and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)

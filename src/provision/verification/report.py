@@ -12,6 +12,7 @@ from provision.effects import Reader
 from provision.errors import WorldError
 from provision.probe.brief import brief, whole
 from provision.probe.canonical import digest
+from provision.probe.values import Result
 
 SCHEMA = "provision.report/1"
 LIMIT = 8 * 2**20
@@ -57,6 +58,15 @@ class Report:
         readings = {one["key"]: one.get("value") for one in self.readings}
         told = readings.get("packages.provenance")
         return {str(way): count for way, count in told.items() if isinstance(count, int)} if isinstance(told, dict) else {}
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The document as views take it: where something in it was changed after the probe wrote it, its verdict is that nothing is proven."""
+        wrong = edited(self)
+        if not wrong:
+            return dict(self.document)
+        sentence = f"this report proves nothing: {wrong}; it says {self.verdict}"
+        return {**self.document, "verdict": {**self.document["verdict"], "result": Result.UNVERIFIED.value, "sentence": sentence}}
 
 
 def edited(report: Report) -> str:

@@ -17,6 +17,11 @@ _NAMED = 3
 
 def sentence(found: Comparison) -> str:
     """Return the comparison in one sentence: the difference that matters where something fails, without a full stop at its end."""
+    changed = f"{' and '.join(found.changed)} proves nothing, changed after the probe wrote {'it' if len(found.changed) == 1 else 'them'}: "
+    return (changed if found.changed else "") + _sentence(found)
+
+
+def _sentence(found: Comparison) -> str:
     broken = [turn for turn in found.turns if turn.breaks]
     if broken:
         return _broken(found, broken)
@@ -24,7 +29,10 @@ def sentence(found: Comparison) -> str:
     if found.same:
         alone = "".join(f"; {one_fails(pair, found)}" for pair in found.unasked[:_NAMED])
         return f"{a} and {b} are the same environment: no identity reading and no check differs{alone}{_failing(found)}"
-    apart = ", ".join(_apart(found)) + _failing(found)
+    differing = ", ".join(_apart(found))
+    if found.compared and not differing:
+        return f"what {a} and {b} say does not differ{_failing(found)}"
+    apart = differing + _failing(found)
     if not found.compared:
         return f"{a} and {b} cannot be compared: no identity reading was taken on both" + (f"; {apart.removeprefix('; ')}" if apart else "")
     return f"{a} and {b} are not the same: {apart}"

@@ -49,6 +49,7 @@ def document(found: Comparison) -> dict[str, Any]:
     return {
         "version": VERSION,
         "same": found.same,
+        "changed": list(found.changed),
         "sentence": sentence(found),
         "a": found.a._asdict(),
         "b": found.b._asdict(),

@@ -100,7 +100,7 @@ def page(found: Comparison) -> str:
 def _headline(found: Comparison) -> str:
     if any(turn.breaks for turn in found.turns):
         return "WORKS ON ONE, FAILS ON THE OTHER"
-    return "THE SAME ENVIRONMENT" if found.same else "NOT THE SAME" if found.compared else "CANNOT BE COMPARED"
+    return "THE SAME ENVIRONMENT" if found.same else "PROVES NOTHING" if found.changed else "NOT THE SAME" if found.compared else "CANNOT BE COMPARED"
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, str]:
