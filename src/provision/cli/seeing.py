@@ -86,7 +86,8 @@ def orphans(specs: tuple[Path, ...], **options: Any) -> int:
 def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     """Say what differs between two verifications, and which difference matters.
 
-    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs.
+    A and B are report.json files, or targets with stored reports. Exit 1 when an identity reading or a check's status differs, or
+    a report was changed after the probe wrote it.
     """
     from provision.cli import comparing
 
