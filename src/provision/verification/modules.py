@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def of_gone(module: str, facts: Facts, places: tuple[Place, ...]) -> Iterator[st
     row = facts.replaced.get(top.lower())
     package = str(canonicalize_name(row.instead if row is not None else top))
     found = [f"{place.teller} has {package} {have}" for place in places if (have := place.packages.get(package))]
-    if not found and not is_known(package, facts):
+    if not found and not is_known(package, facts) and top not in sys.stdlib_module_names:
         yield f"no package {top} is known: where it is code of your own, another {top} may be found first"
     else:
         yield f"Python has found {top}, and no {module} in it" + "".join(f"; {one}" for one in found)
@@ -73,6 +74,9 @@ def _of_none(module: str, places: tuple[Place, ...], elsewhere: str) -> Iterator
     top = module.partition(".")[0]
     if top in SHARED:
         yield f"many packages share the name {top}: which one lacks cannot be told from it"
+        return
+    if top in sys.stdlib_module_names:
+        yield f"{top} is of Python itself, and this build of it has none: another build, or the package of the system that holds it (python3-tk for tkinter)"
         return
     found = [(place.teller, have) for place in places if (have := place.packages.get(canonicalize_name(top)))]
     yield from (f"the module {module} is missing, and {teller} has {top} {have}: {elsewhere}" for teller, have in found)

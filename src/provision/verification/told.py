@@ -39,7 +39,8 @@ def remarks(tells: Sequence[str], said: Sequence[str | None], known: Known) -> t
     """Return a sentence for what each group of a symptom's text says; `tells` names the groups, `said` holds what they matched.
 
     A group tells one of: needs:PACKAGE (its least version), found:PACKAGE, requirement, lacks (a requirement of which nothing is there), pin,
-    driver-cuda (12020), capability ("70", "7.0"), glibc, module, gone (a module that its package lacks), argument (of TrainingArguments), as:WORDS (which say what it is).
+    driver-cuda (12020), capability ("70", "7.0"), glibc, module, gone (a module that its package lacks), argument (of TrainingArguments),
+    as:WORDS (which say what it is).
     """
     sentences = (sentence for tell, value in zip(tells, said, strict=False) if value for sentence in _of(tell, value, known))
     return tuple(dict.fromkeys(sentences))
