@@ -103,7 +103,10 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
     ("text", "line"),
     [
         ("ModuleNotFoundError: No module named 'peft'", "peft"),
-        ("ModuleNotFoundError: No module named 'sklearn.metrics'", "scikit-learn"),
+        ("ModuleNotFoundError: No module named 'sklearn'", "scikit-learn"),
+        ("ModuleNotFoundError: No module named 'google.protobuf'", "protobuf"),
+        ("ModuleNotFoundError: No module named 'google.cloud.storage'", "google-cloud-storage"),
+        ("ModuleNotFoundError: No module named 'google.auth.transport'", "google-auth"),
         ("ImportError: peft>=0.18.0 is required", "peft>=0.18.0"),
         ("The 'deepspeed>=0.9.3' distribution was not found and is required by this application.", "deepspeed>=0.9.3"),
         ("RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.", "wandb"),
@@ -124,13 +127,33 @@ def test_fix_adds_a_package_that_is_missing(tmp_path: Path, text: str, line: str
     assert again.stderr.startswith("nothing was changed")
 
 
-@pytest.mark.parametrize("module", ["my_own_module", "tranformers", "torch", "../x", "a" * 90])
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("my_own_module", "tranformers", "torch", "../x", "a" * 90),
+        *("google", "google.colab", "google.colab.drive", "google.cloud", "google.nothing_known"),
+        *("torch._six", "numpy._core", "triton.ops", "transformers.generation_utils", "sklearn.nothing", "google_colab"),
+        *("dataset", "utils", "src", "src.models", "distutils", "imp", "pkg_resources"),
+    ],
+)
 def test_fix_adds_no_name_that_is_not_known_or_is_listed(tmp_path: Path, module: str) -> None:
     (tmp_path / "mine.yaml").write_text(SPEC)
 
     run("why", "-", "--spec", "mine.yaml", "--fix", cwd=tmp_path, text=f"ModuleNotFoundError: No module named '{module}'")
 
     assert (tmp_path / "mine.yaml").read_text() == SPEC
+
+
+def test_the_pins_of_the_demo_are_known_by_their_error(tmp_path: Path) -> None:
+    """What importing datasets ends in with those pins, and the rule that lint finds it by."""
+    demo = Path(__file__).parents[2] / "examples" / "demo" / "four-pins.yaml"
+    (tmp_path / "four-pins.yaml").write_text(demo.read_text())
+
+    (found,) = told("-", "--spec", "four-pins.yaml", cwd=tmp_path, text="AttributeError: module 'pyarrow' has no attribute 'PyExtensionType'\n")
+
+    assert found["id"] == "pyarrow-extension-type"
+    assert found["fits"]
+    assert "PKG010" in {finding["id"] for finding in found["findings"]}
 
 
 def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:

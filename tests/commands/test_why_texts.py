@@ -61,7 +61,12 @@ def test_what_a_group_holds_is_known() -> None:
         ("version `GLIBC_2.34' not found", HERE, "glibc 2.34 is asked for, and the report has 2.31"),
         ("version `GLIBC_2.28' not found", HERE, "the report has 2.31: the error came from another environment"),
         ("No module named 'peft'", LOCKED, "the module peft is missing, and the lock has none of that name"),
-        ("No module named 'accelerate.utils'", HERE, "and the report has accelerate 1.15.0: the error came from another environment"),
+        ("No module named 'accelerate'", HERE, "and the report has accelerate 1.15.0: the error came from another environment"),
+        ("No module named 'accelerate.utils'", HERE, "Python has found accelerate, and no accelerate.utils in it; the report has accelerate 1.15.0"),
+        ("No module named 'torch._six'", LOCKED, "Python has found torch, and no torch._six in it; the lock has torch 2.13.0+cpu"),
+        ("No module named 'google.cloud.storage'", LOCKED, "of the package google-cloud-storage, and the lock has none of that name"),
+        ("No module named 'google.cloud'", LOCKED, "many packages share the name google"),
+        ("No module named 'models'", LOCKED, "no package models is known: where it is code of your own, start in its folder"),
         ("driver on your system is too old", HERE, ""),
         ("The NVIDIA driver on your system is too old (found version 12020)", HERE, "the report has driver 535.1 and torch 2.0.1+cu118"),
         ("TrainingArguments.__init__() got an unexpected keyword argument 'eval_strategy'", HERE, "the report has transformers 4.29.2"),
@@ -102,6 +107,34 @@ def test_odd_versions_do_no_harm(version: str) -> None:
 @pytest.mark.parametrize("path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem)
 def test_what_is_no_symptom(path: Path) -> None:
     assert [one.symptom.id for one in explain(path.read_text(encoding="utf-8"), symptoms(), Held(FACTS))] == []
+
+
+def test_each_symptom_has_a_source() -> None:
+    """A place to look it up: a file of a project, an issue, a page, a manual, or what it was tried with."""
+    place = re.compile(r"[\w.-]+/[\w.-]+#\d+|\w+\.\w{2,4}\b|\b\w+\(\d\)|tried|wheel|METADATA|@20\d\d|CPython|20\d\d-\d\d-\d\d|\b\d+\.\d+\.\d+\b")
+    assert [one.id for one in symptoms() if re.search(r"general knowledge|as above", one.evidence.source)] == []
+    assert {one.id: one.evidence.source for one in symptoms() if not place.search(one.evidence.source)} == {}
+
+
+def test_the_page_says_how_many_there_are() -> None:
+    page = (TEXTS.parents[1] / "docs/why.md").read_text(encoding="utf-8")
+    assert re.findall(r"(\d+) errors, each with its source", page) == [str(len(symptoms()))]
+
+
+def test_what_undeclared_needs_lead_to_is_answered() -> None:
+    """The table of undeclared needs quotes what is seen where they are not met; as the end of a traceback each is known, and as PKG010's."""
+    effects = [need.effect for need in FACTS.undeclared if '"' in need.effect]
+    assert len(effects) >= 7
+    for effect in effects:
+        said = effect.split('"')[1]
+        module = re.search(r"from '([\w.]+)'", said)
+        kind, where = ("AttributeError", "") if "no attribute" in said else ("ImportError", "")
+        if module is not None:
+            where = f" (/env/lib/python3.12/site-packages/{module[1].replace('.', '/')}/__init__.py)"
+        text = f'Traceback (most recent call last):\n  File "/home/me/train.py", line 1, in <module>\n{kind}: {said}{where}\n'
+        found = explain(text, symptoms(), Held(FACTS))
+        assert found, effect
+        assert {"PKG010", "PKG024"} & set(found[0].symptom.rules), effect
 
 
 def test_no_text_takes_the_search_long() -> None:

@@ -15,6 +15,7 @@ from provision.verification.report import Report
 from provision.verification.told import Known, Place, other_python, remarks, wanted
 
 _GENERIC = (
+    "half-imported",
     "module-missing",
     "names-do-not-fit",
     "extension-undefined",

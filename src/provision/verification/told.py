@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from provision.facts import Facts
 from provision.facts.versions import ordered, parsed
+from provision.verification.modules import is_known, of_gone, of_missing, package_of
 
 _PATH_OF_PYTHON = re.compile(r"[/\\]python(3\.\d{1,2})[/\\]")
 _ELSEWHERE = "the error came from another environment, or from before this one was made"
@@ -38,7 +39,8 @@ def remarks(tells: Sequence[str], said: Sequence[str | None], known: Known) -> t
     """Return a sentence for what each group of a symptom's text says; `tells` names the groups, `said` holds what they matched.
 
     A group tells one of: needs:PACKAGE (its least version), found:PACKAGE, requirement, lacks (a requirement of which nothing is there), pin,
-    driver-cuda (12020), capability ("70", "7.0"), glibc, module, argument (of TrainingArguments), as:WORDS (which say what it is).
+    driver-cuda (12020), capability ("70", "7.0"), glibc, module, gone (a module that its package lacks), argument (of TrainingArguments),
+    as:WORDS (which say what it is).
     """
     sentences = (sentence for tell, value in zip(tells, said, strict=False) if value for sentence in _of(tell, value, known))
     return tuple(dict.fromkeys(sentences))
@@ -52,12 +54,10 @@ def wanted(tells: Sequence[str], said: Sequence[str | None], facts: Facts) -> tu
         if kind == "needs" and value and parsed(value.rstrip(".,")) is not None:
             found.append((name, f">={value.rstrip('.,')}"))
         elif kind == "module" and value:
-            module = value.partition(".")[0]
-            row = facts.replaced.get(module.lower())
-            found.append((str(canonicalize_name(row.instead if row is not None else module)), ""))
+            found.append((package_of(value, facts), ""))
         elif kind == "lacks" and value and (asked := _parsed(value)) is not None:
             found.append((str(canonicalize_name(asked.name)), str(asked.specifier)))
-    return tuple((name, specifier) for name, specifier in found if name in facts.popular or name in facts.seen or name in facts.runs)
+    return tuple((name, specifier) for name, specifier in found if is_known(name, facts))
 
 
 def other_python(text: str, places: Iterable[Place]) -> str:
@@ -172,18 +172,11 @@ def _glibc(value: str, known: Known) -> Iterator[str]:
 
 
 def _module(value: str, known: Known) -> Iterator[str]:
-    module = value.partition(".")[0]
-    row = known.facts.replaced.get(module.lower())
-    package = row.instead if row is not None else module
-    lead = f"the module {module} is of the package {package}" if row is not None else f"the module {value} is missing"
-    for place in known.places:
-        have = place.packages.get(canonicalize_name(package))
-        if have is not None:
-            yield f"{lead}, and {place.teller} has {package} {have}: {_ELSEWHERE}"
-        elif place.whole:
-            yield f"{lead}, and {place.teller} has none of that name"
-    if row is not None and not known.places:
-        yield lead
+    yield from of_missing(value, known.facts, known.places, _ELSEWHERE)
+
+
+def _gone(value: str, known: Known) -> Iterator[str]:
+    yield from of_gone(value, known.facts, known.places)
 
 
 def _argument(value: str, known: Known) -> Iterator[str]:
@@ -206,6 +199,7 @@ _KINDS: Mapping[str, Callable[[str, Known], Iterator[str]]] = {
     "capability": _capability,
     "glibc": _glibc,
     "module": _module,
+    "gone": _gone,
     "argument": _argument,
 }
 """What a group of a symptom's expression may tell, besides needs:, found: and as:."""
