@@ -23,7 +23,7 @@ class Watch:
 
     def __init__(self, on: bool, environ: Mapping[str, str]) -> None:
         self._on = on
-        self._environ = environ
+        self._environ = dict(environ)  # as it is now: a training run hides all cards but one from itself
         self._faults: set[str] = set()
         self._asked = 0
         self._over = threading.Event()
