@@ -348,6 +348,8 @@ ROWS = [
     Row("D04", "pass", SLICE, {**GPU, "card": FACTS, "requires__vram_bytes": 4 * GIB}, "4.75 GiB in a part of a card (MIG)"),
     Row("D04", "fail", {**SPLIT, "memory.total_bytes": 20 * GIB, "cards.names": ["a", "b"], "cards.memory.total_bytes": [20 * GIB, 5 * GIB]},
         {**GPU, "requires__vram_bytes": 20 * GIB}, "the GPU has 5 GiB"),
+    Row("D04", "fail", {"gpu.vram_bytes": 40 * GIB, "memory.total_bytes": 5 * GIB}, {**GPU, "requires__vram_bytes": 40 * GIB}, "the GPU has 5 GiB, 40 GiB"),
+    Row("D04", "pass", {"gpu.vram_bytes": 23034 * 2**20, "memory.total_bytes": 22 * GIB}, {**GPU, "card": FACTS}, "22.49 GiB of GPU memory, as the facts"),
     Row("D04", "pass", {"gpu.vram_bytes": None, "memory.total_bytes": 22 * GIB}, {**GPU, "requires__vram_bytes": 20 * GIB}, "22 GiB"),
     Row("D06", "pass", CARD, GPU),
     Row("D06", "fail", {**CARD, "nvml.reasons": [1, 0x48]}, GPU, "hardware slowdown, hardware thermal slowdown"),

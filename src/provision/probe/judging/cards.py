@@ -112,7 +112,8 @@ def _video_memory(case: Case) -> Judgement:
     if by_torch is None and split:
         told = "the card is split into partitions (MIG), and the driver tells the memory of the whole card"
         return replace(unknown(told, needed), fix=_ASK_TORCH)
-    if by_torch is not None and (split or found is None or case.seen.get("nvml.told_apart") is False):
+    # A part of a card that the driver does not own up to is told by torch alone.
+    if by_torch is not None and (split or found is None or case.seen.get("nvml.told_apart") is False or by_torch < VRAM_SHARE * found):
         found = by_torch
     if found is None:
         told = "no GPU could be asked for its memory"
