@@ -108,7 +108,7 @@ def kept(name: str) -> Report:
         ("cpu-build", "quickstart", "3 checks ended otherwise (H07, E02, H08); no check fails"),
         ("cpu-build", "python-3.11", "1 difference of identity: other packages are installed, by packages.digest sha256:7431bfde4b54 -> "),
         # Two cards are not one.
-        ("l4", "l4-two", "not the same: 1 difference of identity: nvml.count 1 -> 2; no check fails"),
+        ("l4", "l4-two", "not the same: 1 difference of identity: nvml.count 1 -> 2 (and 1 that follows); no check fails"),
     ],
 )
 def test_the_first_sentence_is_true(one: str, other: str, said: str) -> None:

@@ -271,6 +271,9 @@ def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:
     done = provision("--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="count=2;used_mib=4000")
     assert "580.82.07, for CUDA up to 13.0" in done.stdout
     assert "NVIDIA L4, NVIDIA L4, 3.906 GiB of 22.49 GiB in use" in done.stdout
+    environ = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML": "count=2", "CUDA_VISIBLE_DEVICES": "1"}
+    one = provision("--python", sys.executable, cwd=tmp_path, **environ)
+    assert "NVIDIA L4, 400 MiB of 22.49 GiB in use, CUDA_VISIBLE_DEVICES shows 1 of 2" in one.stdout
     lost = provision("--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="init=18")
     assert lost.returncode == 0
     assert "NVML answers with error 18" in lost.stdout

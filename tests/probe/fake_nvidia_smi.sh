@@ -1,5 +1,5 @@
 #!/bin/sh
-# An nvidia-smi that answers what FAKE_SMI says, as "field=value;field=value"; FAKE_SMI_EXIT ends it as a driver that does not answer does.
+# An nvidia-smi that answers what FAKE_SMI says, as "field=value;field=value"; "{i}" in a value is the number of the card. FAKE_SMI_EXIT ends it as a driver that does not answer does.
 [ -z "$FAKE_SMI_EXIT" ] || exit "$FAKE_SMI_EXIT"
 fields=$(printf '%s' "$1" | sed 's/^--query-gpu=//; s/,/ /g')
 row=
@@ -16,6 +16,6 @@ for field in $fields; do
 done
 i=0
 while [ "$i" -lt "${FAKE_SMI_COUNT:-1}" ]; do
-	echo "$row"
+	echo "$row" | sed "s/{i}/$i/g"
 	i=$((i + 1))
 done

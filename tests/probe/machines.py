@@ -24,8 +24,10 @@ PROGRAM = "the card and its driver: an nvidia-smi that answers what it is told"
 L4 = {"gpu": {"type": "L4", "count": 1}, "card": {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {"bf16": 121}, "source": "data sheet"}}
 T4 = {"gpu": {"type": "T4", "count": 1}, "card": {"memory_bytes": 16 * GIB, "bandwidth_gb_s": 320, "tflops": {"fp16": 65}, "source": "data sheet"}}
 TWO_L4 = {**L4, "gpu": {"type": "L4", "count": 2}}
-T4_TOLD = "capability=75;total_mib=15360;used_mib=300;pci=515379422;power_limit_mw=70000;power_default_mw=70000"
+T4_TOLD = "capability=75;retired_pending=0;remap_pending=-3;total_mib=15360;used_mib=300;pci=515379422;power_limit_mw=70000;power_default_mw=70000"
 """515379422 is 0x1eb810de: device 1eb8 of vendor 10de."""
+BESIDE = "count=2;capability@0=75;total_mib@0=4096;pci@0=531763422;ecc@0=-3;reasons@0=64"
+"""A small card in the first slot that is too hot; 531763422 is 0x1fb210de: device 1fb2 of vendor 10de."""
 SMI = {
     "driver_version": "580.82.07",
     "name": "NVIDIA L4",
@@ -36,6 +38,9 @@ SMI = {
     "clocks_event_reasons.active": "0x0000000000000001",
     "ecc.mode.current": "Enabled",
     "ecc.errors.uncorrected.volatile.total": "0",
+    "retired_pages.pending": "[N/A]",
+    "uuid": "GPU-{i}110-fake",
+    "pci.bus_id": "00000000:1{i}:00.0",
     "persistence_mode": "Enabled",
     "pcie.link.width.current": "16",
     "pcie.link.width.max": "16",
@@ -56,6 +61,8 @@ class Machine:
     name: str = "NVIDIA L4"
     driver: str = "580.82.07"
     program: dict[str, str] | None = None
+    shown: str | None = None
+    """CUDA_VISIBLE_DEVICES, declared and set."""
 
 
 MACHINES: dict[str, Machine] = {
@@ -67,12 +74,18 @@ MACHINES: dict[str, Machine] = {
     "l4-ecc-errors": Machine("three uncorrected errors in the card's memory", told="uncorrected=3"),
     "l4-remap-pending": Machine("a row of the memory that waits to be replaced", told="remap_pending=1"),
     "l4-remap-failed": Machine("a row of the memory that could not be replaced", told="remap_failed=1"),
+    "t4-retirement-pending": Machine(
+        "a page of the memory that waits to be retired", T4, T4_TOLD.replace("retired_pending=0", "retired_pending=1"), "Tesla T4"
+    ),
     "l4-throttled": Machine("a card that is too hot (clock event reasons 0x4c)", told="reasons=76"),
     "l4-partitioned": Machine("a card that is split (MIG)", told="mig=1"),
     "l4-to-be-reset": Machine("a driver that asks for a restart", told="recovery=2"),
     "l4-declared-t4-there": Machine("a T4 where an L4 is declared", L4, T4_TOLD, "Tesla T4"),
     "l4-one-of-two": Machine("one L4 where two are declared", TWO_L4),
     "l4-two": Machine("two L4 as they should be", TWO_L4, "count=2"),
+    "l4-one-shown-of-two": Machine(
+        "an L4 beside a T400, and a variable that shows the L4 alone", told=BESIDE, name="NVIDIA T400 4GB|NVIDIA L4", shown="GPU-2220"
+    ),
     "l4-old-driver": Machine("a driver of the branch 535", driver="535.261.03", told="cuda=12020"),
 }
 _REQUIRED_DRIVER = ">=580"
@@ -112,7 +125,13 @@ def report(machine: Machine, environment: Environment, library: Path, program: P
     # A home above all that is made here, so that reports show "~" for it.
     environ["HOME"] = str(environment.root.parent)
     # The loader's path is part of the trick and no finding.
-    declared = {"env": {"LD_LIBRARY_PATH": str(library)} if machine.program is None else {}, "requires__driver": _REQUIRED_DRIVER, "tier": "inventory"}
+    shown = {} if machine.shown is None else {"CUDA_VISIBLE_DEVICES": machine.shown}
+    environ |= shown
+    declared = {
+        "env": {**shown, **({"LD_LIBRARY_PATH": str(library)} if machine.program is None else {})},
+        "requires__driver": _REQUIRED_DRIVER,
+        "tier": "inventory",
+    }
     _, found, said = environment.verify(environ=environ, **{**declared, **machine.declared, "simulated": [simulated]})
     assert found, said
     return found

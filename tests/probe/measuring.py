@@ -55,6 +55,8 @@ def facts(scratch: Path) -> dict[str, Any]:
         "convolution": numbers.convolution_error("cpu"),
         "large": [numbers.product_errors("fp32", torch.float32, [cards.CPU], (256, 512, 256), every, str)[0] for every in (1, 64)],
         "one_element": _with_one_wrong(numbers, abilities),
+        "one_bit": numbers.product_errors("bf16", torch.bfloat16, [cards.Place("cpu", current=_one_wrong_bit)], (512, 1024, 512), 1, str)[0],
+        "long_sums": _flags_of_sums(numbers),
         "fp8": numbers.fp8_error("cpu"),
         "unfinite": [numbers.unfinite([*numbers.written(kind, "cpu"), *numbers.gradients(kind, "cpu")]) for kind in kinds.values()],
         "nan": numbers.unfinite([torch.tensor([1.0, float("nan"), float("inf")])]),
@@ -86,6 +88,45 @@ def _with_one_wrong(numbers: Any, abilities: Any) -> list[float]:
     wrong = truth.float()
     wrong[7, 9] += 1
     return list(numbers.distance(wrong, truth))
+
+
+def _one_wrong_bit() -> Any:
+    """A card whose products in bf16 have one wrong bit in one element."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Card(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+            result = function(*args, **(kwargs or {}))
+            if function is torch.mm:
+                result.view(torch.int16)[7, 9] ^= 1 << 5
+            return result
+
+    return Card()
+
+
+def _flags_of_sums(numbers: Any) -> list[Any]:
+    """The flags before, during and after N01's products, and after an error, of a torch in which a program has set them in its own way."""
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    names = [f"allow_{kind}_reduced_precision_reduction{more}" for kind in ("fp16", "bf16") for more in ("", "_split_k")]
+
+    def now() -> list[Any]:
+        return [getattr(matmul, name, None) for name in names]
+
+    matmul.allow_fp16_reduced_precision_reduction = (False, False) if hasattr(matmul, names[1]) else False
+    told = [now()]
+    with numbers.long_sums():
+        told.append(now())
+    told.append(now())
+    try:
+        with numbers.long_sums():
+            raise RuntimeError("a card that is lost")
+    except RuntimeError:
+        told.append(now())
+    matmul.allow_fp16_reduced_precision_reduction = True
+    return told
 
 
 if __name__ == "__main__":

@@ -95,7 +95,9 @@ def multiplied(usual: float, **sixth: float) -> dict[str, Any]:
     return {**product(usual), **eight({"speed.product_tflops": usual}, **{card: {"speed.product_tflops": speed} for card, speed in sixth.items()})}
 
 
+SIX_GB = {"memory.total_bytes": 5.67 * GIB, "memory.free_bytes": 5.5 * GIB, "memory.held_bytes": 4 * GIB, "memory.wrong_words": 0}
 OF_SEVERAL_CARDS = [
+    Row("M02", "skip", SIX_GB, EIGHT, "only 4 GiB of 5.67 GiB were tested, below 75%, 5.5 GiB were free: memory is held in whole GiB"),
     Row("N01", "pass", {"numerics.device": "cuda", **eight(ERRORS)}, EIGHT, "agree with float64; so on each of 8 cards"),
     Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.fp32_outside": 3})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: fp32 products are"),
     Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.bf16_large_error": "nan"})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16"),

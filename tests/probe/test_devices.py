@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from provision.probe.checks.numerics import BF16_ERROR
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import JUDGES
 from provision.probe.judging.cases import Case
@@ -144,6 +145,25 @@ def test_errors_lie_in_their_bands_and_one_wrong_element_leaves_them(facts: dict
     norm, worst = facts["one_element"]
     assert norm < 5e-3
     assert worst > 0.9
+
+
+def test_one_wrong_bit_in_one_element_of_a_product_is_found(facts: dict[str, Any]) -> None:
+    error, outside = facts["one_bit"]
+    assert error < BF16_ERROR.value, "the norm does not see it"
+    assert outside == 1
+
+
+def test_sums_in_16_bits_are_switched_off_and_left_as_they_were(facts: dict[str, Any]) -> None:
+    before, meanwhile, after, after_an_error = facts["long_sums"]
+    assert (before[0], before[2]) == (False, True)
+    assert (meanwhile[0], meanwhile[2]) == (False, False)
+    assert before == after == after_an_error
+
+
+def test_a_card_that_may_add_up_in_16_bits_is_not_taken_for_a_wrong_one(verify: Verify) -> None:  # noqa: F811
+    found = told_of_cards(verify, "count=1;splits=0", "N01", gpu={"type": "H200", "count": 1})
+    assert found["N01"]["status"] == "pass", found["N01"]
+    assert found["readings"]["numerics.bf16_outside"] == 0
 
 
 def test_of_a_large_product_the_rows_that_are_looked_at_tell_the_same(facts: dict[str, Any]) -> None:
@@ -334,6 +354,17 @@ def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F8
     assert found["readings"]["cards.names"] == ["cuda:0 (PCI 0000:1b:00.0)", SECOND]
     assert found["readings"]["cards.memory.wrong_words"] == [0, 0]
     assert found["readings"]["memory.wrong_words"] == 0
+
+
+def test_torch_tells_which_of_two_kinds_of_cards_is_shown(verify: Verify, newer: Path) -> None:  # noqa: F811
+    driver = {"LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "count=2;total_mib@0=4096;mig=-3", "FAKE_NVML_NAME": "NVIDIA T400 4GB|NVIDIA H200"}
+    cards = {"PYTHONPATH": str(FAKE_CARDS), "FAKE_CARDS": "count=1", "CUDA_VISIBLE_DEVICES": "0"}
+    declared = {"gpu": {"type": "H200", "count": 1}, "requires__vram_bytes": 10**9}
+    _, report = verify("D03", "D04", "M01", "T03", environ={**driver, **cards}, **declared)
+    found = checks(report)
+    assert (found["D03"]["status"], found["D04"]["status"]) == ("pass", "pass"), found
+    assert found["D03"]["message"].startswith("NVIDIA H200, compute capability 9.0")
+    assert found["D04"]["observed"] == 1_300_000_000
 
 
 def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811

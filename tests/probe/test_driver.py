@@ -61,6 +61,13 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("remap_failed=1", "D05", "fail", "could not be remapped", "another machine"),
         ("remap_pending=1", "D05", "fail", "waits to be replaced", "restart the machine"),
         ("ecc=-3;remap_pending=-3", "D05", "skip", "tell nothing", ""),
+        ("retired_pending=1", "D05", "fail", "waits to be retired", "restart the machine"),
+        ("retired_pending=0", "D05", "pass", "no pages to be retired", ""),
+        ("uncorrected=-3", "D05", "warn", "of 1 of 1 cards the driver does not tell how many errors", "ECC"),
+        ("uncorrected=-3;remap_pending=-3", "D05", "warn", "does not tell how many errors", "M02"),
+        ("count=2;uncorrected@1=-3", "D05", "warn", "of 1 of 2 cards", "ECC"),
+        ("mig=1", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
+        ("mig=1;total_mib=-4", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "switch it on"),
         ("lanes=8", "D09", "warn", "its PCIe link has 8 of 16 lanes", "another one"),
         ("pcie_most=3", "D09", "warn", "its slot is of PCIe 3, the card of PCIe 4", "another one"),
@@ -91,6 +98,13 @@ def test_what_is_wrong_is_said_with_its_cure(environment: Environment, newer: Pa
 
     assert (found["status"], says in found["message"]) == (status, True), found
     assert fix in (found.get("fix") or "")
+
+
+def test_memory_that_the_driver_keeps_to_itself_is_unknown_with_a_way_out(environment: Environment, newer: Path) -> None:
+    found = checks(environment, newer, "total_mib=-4", {**L4, "requires__vram_bytes": 20 * 2**30})["D04"]
+
+    assert (found["status"], found["message"]) == ("unknown", "no GPU could be asked for its memory")
+    assert "tier quick" in found["fix"]
 
 
 def test_an_old_driver_is_found_without_torch(environment: Environment, newer: Path) -> None:
@@ -181,6 +195,10 @@ def test_without_the_library_the_program_is_asked(environment: Environment, tmp_
         ({"name": "Tesla T4", "pci.device_id": "0x1EB810DE"}, "D03", "fail", "the GPU is Tesla T4"),
         ({"memory.total": "11517"}, "D04", "fail", "11.25 GiB"),
         ({"memory.used": "[N/A]"}, "D08", "skip", "do not tell"),
+        ({"retired_pages.pending": "Yes"}, "D05", "fail", "waits to be retired"),
+        ({"retired_pages.pending": "No"}, "D05", "pass", "no pages to be retired"),
+        ({"ecc.errors.uncorrected.volatile.total": "[N/A]"}, "D05", "warn", "does not tell how many errors"),
+        ({"mig.mode.current": "Enabled"}, "D04", "unknown", "split into partitions"),
         ({"ecc.errors.uncorrected.volatile.total": "2"}, "D05", "fail", "2 uncorrected errors"),
         ({"clocks_event_reasons.active": "0x0000000000000048"}, "D06", "fail", "hardware slowdown, hardware thermal slowdown"),
         ({"clocks_event_reasons.active": "", "clocks_throttle_reasons.active": "0x0000000000000040"}, "D06", "fail", "hardware thermal slowdown"),

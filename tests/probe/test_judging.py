@@ -87,13 +87,19 @@ FREE = {"disk.environment.free_bytes": 90 * GIB, "disk.tmp.free_bytes": 90 * GIB
 
 
 CARD = {
-    "driver.error": None, "driver.version": "580.82.07", "driver.cuda": "13.0", "nvml.count": 1, "nvml.names": ["NVIDIA L4"],
-    "nvml.ecc": [True], "nvml.uncorrected": [0], "nvml.remap_pending": [False], "nvml.remap_failed": [False], "nvml.reasons": [1],
+    "driver.error": None, "driver.version": "580.82.07", "driver.cuda": "13.0", "nvml.count": 1, "nvml.count_all": 1, "nvml.names": ["NVIDIA L4"],
+    "nvml.ecc": [True], "nvml.uncorrected": [0], "nvml.remap_pending": [False], "nvml.remap_failed": [False], "nvml.retired_pending": [None],
+    "nvml.reasons": [1],
     "nvml.used_bytes": [GIB // 4], "nvml.total_bytes": [24 * GIB], "nvml.recovery": [0], "nvml.fabric": [None], "nvml.xids": [],
     "nvml.mig": [False], "nvml.compute_mode": [0], "nvml.power_limit_mw": [72000], "nvml.power_default_mw": [72000],
     "nvml.pci": ["10de:27b8"], "gpu.name": "NVIDIA L4", "gpu.compute_capability": "8.9",
     "dcgm.level": 1, "dcgm.failed": [], "dcgm.passed": 9, "dcgm.error": None,
 }  # fmt: skip
+UNTOLD_ROWS: dict[str, Any] = {"nvml.remap_pending": [None], "nvml.remap_failed": [None]}
+BESIDE_T400 = {**CARD, "nvml.count_all": 2, "nvml.told_apart": False, "gpu.name": "NVIDIA L4 + NVIDIA T400 4GB", "nvml.pci": ["10de:1fb2", "10de:27b8"],
+               "gpu.vram_bytes": 4 * GIB, "nvml.mig": [None, None]}  # fmt: skip
+SPLIT = {**CARD, "nvml.mig": [True], "gpu.vram_bytes": 40960 * 2**20}
+SLICE = {**SPLIT, "memory.total_bytes": 4864 * 2**20}
 CLOCK: dict[str, Any] = {"clock.behind": False, "_clock.ahead_s": -5.0, "_clock.file": "/env/pyvenv.cfg"}
 NOWHERE = dict.fromkeys(("host.place", "host.container", "host.machine"))
 HUB: dict[str, Any] = {"net.hub": "hub.example", "net.reached": "answer", "net.status": 200, "net.problem": None, "net.proxy": False}
@@ -316,6 +322,35 @@ ROWS = [
     Row("D01", "skip", CARD, {"gpu__type": "mps", "gpu__count": 1}),
     Row("D05", "pass", CARD, GPU),
     Row("D05", "fail", {**CARD, "nvml.uncorrected": [0, 2]}, GPU, "2 uncorrected errors"),
+    Row("D05", "pass", {**CARD, "nvml.remap_pending": [None], "nvml.remap_failed": [None]}, GPU, "of faulty rows and pages the driver tells nothing"),
+    Row("D05", "pass", {**CARD, "nvml.retired_pending": [False]}, GPU, "no rows to be remapped, no pages to be retired"),
+    Row("D05", "fail", {**CARD, "nvml.retired_pending": [False, True]}, GPU, "a faulty page of the card's memory waits to be retired"),
+    Row("D05", "warn", {**CARD, "nvml.uncorrected": [None]}, GPU, "of 1 of 1 cards the driver does not tell how many errors"),
+    Row("D05", "warn", {**CARD, **UNTOLD_ROWS, "nvml.ecc": [True, True], "nvml.uncorrected": [0, None]}, GPU, "of 1 of 2 cards the driver does not tell"),
+    Row("D05", "warn", {**CARD, **UNTOLD_ROWS, "nvml.uncorrected": [None]}, GPU, "the driver does not tell how many errors"),
+    Row("D05", "fail", {**CARD, "nvml.ecc": [True, True], "nvml.uncorrected": [2, None]}, GPU, "2 uncorrected errors"),
+    Row("D05", "skip", {**CARD, **UNTOLD_ROWS, "nvml.ecc": [None], "nvml.uncorrected": [None]}, GPU, "tell nothing"),
+    Row("D01", "pass", {**CARD, "nvml.count_all": 2}, GPU, "NVIDIA L4; CUDA_VISIBLE_DEVICES shows 1 of 2 GPUs"),
+    Row("D01", "fail", {**CARD, "nvml.count_all": 2}, {"gpu": {"type": "L4", "count": 2}}, "CUDA_VISIBLE_DEVICES shows 1 of the 2 GPUs that the driver sees"),
+    Row("D03", "unknown", BESIDE_T400, GPU, "the driver cannot tell which: NVIDIA L4 + NVIDIA T400 4GB"),
+    Row("D03", "pass", {**BESIDE_T400, "_gpu.names": ["NVIDIA L4"]}, GPU, "NVIDIA L4, compute capability"),
+    Row("D03", "fail", {**BESIDE_T400, "_gpu.names": ["NVIDIA T400 4GB"]}, GPU, "the GPU is NVIDIA T400 4GB, L4 declared"),
+    Row("D03", "fail", {**BESIDE_T400, "gpu.name": "NVIDIA T400 4GB + Tesla T4", "nvml.pci": ["10de:1eb8", "10de:1fb2"]}, GPU, "L4 declared"),
+    Row("D03", "unknown", {**BESIDE_T400, "gpu.name": "Graphics Device + NVIDIA T400 4GB"}, GPU, "the driver cannot tell which"),
+    Row("D03", "pass", {**BESIDE_T400, "gpu.name": "NVIDIA L4"}, GPU, "NVIDIA L4"),
+    Row("D04", "unknown", BESIDE_T400, {**GPU, "requires__vram_bytes": 20 * GIB}, "the driver cannot tell which"),
+    Row("D04", "pass", {**BESIDE_T400, "memory.total_bytes": 22 * GIB}, {**GPU, "requires__vram_bytes": 20 * GIB}, "22 GiB of GPU memory"),
+    Row("D04", "fail", {**BESIDE_T400, "memory.total_bytes": 4 * GIB}, {**GPU, "requires__vram_bytes": 20 * GIB}, "the GPU has 4 GiB"),
+    Row("D04", "unknown", SPLIT, {**GPU, "requires__vram_bytes": 40 * GIB}, "the driver tells the memory of the whole card"),
+    Row("D04", "unknown", SPLIT, {**GPU, "card": FACTS}, "split into partitions (MIG)"),
+    Row("D04", "fail", SLICE, {**GPU, "requires__vram_bytes": 40 * GIB}, "the GPU has 4.75 GiB, 40 GiB declared"),
+    Row("D04", "fail", SLICE, {**GPU, "card": FACTS}, "the GPU has 4.75 GiB of memory, L4 has"),
+    Row("D04", "pass", SLICE, {**GPU, "card": FACTS, "requires__vram_bytes": 4 * GIB}, "4.75 GiB in a part of a card (MIG)"),
+    Row("D04", "fail", {**SPLIT, "memory.total_bytes": 20 * GIB, "cards.names": ["a", "b"], "cards.memory.total_bytes": [20 * GIB, 5 * GIB]},
+        {**GPU, "requires__vram_bytes": 20 * GIB}, "the GPU has 5 GiB"),
+    Row("D04", "fail", {"gpu.vram_bytes": 40 * GIB, "memory.total_bytes": 5 * GIB}, {**GPU, "requires__vram_bytes": 40 * GIB}, "the GPU has 5 GiB, 40 GiB"),
+    Row("D04", "pass", {"gpu.vram_bytes": 23034 * 2**20, "memory.total_bytes": 22 * GIB}, {**GPU, "card": FACTS}, "22.49 GiB of GPU memory, as the facts"),
+    Row("D04", "pass", {"gpu.vram_bytes": None, "memory.total_bytes": 22 * GIB}, {**GPU, "requires__vram_bytes": 20 * GIB}, "22 GiB"),
     Row("D06", "pass", CARD, GPU),
     Row("D06", "fail", {**CARD, "nvml.reasons": [1, 0x48]}, GPU, "hardware slowdown, hardware thermal slowdown"),
     Row("D08", "pass", CARD, GPU),
@@ -523,6 +558,7 @@ def test_missing_accelerate_carries_the_original_text_and_the_way_out(document: 
     ("seen", "cause", "fix"),
     [
         ({"env.CUDA_VISIBLE_DEVICES": "", "nvml.count": 1}, "CUDA_VISIBLE_DEVICES='' hides the 1 that the driver sees", "unset"),
+        ({"env.CUDA_VISIBLE_DEVICES": "", "nvml.count": 0, "nvml.count_all": 2}, "CUDA_VISIBLE_DEVICES='' hides the 2 that the driver sees", "unset"),
         ({"driver.error": 18, "nvml.count": 0}, "see D01", "D01"),
         ({"nvml.count": 1, "driver.version": "535.1"}, "driver 535.1 is too old for CUDA 13.0 (see D02)", "older CUDA"),
         ({"nvml.count": 1, "driver.version": "580.1", "gpu.cuda_code": None}, "libcuda.so.1) is not to be found", "NVIDIA_DRIVER_CAPABILITIES"),

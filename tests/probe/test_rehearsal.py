@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from provision.probe.brief import whole
+from provision.probe.catalogue import asked
 from provision.probe.expectations import parse_expectations
+from provision.probe.judging import Account, judge
+from provision.probe.observing import Bench
 from provision.probe.observing.cgroups import memory_used
-from provision.probe.observing.rehearsal import is_out_of_memory, least_bytes, plan_of, too_large, too_long
+from provision.probe.observing.rehearsal import OBSERVERS, is_out_of_memory, least_bytes, plan_of, spread_over, too_large, too_long
 from provision.probe.observing.taking import available_bytes
 from provision.probe.proofs.declared import Plan, lacking
 from provision.probe.proofs.shape import shape_of
@@ -86,6 +89,31 @@ def test_what_cannot_be_rehearsed_says_why(document: Callable[..., dict[str, Any
     told = planned(document, **changes)
     assert isinstance(told, str)
     assert why in told
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cards", "skipped"),
+    [("fsdp", 4, True), ("deepspeed-zero2", 2, True), ("deepspeed-zero3", 4, True), ("fsdp", 1, False), ("ddp", 4, False), ("none", 4, False)],
+)
+def test_a_model_that_is_spread_over_cards_is_not_put_onto_one(document: Callable[..., dict[str, Any]], strategy: str, cards: int, skipped: bool) -> None:
+    changes = {**DECLARED, "packages": HF, "training__strategy": strategy, "gpu": {"type": "A100-40GB", "count": cards}, "estimate_bytes": 30 * GIB}
+    why = spread_over(parse_expectations(document(**changes)))
+
+    assert bool(why) is skipped
+    if skipped:
+        assert why.startswith(f"{strategy} gives each of {cards} GPUs a part, and a rehearsal is made on one: that the strategy works R13 shows")
+        assert "`provision lint` says (30 GiB)" in why
+
+
+def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(document: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    changes = {**DECLARED, "packages": HF, "training__strategy": "fsdp", "gpu": {"type": "A100-40GB", "count": 4}}
+    expected = parse_expectations(document(**changes))
+    seen = OBSERVERS["S01"](Bench(expected, tmp_path))
+    judged = {one.id: judge(one, expected, seen, Account(frozenset({one.id}))) for one in asked(expected) if one.id in ("S01", "S02", "S03")}
+
+    assert {name: one.status.value for name, one in judged.items()} == {"S01": "skip", "S02": "skip", "S03": "skip"}
+    assert judged["S01"].message.startswith("not rehearsed: fsdp gives each of 4 GPUs a part")
+    assert judged["S03"].message == "not rehearsed: S01 says why"
 
 
 def test_lora_needs_peft() -> None:
@@ -235,3 +263,22 @@ def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) 
     assert told["pace.parameters"] == pytest.approx(500_000, rel=0.05)
     # The median step cannot be slower than if the whole time had gone into the steps after the first quarter's.
     assert told["pace.tokens_per_s"] > 4 * 2 * 32 / took
+
+
+MADE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from provision_probe.proofs.declared import Plan, decoder, llama
+from provision_probe.proofs.shape import shape_of
+# 70 billion numbers have room on no machine of these tests: a model that is made on the CPU first would not arrive.
+plan = Plan(shape_of(70_000_000_000, 8192, 80), "lora", "bf16", "adamw_torch", False, 1, 32, "meta")
+print(json.dumps([sorted({f"{one.device} {one.dtype}" for one in make(plan).parameters()}) for make in (decoder, llama)]))
+"""
+
+
+@pytest.mark.hf
+@pytest.mark.slow
+def test_a_model_is_made_where_it_is_trained(hf_python: str, probe: Path) -> None:
+    done = subprocess.run([hf_python, "-c", MADE, str(probe)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == [["meta torch.float32"], ["meta torch.bfloat16"]]

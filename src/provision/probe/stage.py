@@ -69,7 +69,7 @@ def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: P
             fragment.save(fragment_path)
 
     bench = Bench(expected=expected, scratch=scratch, tell=tell)
-    with Watch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED) as watch:
+    with Watch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED, bench.environ) as watch:
         for one in asked(expected):
             if one.check.stage == name and (not only or one.id in only) and applies(one.check, expected):
                 if any(before in fragment.raised for before in one.check.after):

@@ -94,7 +94,9 @@ def _driver(seen: Mapping[str, Any]) -> str:
 def _cards(seen: Mapping[str, Any]) -> str:
     totals, used = seen.get("nvml.total_bytes") or [], seen.get("nvml.used_bytes") or []
     held = [f"{size(one)} of {size(whole)} in use" for one, whole in zip(used, totals, strict=False) if one is not None and whole]
-    return _joined(*(seen.get("nvml.names") or ["none"]), *held)
+    shown, there = seen.get("nvml.count") or 0, seen.get("nvml.count_all") or 0
+    hidden = f"CUDA_VISIBLE_DEVICES shows {shown} of {there}" if there > shown else None
+    return _joined(*(seen.get("nvml.names") or ["none"]), *held, hidden)
 
 
 def _variables(seen: Mapping[str, Any]) -> list[str]:

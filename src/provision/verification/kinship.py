@@ -31,6 +31,7 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gpu.vram_bytes", ("gpu.name",)),
     ("gpu.compute_capability", ("gpu.name",)),
     ("gpu.formats", ("gpu.name",)),
+    ("nvml.count_all", ("nvml.count",)),
     ("nvml.names", ("gpu.name", "nvml.count")),
     ("nvml.pci", ("gpu.name", "nvml.count")),
     ("nvml.total_bytes", ("gpu.name", "nvml.count")),

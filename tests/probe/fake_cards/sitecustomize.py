@@ -2,7 +2,8 @@
 
 Python reads this file at its start where its folder is on PYTHONPATH. FAKE_CARDS says how many cards there are and what is wrong with which, as
 "count=2;wrong=1": `wrong` (memory and products have one wrong bit or number), `slow` (copies and products take longer), `raises` and `hangs` (at the first
-product). Each is a card's number. Sizes that a CPU would need minutes for are not computed: the product of F01 is a pause.
+product), `splits` (where torch's flags allow it, products in 16 bits are two halves that are added up in 16 bits, as cuBLAS does it). Each is a card's
+number. Sizes that a CPU would need minutes for are not computed: the product of F01 is a pause.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ def install() -> None:
 
     ill = {trouble: int(card) for trouble, card in TOLD.items()}
     mm, generator = torch.mm, torch.Generator
+
+    def short_sums(kind: Any) -> bool:
+        name = {torch.bfloat16: "bf16", torch.float16: "fp16"}.get(kind)
+        return name is not None and bool(getattr(torch.backends.cuda.matmul, f"allow_{name}_reduced_precision_reduction"))
 
     class Card(TorchFunctionMode):
         """While it is entered, "cuda" is the CPU, with this card's trouble."""
@@ -65,7 +70,9 @@ def install() -> None:
                 self.pause()
                 return out
             # In fp16 a CPU takes minutes.
-            out.copy_(mm(left.float(), right.float()))
+            depth = left.shape[1] // 2 if self.has("splits") and short_sums(left.dtype) else left.shape[1]
+            parts = [mm(left[:, at : at + depth].float(), right[at : at + depth].float()).to(left.dtype) for at in range(0, left.shape[1], depth)]
+            out.copy_(sum(parts[1:], parts[0]))
             if self.has("wrong"):
                 out[0, 9] += 8
             return out

@@ -20,13 +20,15 @@ NO_XID = Threshold(0, "Xids that name a fault of the card", "Azure/azurehpc-heal
 
 _CARD = (Need.GPU,)
 _FACTS = Tier.INVENTORY
+_SIZE = ("gpu.name", "gpu.vram_bytes", "nvml.ecc", "nvml.mig")
+_FAULTS = ("nvml.uncorrected", "nvml.remap_*", "nvml.retired_pending")
 
 CHECKS: tuple[Check, ...] = (
-    Check("D01", "device", "driver answers", "driver", ("driver.error", "nvml.count", "driver.version"), _FACTS, needs=_CARD),
+    Check("D01", "device", "driver answers", "driver", ("driver.error", "nvml.count", "nvml.count_all", "driver.version"), _FACTS, needs=_CARD),
     Check("D02", "device", "driver version", "driver", ("driver.version",), _FACTS, needs=_CARD, after=("D01",), required_by="drivers"),
     Check("D03", "device", "GPU model", "driver", ("gpu.name", "gpu.compute_capability", "nvml.pci"), _FACTS, needs=_CARD, after=("D01",)),
-    Check("D04", "device", "GPU memory", "driver", ("gpu.name", "gpu.vram_bytes", "nvml.ecc"), _FACTS, needs=_CARD, after=("D01",), threshold=MEMORY_BAND),
-    Check("D05", "device", "memory errors", "driver", ("nvml.uncorrected", "nvml.remap_*"), _FACTS, needs=_CARD, after=("D01",)),
+    Check("D04", "device", "GPU memory", "driver", _SIZE, _FACTS, needs=_CARD, after=("D01",), threshold=MEMORY_BAND),
+    Check("D05", "device", "memory errors", "driver", _FAULTS, _FACTS, needs=_CARD, after=("D01",)),
     Check("D06", "device", "clocks", "driver", ("nvml.slowed*", "nvml.power_limit_mw"), _FACTS, needs=_CARD, after=("D01",), threshold=SLOWED),
     Check("D07", "device", "recovery and fabric", "driver", ("nvml.recovery", "nvml.fabric"), _FACTS, needs=_CARD, after=("D01",)),
     Check("D08", "device", "card is free", "driver", ("nvml.used_bytes",), _FACTS, needs=_CARD, after=("D01",), required_by="", threshold=CARD_USED),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
-from ..values import Judgement
+from ..observing.cards import EACH
+from ..values import Judgement, Status
 from ..versions import allows
 from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
@@ -27,6 +30,8 @@ _ALIASES = {"h100-mega-80gb": "h100-80gb", "h100-mega": "h100-80gb", "rtx6000": 
 _MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
 _OTHER_CARD = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
 """Words that make a name another card's: an RTX 4060 Ti is no RTX 4060."""
+_ASK_TORCH = "verify with the tier quick: there torch tells how much memory a program gets (M01)"
+_NAME_IT = "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID (nvidia-smi -L); with the tier quick torch tells which it is"
 _GB_TO_GIB = 1e9 / 2**30
 _ACTIONS = {
     1: ("the driver asks for a reset of the card", "restart the machine"),
@@ -46,6 +51,11 @@ def _model(case: Case) -> Judgement:
     if found is None:
         return unknown("no GPU could be asked for its name", wanted)
     pci = case.seen["nvml.pci"]
+    if case.seen.get("nvml.told_apart") is False and not all(fits := [is_called(name, wanted) for name in found.split(" + ")]):
+        by_torch = case.seen.get("_gpu.names")
+        if not by_torch and (any(fits) or any(_same_card(one, wanted) for one in pci)):
+            return _which(wanted, found)
+        found, pci = " + ".join(by_torch or [found]), []
     if not all(is_called(name, wanted) for name in found.split(" + ")) and not (pci and all(_same_card(one, wanted) for one in pci)):
         return bad(
             f"the GPU is {found}, {wanted} declared",
@@ -60,6 +70,12 @@ def _model(case: Case) -> Judgement:
     if needed is not None and not allows(needed, capability):
         return bad(f"compute capability {capability} does not fit {needed}", needed, capability, "this GPU is older than declared", "choose a newer GPU")
     return ok(f"{found}, compute capability {capability or 'not told'}", wanted, found)
+
+
+def _which(expected: Any, found: str) -> Judgement:
+    """What is said where a variable shows one of several kinds of cards, and torch was not asked which."""
+    told = f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
+    return replace(unknown(told, expected), fix=_NAME_IT)
 
 
 def is_called(name: str, wanted: str) -> bool:
@@ -92,9 +108,39 @@ def _video_memory(case: Case) -> Judgement:
     found, needed, card = case.seen["gpu.vram_bytes"], case.expected.requires.vram_bytes, case.expected.card
     if needed is None and card is None:
         return skipped("no GPU memory declared, and the facts do not know the card", found)
+    split, by_torch = any(case.seen.get("nvml.mig", [])), _by_torch(case)
+    if by_torch is None and split:
+        told = "the card is split into partitions (MIG), and the driver tells the memory of the whole card"
+        return replace(unknown(told, needed), fix=_ASK_TORCH)
+    # A part of a card that the driver does not own up to is told by torch alone.
+    if by_torch is not None and (split or found is None or case.seen.get("nvml.told_apart") is False or by_torch < VRAM_SHARE * found):
+        found = by_torch
     if found is None:
         told = "no GPU could be asked for its memory"
-        return unknown(told, needed) if needed is not None else skipped(told)
+        return replace(unknown(told, needed), fix=_ASK_TORCH) if needed is not None else skipped(told)
+    judged = _enough(case, found, needed)
+    if split and judged.status is Status.FAIL:
+        return _of_a_part(judged, found, needed)
+    if judged.status is not Status.PASS and by_torch is None and case.seen.get("nvml.told_apart") is False:
+        return _which(needed, str(case.seen.get("gpu.name")))
+    return judged
+
+
+def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
+    """What holds of a part of a card: what the spec asks for. That the part has less than the card is no fault where as much as it has is declared."""
+    if needed is not None and found >= needed * VRAM_SHARE:
+        return ok(f"{size(found)} in a part of a card (MIG), {size(needed)} declared", needed, found)
+    return replace(judged, cause="a part of a card (MIG)", fix="choose a larger part or a whole card, or declare requires.vram as the part has it")
+
+
+def _by_torch(case: Case) -> int | None:
+    """Return the memory that torch sees, of the smallest card: that of a part where a card is split."""
+    sizes = [one for one in case.seen.get(f"{EACH}memory.total_bytes", [case.seen.get("memory.total_bytes")]) if one is not None]
+    return min(sizes, default=None)
+
+
+def _enough(case: Case, found: int, needed: int | None) -> Judgement:
+    card = case.expected.card
     if needed is not None and found < needed * VRAM_SHARE:
         return bad(
             f"the GPU has {size(found)}, {size(needed)} declared",

@@ -46,7 +46,9 @@ def _written(case: Case) -> Judgement:
         told = "1 word of the card's memory does" if wrong == 1 else f"{wrong} words of the card's memory do"
         return bad(f"{told} not hold what was written", 0, wrong, cause, "delete this machine and take another one")
     if wrong is None or held < HELD.value * total:
-        return skipped(f"only {size(held)} of {size(total)} were free to be tested", held)
+        free = case.seen.get("memory.free_bytes")
+        why = f", {size(free)} were free: memory is held in whole GiB, and a tenth of what is free is left" if free is not None else ""
+        return skipped(f"only {size(held)} of {size(total)} were tested, below {HELD.value:.0%}{why}", held)
     return ok(f"{size(held)} hold what is written to them", 0, 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..checks.driver import CARD_USED, DRIVER_FLOOR, SLOWED, slowed
@@ -41,14 +41,19 @@ def _opens(case: Case) -> Judgement:
         message, cause, fix = _ERRORS.get(code, (f"the NVIDIA driver answers with error {code}", "see nvmlReturn_t in nvml.h", "restart the machine"))
         return bad(message, wanted, None, cause, fix)
     found, names = case.seen["nvml.count"], ", ".join(case.seen["nvml.names"])
+    there = case.seen.get("nvml.count_all", found)
     version, cuda = case.seen["driver.version"], case.seen["driver.cuda"]
+    if found != max(case.expected.gpu_count, 1) and there > found:
+        told = f"CUDA_VISIBLE_DEVICES shows {found} of the {there} GPUs that the driver sees, {wanted} declared"
+        return bad(told, wanted, names, "the variable names another number of GPUs than the spec declares", "name as many GPUs there, or unset it")
     if found != max(case.expected.gpu_count, 1):
         cause = "the machine has another number of GPUs than the spec declares"
         return bad(
             f"the driver sees {found} {'GPU' if found == 1 else 'GPUs'}, {wanted} declared", wanted, names, cause, "change the machine type or gpu.count"
         )
     told = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
-    return ok(f"driver {version}, {told}: {names}", wanted, names)
+    hidden = f"; CUDA_VISIBLE_DEVICES shows {found} of {there} GPUs" if there > found else ""
+    return ok(f"driver {version}, {told}: {names}{hidden}", wanted, names)
 
 
 def _version(case: Case) -> Judgement:
@@ -73,12 +78,14 @@ def _version(case: Case) -> Judgement:
     return bad(told, unfit, found, "the image brings an older driver than CUDA of that version runs on", fix, DRIVER_FLOOR)
 
 
+_ROWS, _PAGES = ("remap_pending", "remap_failed"), ("retired_pending",)
+"""Faulty memory is replaced by rows from Ampere on, by pages before (nvml.h)."""
 _DELIVERED_WITHOUT = re.compile(r"RTX|Quadro|GeForce|TITAN")
 """Names of cards for workstations and games, whose ECC is off as they are delivered (support.chaos.com, "ECC State for Nvidia GPUs")."""
 
 
 def _memory_errors(case: Case) -> Judgement:
-    seen = {key: case.seen[f"nvml.{key}"] for key in ("ecc", "uncorrected", "remap_pending", "remap_failed")}
+    seen = {key: case.seen.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)}
     if all(value is None for values in seen.values() for value in values):
         return skipped("these cards tell nothing of errors in their memory")
     if any(seen["remap_failed"]) or any(count or 0 for count in seen["uncorrected"]):
@@ -94,10 +101,24 @@ def _memory_errors(case: Case) -> Judgement:
         )
     if any(seen["remap_pending"]):
         return bad("a faulty row of the card's memory waits to be replaced", False, True, "it is replaced at the next start", "restart the machine")
+    if any(seen["retired_pending"]):
+        return bad("a faulty page of the card's memory waits to be retired", False, True, "it is retired at the next start", "restart the machine")
     if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(case.seen.get("gpu.name"))):
         cause = "someone has switched it off to gain memory or speed; errors are then neither corrected nor counted, and no check sees them"
         return warned("error correction (ECC) of the card's memory is off", True, False, cause, "ask who runs the machine to switch it on, or take another one")
-    return ok("no uncorrected errors, no rows to be remapped", 0, 0)
+    uncounted = sum(on is True and count is None for on, count in zip(seen["ecc"], seen["uncorrected"], strict=False))
+    if uncounted:
+        # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
+        told = f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the driver does not tell how many errors there were"
+        cause = "a virtual GPU (vGPU), whose host alone may ask, or an old driver"
+        return warned(told, 0, seen["uncorrected"], cause, "ask who runs the host for nvidia-smi -q -d ECC; M02 of the tier quick tests the memory itself")
+    return ok(f"no uncorrected errors{_of_repairs(seen)}", 0, 0)
+
+
+def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
+    kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
+    told = [words for keys, words in kinds if any(value is not None for key in keys for value in seen[key])]
+    return "".join(f", {words}" for words in told) or "; of faulty rows and pages the driver tells nothing"
 
 
 def _clocks(case: Case) -> Judgement:

@@ -15,6 +15,8 @@ _WITHOUT = "tier: quick asks for no rehearsal"
 
 def _steps(case: Case) -> Judgement:
     if (why := case.seen["rehearsal.why"]) is not None:
+        if case.seen.get("rehearsal.sharded"):
+            return skipped(f"not rehearsed: {why}")
         return skipped(why) if case.expected.training.model is None else replace(unknown(f"not rehearsed: {why}"), fix=_instead(case))
     if case.seen["rehearsal.out_of_memory"] is not None:
         return _ran_out(case)

@@ -68,7 +68,7 @@ def _device(case: Case) -> Judgement:
 def _why_none(case: Case) -> tuple[str, str]:
     """Cause and way out where a torch that is built for CUDA sees no card, by what else was observed: the nearest cause first."""
     seen, code = case.seen, case.seen.get("gpu.cuda_code")
-    shown, there, driver = seen.get("env.CUDA_VISIBLE_DEVICES"), seen.get("nvml.count"), seen.get("driver.version")
+    shown, there, driver = seen.get("env.CUDA_VISIBLE_DEVICES"), seen.get("nvml.count_all", seen.get("nvml.count")), seen.get("driver.version")
     if shown is not None and there:
         return f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees", "unset CUDA_VISIBLE_DEVICES, or give it the card's number"
     if seen.get("driver.error") is not None or there == 0:

@@ -138,7 +138,7 @@ def _burnt(bench: Bench) -> dict[str, Any]:
         return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.other_results", "burn.reasons", "burn.temperature_c", "burn.power_w"))
     name = _usual_format()
     # All cards at once, because they share the machine's cooling and power supply.
-    found = at_once(cards, lambda card: burn(name, card.device, _SIZE, _BURN_S, card.address if len(cards) > 1 else ""), bench.tell)
+    found = at_once(cards, lambda card: burn(name, card.device, _SIZE, _BURN_S, card.address), bench.tell)
     return worst_of(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..checks.driver import slowed
@@ -10,6 +10,7 @@ from . import Bench, Observer
 from . import nvidia_smi as program
 from .kernel_log import xids
 from .nvml import NO_LIBRARY, Nvml, NvmlError
+from .visible import shown
 
 _SURVEY = "nvml"
 _SETTINGS = ("mig", "compute_mode", "persistence", "lanes", "lanes_most", "pcie_most", "pcie_of_card", "power_limit_mw", "power_default_mw")
@@ -24,7 +25,9 @@ def _opens(bench: Bench) -> dict[str, Any]:
         "driver.version": found["driver"],
         "driver.major": found["driver"].split(".")[0] if found["driver"] else None,
         "driver.cuda": found["cuda"],
-        "nvml.count": len(found["cards"]),
+        "nvml.count": found["shown"],
+        "nvml.count_all": found["there"],
+        **_told_apart(bench),
         "nvml.names": sorted(names),
     }
 
@@ -41,16 +44,17 @@ def _model(bench: Bench) -> dict[str, Any]:
         "gpu.name": " + ".join(names) or None,
         "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
         "nvml.pci": sorted({str(one) for one in _each(bench, "pci") if one}),
+        **_told_apart(bench),
     }
 
 
 def _memory(bench: Bench) -> dict[str, Any]:
     sizes = [size for size in _each(bench, "total_bytes") if size]
-    return {"gpu.vram_bytes": min(sizes, default=None), "nvml.ecc": _each(bench, "ecc")}
+    return {"gpu.vram_bytes": min(sizes, default=None), "nvml.ecc": _each(bench, "ecc"), "nvml.mig": _each(bench, "mig"), **_told_apart(bench)}
 
 
 def _memory_errors(bench: Bench) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(bench, key) for key in ("ecc", "uncorrected", "remap_pending", "remap_failed")}
+    return {f"nvml.{key}": _each(bench, key) for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")}
 
 
 def _clocks(bench: Bench) -> dict[str, Any]:
@@ -74,6 +78,11 @@ def _kernel_log(bench: Bench) -> dict[str, Any]:
     return {"nvml.xids": xids(bench.root)}
 
 
+def _told_apart(bench: Bench) -> dict[str, Any]:
+    """Whether it is known which cards CUDA shows, where it is not: what is told of cards is then of all of them."""
+    return {} if _survey(bench)["told_apart"] else {"nvml.told_apart": False}
+
+
 def _each(bench: Bench, key: str) -> list[Any]:
     return [card[key] for card in _survey(bench)["cards"]]
 
@@ -81,9 +90,17 @@ def _each(bench: Bench, key: str) -> list[Any]:
 def _survey(bench: Bench) -> dict[str, Any]:
     """Ask once, however many checks want to know."""
     if _SURVEY not in bench.memo:
-        bench.memo[_SURVEY] = _asked()
+        bench.memo[_SURVEY] = _visible(_asked(), bench.environ)
     found: dict[str, Any] = bench.memo[_SURVEY]
     return found
+
+
+def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Keep the cards that CUDA shows to programs with these variables; all where it is not told which."""
+    cards = found["cards"]
+    visible = shown(cards, environ)
+    kept = cards if visible.places is None else [cards[place] for place in visible.places]
+    return {**found, "cards": kept, "shown": visible.count, "there": len(cards), "told_apart": visible.places is not None}
 
 
 def _asked() -> dict[str, Any]:

@@ -14,7 +14,8 @@ _FIELDS = ("driver_version", "name", "memory.total", "memory.used")
 _MORE: tuple[tuple[str, ...], ...] = (
     ("pci.device_id", "compute_cap", "clocks_event_reasons.active"),
     ("pci.device_id", "compute_cap", "clocks_throttle_reasons.active"),
-    ("persistence_mode", "pcie.link.width.current", "pcie.link.width.max"),
+    ("retired_pages.pending",),
+    ("uuid", "pci.bus_id", "persistence_mode", "pcie.link.width.current", "pcie.link.width.max"),
     ("ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "mig.mode.current", "compute_mode", "power.limit", "power.default_limit"),
 )
 """Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
@@ -22,6 +23,7 @@ _MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
 _UNTOLD: dict[str, Any] = dict.fromkeys(
     (
         *("name", "pci", "capability", "total_bytes", "used_bytes", "ecc", "uncorrected", "remap_pending", "remap_failed", "recovery", "fabric"),
+        *("uuid", "address", "retired_pending"),
         *("reasons", "mig", "compute_mode", "persistence", "lanes", "lanes_most", "pcie_most", "pcie_of_card", "power_limit_mw", "power_default_mw"),
     )
 )
@@ -60,12 +62,15 @@ def _card(row: dict[str, str]) -> dict[str, Any]:
         **_UNTOLD,
         "name": row["name"] or None,
         "pci": f"{pci[6:]}:{pci[2:6]}".lower() if len(pci) == 10 else None,
+        "uuid": uuid if (uuid := row.get("uuid", "")).startswith("GPU-") else None,
+        "address": row.get("pci.bus_id", "").lower() or None,
         "capability": capability if capability[:1].isdigit() else None,
         "total_bytes": _number(row["memory.total"], _MIB),
         "used_bytes": _number(row["memory.used"], _MIB),
         "holders": [],
         "ecc": _switch(row.get("ecc.mode.current")),
         "uncorrected": _number(row.get("ecc.errors.uncorrected.volatile.total")),
+        "retired_pending": {"yes": True, "no": False}.get(row.get("retired_pages.pending", "").lower()),
         "reasons": int(reasons, 16) if reasons.startswith("0x") else None,
         "mig": _switch(row.get("mig.mode.current")),
         "compute_mode": _MODES.get(row.get("compute_mode", "")),

@@ -106,6 +106,10 @@ class Nvml:
         """Return what each card tells of itself."""
         return [self._card(handle) for handle in self._handles()]
 
+    def identities(self) -> list[dict[str, Any]]:
+        """Return what tells the cards apart, and which of them CUDA shows."""
+        return [self._identity(handle) for handle in self._handles()]
+
     def reasons(self) -> list[int | None]:
         """Return for each card why its clocks are low at this moment, as bits."""
         return [self._reasons(handle) for handle in self._handles()]
@@ -142,28 +146,37 @@ class Nvml:
             "reasons": self._reasons(handle),
         }
 
-    def _card(self, handle: ctypes.c_void_p) -> dict[str, Any]:
+    def _identity(self, handle: ctypes.c_void_p) -> dict[str, Any]:
         memory = _Memory()
         told = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
-        ecc = self._numbers("nvmlDeviceGetEccMode", handle, ctypes.c_uint, 2)
-        remapped = self._numbers("nvmlDeviceGetRemappedRows", handle, ctypes.c_uint, 4)
         mig = self._numbers("nvmlDeviceGetMigMode", handle, ctypes.c_uint, 2)
-        capability = self._numbers("nvmlDeviceGetCudaComputeCapability", handle, ctypes.c_int, 2)
         return {
             "name": self._name(handle),
-            "pci": self._pci(handle),
-            "capability": f"{capability[0]}.{capability[1]}" if capability else None,
+            "uuid": self._uuid(handle),
+            "address": self._address(handle),
             "total_bytes": memory.total if told else None,
             "used_bytes": memory.used if told else None,
+            "mig": bool(mig[0]) if mig else None,
+        }
+
+    def _card(self, handle: ctypes.c_void_p) -> dict[str, Any]:
+        ecc = self._numbers("nvmlDeviceGetEccMode", handle, ctypes.c_uint, 2)
+        remapped = self._numbers("nvmlDeviceGetRemappedRows", handle, ctypes.c_uint, 4)
+        retired = self._one("nvmlDeviceGetRetiredPagesPendingStatus", handle, ctypes.c_uint)
+        capability = self._numbers("nvmlDeviceGetCudaComputeCapability", handle, ctypes.c_int, 2)
+        return {
+            **self._identity(handle),
+            "pci": self._pci(handle),
+            "capability": f"{capability[0]}.{capability[1]}" if capability else None,
             "holders": self._holders(handle),
             "ecc": bool(ecc[0]) if ecc else None,
             "uncorrected": self._uncorrected(handle) if ecc and ecc[0] else None,
             "remap_pending": bool(remapped[2]) if remapped else None,
             "remap_failed": bool(remapped[3]) if remapped else None,
+            "retired_pending": bool(retired) if retired is not None else None,
             "recovery": self._recovery(handle),
             "fabric": self._fabric(handle),
             "reasons": self._reasons(handle),
-            "mig": bool(mig[0]) if mig else None,
             "compute_mode": self._one("nvmlDeviceGetComputeMode", handle, ctypes.c_uint),
             "persistence": bool(kept) if (kept := self._one("nvmlDeviceGetPersistenceMode", handle, ctypes.c_uint)) is not None else None,
             "lanes": self._one("nvmlDeviceGetCurrPcieLinkWidth", handle, ctypes.c_uint),
@@ -178,6 +191,11 @@ class Nvml:
         text = ctypes.create_string_buffer(_LONG)
         code = self._call("nvmlDeviceGetName", handle, text, ctypes.c_uint(_LONG))
         return text.value.decode("utf-8", "replace") if code == _SUCCESS else None
+
+    def _uuid(self, handle: ctypes.c_void_p) -> str | None:
+        text = ctypes.create_string_buffer(_LONG)
+        code = self._call("nvmlDeviceGetUUID", handle, text, ctypes.c_uint(_LONG))
+        return text.value.decode("ascii", "replace") if code == _SUCCESS else None
 
     def _pci(self, handle: ctypes.c_void_p) -> str | None:
         """Vendor and device as lspci writes them, such as "10de:27b8"; the number holds the device in its upper half."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 
 from ..checks.driver import slowed
 from .nvml import Nvml, NvmlError
+from .visible import shown
 
 UNWATCHED = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
 """Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a lock that the child waits for."""
@@ -14,10 +16,14 @@ _PAUSE_S = 0.2
 
 
 class Watch:
-    """Asks NVML five times a second from a thread, between `with` and its end. Where the library cannot be asked nothing is seen."""
+    """Asks NVML five times a second from a thread, between `with` and its end. Where the library cannot be asked nothing is seen.
 
-    def __init__(self, on: bool) -> None:
+    Only the cards that CUDA shows to programs with the variables `environ` are watched.
+    """
+
+    def __init__(self, on: bool, environ: Mapping[str, str]) -> None:
         self._on = on
+        self._environ = dict(environ)  # as it is now: a training run hides all cards but one from itself
         self._faults: set[str] = set()
         self._asked = 0
         self._over = threading.Event()
@@ -42,8 +48,9 @@ class Watch:
     def _look(self) -> None:
         try:
             with Nvml() as library:
+                places = shown(library.identities(), self._environ).places
                 while True:
-                    masks = library.reasons()
+                    masks = [mask for place, mask in enumerate(library.reasons()) if places is None or place in places]
                     if any(mask is not None for mask in masks):
                         self._asked += 1
                     self._faults.update(slowed(masks))

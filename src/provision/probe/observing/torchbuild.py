@@ -76,8 +76,10 @@ def _capability() -> dict[str, Any]:
 
     if not torch.cuda.is_available():
         return {}
-    lowest = min(torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count()))
-    return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}"}
+    cards = range(torch.cuda.device_count())
+    lowest = min(torch.cuda.get_device_capability(index) for index in cards)
+    names = sorted({str(torch.cuda.get_device_properties(index).name) for index in cards})
+    return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}", "_gpu.names": names}
 
 
 OBSERVERS: dict[str, Observer] = {

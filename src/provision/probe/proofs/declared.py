@@ -74,7 +74,7 @@ def without_trainer(plan: Plan) -> Rehearsed:
     """The steps of a plain torch loop over a decoder of that shape. Raises what torch raises."""
     import torch
 
-    model = _decoder(plan).to(plan.device)
+    model = decoder(plan)
     optimizer = optimizer_named(plan.optimizer)(model.parameters(), lr=_RATE)
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext if kind is None else lambda: torch.autocast(plan.device, dtype=kind)
@@ -95,10 +95,10 @@ def without_trainer(plan: Plan) -> Rehearsed:
 
 def with_trainer(plan: Plan, folder: Path) -> Rehearsed:
     """The steps of Trainer over a Llama of that shape, or as many forward passes for inference. Raises what torch, transformers and peft raise."""
-    model = _llama(plan)
+    model = llama(plan)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     if plan.method == "inference":
-        return _inferred(plan, model.to(plan.device), parameters)
+        return _inferred(plan, model, parameters)
     if plan.method == "lora":
         model = _adapted(model)
     trained = sum(tensor.numel() for tensor in model.parameters() if tensor.requires_grad)
@@ -162,7 +162,8 @@ def _arguments(plan: Plan, folder: Path, fields: frozenset[str]) -> dict[str, An
     }
 
 
-def _llama(plan: Plan) -> Any:
+def llama(plan: Plan) -> Any:
+    """Return a Llama of that shape with random weights, made on the device: the machine may have less memory than its card."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -183,7 +184,8 @@ def _llama(plan: Plan) -> Any:
     if half is not None and plan.method != "full":
         torch.set_default_dtype(half)  # frozen weights are loaded in the precision, trained ones are kept in 32 bits
     try:
-        return LlamaForCausalLM(config)
+        with torch.device(plan.device):
+            return LlamaForCausalLM(config)
     finally:
         torch.set_default_dtype(before)
 
@@ -217,7 +219,8 @@ def _batches(plan: Plan) -> Iterator[Any]:
         yield torch.tensor(rows, device=plan.device)
 
 
-def _decoder(plan: Plan) -> Any:
+def decoder(plan: Plan) -> Any:
+    """Return a decoder of that shape with random weights, made on the device."""
     import torch
     from torch import nn
     from torch.utils.checkpoint import checkpoint
@@ -252,4 +255,5 @@ def _decoder(plan: Plan) -> Any:
             return self.norm(hidden) @ self.embedding.weight.T
 
     torch.manual_seed(0)
-    return Decoder()
+    with torch.device(plan.device):
+        return Decoder()
