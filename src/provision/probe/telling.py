@@ -33,7 +33,11 @@ def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield "cpu", _joined(seen.get("host.cpu_model"), _processors(seen), seen.get("host.cpu_flags"))
     yield "memory", _joined(_bytes(seen, "host.ram_bytes"), _bytes(seen, "host.cgroup_ram_bytes", "limited to "), _shared(seen))
-    free = {key[len("disk.") : -len(".free_bytes")]: size(value) for key, value in seen.items() if key.startswith("disk.") and value is not None}
+    free = {
+        key[len("disk.") : -len(".free_bytes")]: size(value)
+        for key, value in seen.items()
+        if key.startswith("disk.") and key.endswith(".free_bytes") and value is not None
+    }
     yield "disk free", _joined(*(f"{place} {room}" for place, room in free.items()))
     yield "limits", _joined(_named("open files", seen, "host.nofile"), _named("umask", seen, "user.umask"), seen.get("locale.encoding"), _person(seen))
     yield "driver", _driver(seen)
