@@ -207,6 +207,8 @@ def test_an_environment_that_is_mounted_read_only_needs_no_room(environment: Env
     [
         ("/driver", None),
         ("/driver:", None),
+        ("/usr/lib64-nvidia", None),
+        ("/usr/local/nvidia/lib:/usr/local/nvidia/lib64/:/cuda/lib64", "/cuda/lib64"),
         ("/driver:/cuda/lib64:/other", "/cuda/lib64:/other"),
         ("/cuda/lib64", "/cuda/lib64"),
         ("", None),

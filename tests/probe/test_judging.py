@@ -307,6 +307,7 @@ ROWS = [
     Row("T01", "fail", {"torch.version": "2.12.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}, "lock says 2.13.0+cpu"),
     Row("T01", "fail", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {**FROM_PYPI, "flavour": "cpu"}, "built for cu130"),
     Row("T02", "pass", {"gpu.available": True, "gpu.count": 1, "gpu.errors": {}}, GPU, "torch sees 1 device(s), and each computes"),
+    Row("T02", "unknown", {"gpu.available": True, "gpu.count": 1}, GPU, "was not asked to compute"),
     Row("T02", "pass", {"gpu.available": True, "gpu.count": 1}, {**GPU, "gpu": {"type": "mps", "count": 1}}),
     Row("T02", "fail", {"gpu.available": True, "gpu.count": 1, "gpu.errors": {"cuda:0": BUSY}}, GPU, f"and 1 do not compute: cuda:0: {BUSY}"),
     Row("T02", "fail", {"gpu.available": True, "gpu.count": 1, "gpu.errors": {"cuda:0": "1 + 1 is 0"}}, GPU, "cuda:0: 1 + 1 is 0"),

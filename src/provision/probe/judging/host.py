@@ -211,7 +211,7 @@ def _person(case: Case) -> Judgement:
         if not caches:
             return ok("UTF-8; the home folder cannot be written, and variables take the caches elsewhere", "utf-8", encoding)
         cause = f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}"
-        fix = f"set HOME to a folder of this user, or {', '.join(_CACHE_VARIABLES[name] for name in caches)}"
+        fix = f"set HOME to a folder of this user, or name such a folder in {', '.join(_CACHE_VARIABLES[name] for name in caches)}"
         return bad("the home folder cannot be written", "writable", "not writable", cause, fix)
     return ok("UTF-8 and a writable home folder", "utf-8", encoding)
 

@@ -67,9 +67,13 @@ def _device(case: Case) -> Judgement:
 
 
 def _computing(case: Case, expected: str, count: int) -> Judgement:
-    errors: dict[str, str] = case.seen["gpu.errors"] if case.expected.gpu_type != "mps" else {}
+    if case.expected.gpu_type == "mps":
+        return ok(f"torch sees {count} device(s)", expected, count)
+    errors: dict[str, str] | None = case.seen.get("gpu.errors")
+    if errors is None:
+        return unknown(f"torch sees {count} device(s), and was not asked to compute on them", expected)
     if not errors:
-        return ok(f"torch sees {count} device(s){'' if case.expected.gpu_type == 'mps' else ', and each computes'}", expected, count)
+        return ok(f"torch sees {count} device(s), and each computes", expected, count)
     cause, fix = explain(next(iter(errors.values())))
     return bad(
         f"torch sees {count} device(s), and {len(errors)} do not compute: {listed([f'{name}: {said}' for name, said in errors.items()])}",

@@ -55,12 +55,14 @@ SWITCHES = frozenset(
 _OFF = frozenset({"0", "false", "no", "off"})
 _PATH_OF_LIBRARIES = "LD_LIBRARY_PATH"
 _OF_DRIVER = "libcuda.so.1"
+_DRIVER_FOLDERS = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64")
+"""Where Colab, and containers with a card, put the driver's libraries; images name them whether or not a card is there (Colab; nvidia/cuda, Dockerfiles)."""
 
 
 def harm(name: str, value: str, root: Path) -> str:
     """Return the part of a variable's value that does harm, "" where none does.
 
-    Of LD_LIBRARY_PATH the driver's own folders are left out: Colab (/usr/lib64-nvidia) and NVIDIA's images (/usr/local/nvidia/lib64) let libcuda be found so.
+    Of LD_LIBRARY_PATH the driver's own folders are left out, which hold libcuda or are made for it: without them it may not be found.
     """
     if not value.strip() or (name in SWITCHES and value.strip().lower() in _OFF):
         return ""
@@ -70,7 +72,7 @@ def harm(name: str, value: str, root: Path) -> str:
 
 
 def _holds_driver(folder: str, root: Path) -> bool:
-    return folder.startswith("/") and os.path.exists(root / folder.lstrip("/") / _OF_DRIVER)
+    return folder.rstrip("/") in _DRIVER_FOLDERS or (folder.startswith("/") and os.path.exists(root / folder.lstrip("/") / _OF_DRIVER))
 
 
 SHOWN_VALUES = frozenset(
