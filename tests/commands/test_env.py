@@ -204,6 +204,12 @@ def test_foreign_text_is_harmless_in_every_form() -> None:
     assert telling.markdown(document).count("```") == 2
 
 
+def test_how_many_files_a_disk_takes_is_not_told_as_its_room() -> None:
+    readings = {"disk.tmp.free_bytes": 2**31, "disk.tmp.free_files": 7, "disk.environment.read_only": True}
+    told = telling.text({"readings": readings, "packages": {}, "torch": None, "unread": []})
+    assert "disk free   tmp 2 GiB\n" in told
+
+
 def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost() -> None:
     path = "/a/path/that/is/there/to/be/copied/and/longer/than/the/line/is/python"
     readings = {"host.cpu_flags": "sse4_2 avx avx2 fma avx512f avx512_bf16 avx512_vnni", "host.cpu_model": "AMD EPYC", "python.executable": path}
