@@ -36,6 +36,7 @@ LOCKED = {
 COMPILED = {**CPU, "training__method": "full", "training__model": None, "training__batch_size": None, "training__sequence_length": None,
             "training__torch_compile": True, "training__strategy": "none", "training__launcher": "auto"}  # fmt: skip
 WORKERS = {**CPU, "training__dataloader_workers": 2}
+TEXTS = {**COMPILED, "training__dataloader_workers": 2, "training__batch_size": 4, "training__sequence_length": 512}
 DEEP = {**CPU, "tier": "deep"}
 BURN = {**H200, "tier": "burn"}
 MEMORY = {
@@ -55,6 +56,7 @@ PRODUCTS = {"numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.b
 ADDED = ["added up"] * 8
 SUMS = {"several.sums_wrong": 0, "several.sums_ranks": 8, "several.sums_exit": 0, "several.sums_wrong_ranks": [],
         "several.sums_steps": ADDED, "_several.sums_tail": "NCCL WARN no peer"}  # fmt: skip
+NAMELESS = "socket.gaierror: [Errno -2] Name or service not known"
 HUNG = {**SUMS, "several.sums_exit": None, "several.sums_ranks": 0, "several.sums_steps": ["reached its card"] * 8}
 BUS = {"several.bandwidth_wrong": 0, "several.bandwidth_ranks": 8, "several.bandwidth_exit": 0, "several.bandwidth_steps": ADDED, "several.bus_gb_s": 425.0,
        "gpu.name": "NVIDIA H200"}  # fmt: skip
@@ -234,6 +236,8 @@ OF_DEVICES = [
     Row("C02", "fail", {**HUNG, "several.sums_steps": [ADDED[0], *HUNG["several.sums_steps"][1:]]}, EIGHT, "cuda:1, cuda:2, cuda:3 and 4 more never joined"),
     Row("C02", "fail", {**HUNG, "several.sums_steps": [None] * 8}, EIGHT, "0 of them came to an end; none of them reached its card."),
     Row("C02", "fail", {**SUMS, "several.sums_exit": 1, "several.sums_ranks": 7}, EIGHT, "7 of 8 cards came to an end (exit code 1)"),
+    Row("C02", "fail", {**SUMS, "several.sums_exit": 1, "several.sums_ranks": 0, "several.sums_steps": [None] * 8, "_several.sums_tail": NAMELESS}, EIGHT,
+        "0 of 8 cards came to an end (exit code 1); none of them reached its card. They printed: socket.gaierror"),
     Row("C02", "unknown", {"several.sums_wrong": None}, EIGHT),
     Row("C03", "pass", BUS, EIGHT, "431 is usual"),
     Row("C03", "warn", {**BUS, "several.bus_gb_s": 340.0}, EIGHT, "340 GB/s of bus bandwidth, 431 is usual"),
@@ -253,7 +257,9 @@ OF_DEVICES = [
     Row("L03", "fail", {"loaders.forkserver_sum": 0}, {**DEEP, **WORKERS}),
     Row("L03", "skip", {"loaders.forkserver_sum": None}, DEEP),
     Row("L04", "pass", {"loaders.large_right": True}, WORKERS, "a batch of 128 MiB"),
-    Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, WORKERS, "does not arrive from a worker: No space left"),
+    Row("L04", "warn", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, WORKERS, "128 MiB does not arrive from a worker"),
+    Row("L04", "pass", {"loaders.large_right": True}, TEXTS, "0.1875 MiB (all that 2 workers hold ready of 4 x 512 tokens) arrives"),
+    Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, TEXTS, "tokens) does not arrive from a worker: No space left"),
     Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": ""}, WORKERS, "it is damaged"),
     Row("L04", "skip", {"loaders.large_right": None}, WORKERS),
 ]  # fmt: skip

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from provision.probe.brief import whole
 from provision.probe.expectations import parse_expectations
+from provision.probe.judging import JUDGES
+from provision.probe.judging.cases import Case
 from provision.probe.observing import Bench
 from provision.probe.observing.cgroups import cpu_quota, memory_limit, process_limit
 from provision.probe.observing.machine import OBSERVERS
@@ -161,6 +165,97 @@ def test_a_cache_that_cannot_be_written_is_told(environment: Environment, tmp_pa
     assert checks(good)["W03"]["status"] == "pass"
     assert "the cache of Hugging Face" in checks(report)["W03"]["message"]
     assert "is not writable: Permission denied" in checks(report)["W03"]["message"]
+
+
+def test_a_path_that_the_user_may_not_enter_fails_with_its_cause_and_hides_no_other(environment: Environment, tmp_path: Path) -> None:
+    environment.before = without_rights()
+    for name in ("closed/data", "open", "home"):
+        (tmp_path / name).mkdir(parents=True)
+    paths = {"data": str(tmp_path / "closed/data"), "output": str(tmp_path / "open"), "later": str(tmp_path / "later")}
+    for name in ("closed", "home"):
+        (tmp_path / name).chmod(0)
+    code, report, said = environment.verify(tier="inventory", paths=paths, environ={"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "closed/tmp")})
+    for name in ("closed", "home"):
+        (tmp_path / name).chmod(0o700)
+    found = checks(report)
+    assert (code, found["W01"]["status"]) == (1, "fail"), said
+    assert f"data ({tmp_path}/closed/data) is not reachable: Permission denied" in found["W01"]["message"]
+    assert found["W01"]["observed"] == {"data": "not reachable: Permission denied", "output": "writable", "later": "absent"}
+    assert "may not enter" in found["W01"]["cause"]
+    assert "chmod +x" in found["W01"]["fix"]
+    assert found["W03"]["status"] == "warn"
+    assert "is not reachable: Permission denied; the cache of Hugging Face" in found["W03"]["message"]
+    assert found["W03"]["fix"]
+    assert {name for name, one in found.items() if one["status"] == "unknown"} <= {"H06"}
+
+
+def test_an_environment_that_is_mounted_read_only_needs_no_room(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "output").mkdir()
+    prefix, room = str(environment.root), {"requires__disk_bytes": 2**20, "paths": {"output": str(tmp_path / "output")}}
+    environment.before = in_namespace(f"mount --bind {prefix} {prefix}; mount -o remount,bind,ro {prefix}")
+    out = tmp_path / "output/report.json"
+    environment.verify("--out", str(out), tier="inventory", **room)
+    report = whole(json.loads(out.read_text()))
+    assert checks(report)["H06"]["status"] == "pass", checks(report)["H06"]
+    told = {one["key"]: one["value"] for one in report["readings"]}
+    assert told["disk.environment.read_only"] is True
+    assert "disk.environment.free_bytes" not in told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("/driver", None),
+        ("/driver:", None),
+        ("/usr/lib64-nvidia", None),
+        ("/usr/local/nvidia/lib:/usr/local/nvidia/lib64/:/cuda/lib64", "/cuda/lib64"),
+        ("/driver:/cuda/lib64:/other", "/cuda/lib64:/other"),
+        ("/cuda/lib64", "/cuda/lib64"),
+        ("", None),
+    ],
+)
+def test_the_folder_of_the_driver_on_the_path_of_libraries_is_let_be(
+    tmp_path: Path, document: Callable[..., dict[str, Any]], value: str, told: str | None
+) -> None:
+    """Colab's own LD_LIBRARY_PATH is /usr/lib64-nvidia, and without it libcuda and libnvidia-ml are not found."""
+    put(tmp_path, **{"driver__libcuda.so.1": "", "cuda__lib64__libcudart.so.13": ""})
+    expected = parse_expectations(document())
+    seen = OBSERVERS["E01"](Bench(expected, tmp_path, root=tmp_path, environ={"LD_LIBRARY_PATH": value}))
+    assert seen.get("env.LD_LIBRARY_PATH") == told
+    judged = JUDGES["E01"](Case(expected, seen))
+    assert judged.status.value == ("warn" if told else "pass")
+    if told:
+        assert judged.message.startswith(f"LD_LIBRARY_PATH={told}: libraries of the host")
+        assert (judged.fix or "").startswith(f"take {told} out of LD_LIBRARY_PATH, or declare")
+
+
+@pytest.mark.parametrize("value", ["0", "false", "No", "OFF", " 0 "])
+def test_a_variable_that_is_switched_off_does_no_harm(tmp_path: Path, document: Callable[..., dict[str, Any]], value: str) -> None:
+    names = ("CUDA_LAUNCH_BLOCKING", "NCCL_P2P_DISABLE", "TORCHDYNAMO_DISABLE", "ACCELERATE_USE_CPU", "PYTHONOPTIMIZE")
+    bench = Bench(parse_expectations(document()), tmp_path, environ=dict.fromkeys((*names, "PYTORCH_NO_CUDA_MEMORY_CACHING"), value))
+    assert OBSERVERS["E01"](bench) == {"env.PYTORCH_NO_CUDA_MEMORY_CACHING": "set"}
+    assert set(OBSERVERS["E01"](Bench(bench.expected, tmp_path, environ=dict.fromkeys(names, "1")))) == {f"env.{name}" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("variables", "left"),
+    [
+        ({}, ["Hugging Face", "torch", "Triton"]),
+        ({"HF_HOME": "/c"}, ["torch", "Triton"]),
+        ({"XDG_CACHE_HOME": "/c"}, ["Triton"]),
+        ({"HF_HOME": "/c", "TORCH_HOME": "/c", "TRITON_CACHE_DIR": "/c"}, []),
+    ],
+)
+def test_what_the_fix_of_a_home_that_cannot_be_written_names_is_looked_at(
+    tmp_path: Path, document: Callable[..., dict[str, Any]], variables: dict[str, str], left: list[str]
+) -> None:
+    expected = parse_expectations(document())
+    seen = {**OBSERVERS["H10"](Bench(expected, tmp_path, environ=variables)), "user.home_writable": False, "locale.encoding": "utf-8"}
+    assert seen["user.caches_in_home"] == left
+    judged = JUDGES["H10"](Case(expected, seen))
+    assert judged.status.value == ("fail" if left else "pass")
+    assert ("TRITON_CACHE_DIR" in (judged.fix or "")) is ("Triton" in left)
+    assert ("HF_HOME" in (judged.fix or "")) is ("Hugging Face" in left)
 
 
 def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local_target(environment: Environment, tmp_path: Path) -> None:

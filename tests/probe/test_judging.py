@@ -16,7 +16,7 @@ from provision.probe.judging.cards import is_called
 from provision.probe.judging.torchbuild import covers
 from provision.probe.observing.loaders import EXPECTED_SUM
 from provision.probe.values import Judgement, Status, Tier
-from tests.probe.rows import COMPILED, OF_DEVICES, Row
+from tests.probe.rows import COMPILED, NAMELESS, OF_DEVICES, Row
 
 GIB = 1024**3
 TORCH = [{"name": "torch", "version": "2.13.0+cpu"}]
@@ -26,6 +26,8 @@ A100 = {**GPU, "gpu": {"type": "A100-80GB", "count": 1}}
 OLD_GPU = {**GPU, "gpu": {"type": "T4", "count": 1}, "requires__compute_capability": ">=8.0"}
 FROM_PYPI = {"packages": [{"name": "torch", "version": "2.13.0"}]}
 NEWER_CUDA = {**GPU, "driver_min": "580", "flavour": "cu130"}
+NOBODY = {"several.sums_wrong": 0, "several.sums_ranks": 0, "several.sums_steps": [None, None], "several.sums_wrong_ranks": []}
+BUSY = "AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"
 NO_GPU_SEEN = {"gpu.available": False, "gpu.count": 0}
 GOOD_PRODUCTS = {"numerics.device": "cpu", "numerics.fp32_error": 3e-7, "numerics.fp32_outside": 0, "numerics.bf16_error": 1.7e-3, "numerics.bf16_outside": 0}
 TF32_PRODUCTS = {
@@ -84,8 +86,7 @@ SPREAD = {
 ON_TWO = {**SPREAD, "launch.backend": "cuda:nccl", "launch.devices": ["cuda:0", "cuda:1"]}
 BUILT: dict[str, Any] = {"train.unknown_arguments": [], "train.refused_arguments": None}
 FREE = {"disk.environment.free_bytes": 90 * GIB, "disk.tmp.free_bytes": 90 * GIB, "disk.hf_cache.free_bytes": 90 * GIB}
-
-
+PACKED = {**FREE, "disk.environment.free_bytes": 0, "disk.environment.free_files": 0}
 CARD = {
     "driver.error": None, "driver.version": "580.82.07", "driver.cuda": "13.0", "nvml.count": 1, "nvml.count_all": 1, "nvml.names": ["NVIDIA L4"],
     "nvml.ecc": [True], "nvml.uncorrected": [0], "nvml.remap_pending": [False], "nvml.remap_failed": [False], "nvml.retired_pending": [None],
@@ -103,8 +104,8 @@ SLICE = {**SPLIT, "memory.total_bytes": 4864 * 2**20}
 CLOCK: dict[str, Any] = {"clock.behind": False, "_clock.ahead_s": -5.0, "_clock.file": "/env/pyvenv.cfg"}
 NOWHERE = dict.fromkeys(("host.place", "host.container", "host.machine"))
 HUB: dict[str, Any] = {"net.hub": "hub.example", "net.reached": "answer", "net.status": 200, "net.problem": None, "net.proxy": False}
-LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3, "_libraries.variables": ["LD_PRELOAD"],
-                             "_libraries.imported": True}  # fmt: skip
+LIBRARIES: dict[str, Any] = {"libraries.outside": [], "libraries.openmp": ["libgomp.so.1"], "_libraries.count": 3,
+                             "_libraries.variables": {"LD_PRELOAD": "/x.so"}, "_libraries.imported": True}  # fmt: skip
 FACTS = {"memory_bytes": 24 * GIB, "bandwidth_gb_s": 300, "tflops": {}, "source": "data sheet"}
 OF_MODEL: dict[str, Any] = {
     "packages": HF,
@@ -170,6 +171,9 @@ ROWS = [
     Row("H06", "unknown", {**FREE, "disk.environment.free_bytes": None}, {"requires__disk_bytes": 50 * GIB}),
     Row("H06", "skip", {**FREE}),
     Row("H06", "skip", {**FREE, "disk.tmp.free_files": 9}),
+    Row("H06", "pass", {**PACKED, "disk.path.data.free_bytes": 500 * GIB}, {"requires__disk_bytes": 50 * GIB, "paths": {"data": "/d"}}),
+    Row("H06", "fail", PACKED, {"requires__disk_bytes": 50 * GIB}, "no further file can be made at environment"),
+    Row("H06", "pass", {"disk.working.free_bytes": 90 * GIB, "disk.environment.read_only": True}, {"requires__disk_bytes": 50 * GIB}),
     Row("H06", "warn", {**FREE, "disk.tmp.free_files": 0}, says="no further file can be made at tmp"),
     Row("H06", "fail", {**FREE, "disk.tmp.free_files": 0}, {"requires__disk_bytes": GIB}, "no further file can be made at tmp"),
     Row("H06", "warn", {**FREE, "disk.hf_cache.free_bytes": GIB // 4}, says="little disk is left: hf_cache 256 MiB"),
@@ -255,6 +259,7 @@ ROWS = [
     Row("E01", "pass", {"os.id": "debian"}),
     Row("E01", "warn", {"env.CUDA_LAUNCH_BLOCKING": "set"}, says="CUDA_LAUNCH_BLOCKING: waits"),
     Row("E01", "warn", {"env.LD_PRELOAD": "/x.so"}, says="LD_PRELOAD=/x.so: loads"),
+    Row("W01", "fail", {"path.data.state": "not reachable: Permission denied"}, {"paths": {"data": "/d"}}, "data (/d) is not reachable: Permission denied"),
     Row("E02", "pass", {"declared_env.A": "1"}, {"env": {"A": "1"}}),
     Row("E02", "fail", {"declared_env.A": "2"}, {"env": {"A": "1"}}, "A is '2', declared '1'"),
     Row("E02", "fail", {"declared_env.A": None}, {"env": {"A": "1"}}, "A is not set"),
@@ -307,7 +312,11 @@ ROWS = [
     Row("T01", "pass", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {**FROM_PYPI, "flavour": "cu130"}),
     Row("T01", "fail", {"torch.version": "2.12.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}, "lock says 2.13.0+cpu"),
     Row("T01", "fail", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {**FROM_PYPI, "flavour": "cpu"}, "built for cu130"),
-    Row("T02", "pass", {"gpu.available": True, "gpu.count": 1}, GPU),
+    Row("T02", "pass", {"gpu.available": True, "gpu.count": 1, "gpu.errors": {}}, GPU, "torch sees 1 device(s), and each computes"),
+    Row("T02", "unknown", {"gpu.available": True, "gpu.count": 1}, GPU, "was not asked to compute"),
+    Row("T02", "pass", {"gpu.available": True, "gpu.count": 1}, {**GPU, "gpu": {"type": "mps", "count": 1}}),
+    Row("T02", "fail", {"gpu.available": True, "gpu.count": 1, "gpu.errors": {"cuda:0": BUSY}}, GPU, f"and 1 do not compute: cuda:0: {BUSY}"),
+    Row("T02", "fail", {"gpu.available": True, "gpu.count": 1, "gpu.errors": {"cuda:0": "1 + 1 is 0"}}, GPU, "cuda:0: 1 + 1 is 0"),
     Row("T02", "fail", {"gpu.available": True, "gpu.count": 2}, GPU, "2 device(s), 1 declared"),
     Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": "12.8"}, GPU, "torch sees no GPU"),
     Row("T02", "fail", {**NO_GPU_SEEN, "torch.cuda": "13.0", "gpu.why": "Found no NVIDIA driver"}, GPU, "1 x L4 declared: Found no NVIDIA driver"),
@@ -534,6 +543,12 @@ def test_an_import_that_raises_fails_with_its_own_words(document: Callable[..., 
         ("[Errno 13] Permission denied: '/env/lib/x.py'", "may not be used by the user", "chown"),
         ("Tried to launch on distributed with multinode, but `MASTER_ADDR` env was not set", "RANK, WORLD_SIZE or LOCAL_RANK", "unset"),
         ("No space left on device (os error 28)", "is full", "H06"),
+        (BUSY, "another program holds the GPU", "nvidia-smi -c 0"),
+        ("No CUDA GPUs are available", "torch sees no GPU", "D01 and T02"),
+        ("[Errno 30] Read-only file system: '/root/.cache'", "mounted read-only", "HF_HOME"),
+        ("NCCL error in: ProcessGroupNCCL.cpp:94, unhandled system error, NCCL version 2.27.5", "below NCCL", "NCCL_DEBUG=INFO"),
+        ("NCCL error: unhandled system error. Error while creating shared memory segment: No space left on device", "is full", "H07"),
+        ("[Errno -2] Name or service not known", "a name cannot be resolved", "/etc/hosts"),
         ("something nobody has seen", "none that the probe knows", "provision verify --only R02"),
     ],
 )
@@ -573,6 +588,42 @@ def test_why_torch_sees_no_card_is_told_by_what_else_was_seen(document: Callable
     assert judgement.status is Status.FAIL
     assert cause in (judgement.cause or "")
     assert fix in (judgement.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("check", "seen", "cause", "fix"),
+    [
+        ("T02", {"gpu.available": True, "gpu.count": 2, "gpu.errors": {"cuda:1": BUSY}}, "another program holds the GPU", "D08"),
+        ("T02", {"gpu.available": True, "gpu.count": 2, "gpu.errors": {"cuda:1": "1 + 1 is 0"}}, "takes no work", "D11"),
+        ("C02", {**NOBODY, "several.sums_exit": 1, "_several.sums_tail": NAMELESS}, "a name cannot be resolved", "/etc/hosts"),
+        ("C02", {**NOBODY, "several.sums_exit": None, "_several.sums_tail": f"addresses cannot be retrieved ({NAMELESS})"}, "a name cannot be", "/etc/hosts"),
+        ("C02", {**NOBODY, "several.sums_exit": 1, "_several.sums_tail": "something new"}, "a card or its process failed", "NCCL_P2P_DISABLE"),
+    ],
+)
+def test_what_cards_or_their_processes_said_tells_the_cause(
+    document: Callable[..., dict[str, Any]], check: str, seen: dict[str, Any], cause: str, fix: str
+) -> None:
+    judgement = judge_one(check, parse_expectations(document(**{**GPU, **TWO_GPUS})), seen)
+    assert judgement.status is Status.FAIL
+    assert cause in (judgement.cause or "")
+    assert fix in (judgement.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("check", "seen", "fix"),
+    [
+        ("P08", {**LIBRARIES, "libraries.outside": ["/x/libcudnn.so.9"]}, "unset LD_PRELOAD"),
+        ("P08", {**LIBRARIES, "libraries.outside": ["/x/libcudnn.so.9"], "_libraries.variables": {"LD_LIBRARY_PATH": "/x"}}, "take /x out of LD_LIBRARY_PATH"),
+        ("P08", {**LIBRARIES, "libraries.outside": ["/x/libcudnn.so.9"], "_libraries.variables": {}}, "remove them from the loader's path"),
+        ("T04", {"torch.libraries": {"nccl": "2.1.5"}, "env.LD_LIBRARY_PATH": "/x"}, "take /x out of LD_LIBRARY_PATH; make the environment"),
+        ("T04", {"torch.libraries": {"nccl": "2.1.5"}}, "look at LD_PRELOAD"),
+        ("E01", {"env.LD_LIBRARY_PATH": "/x", "env.LD_PRELOAD": "/y"}, "unset LD_PRELOAD; take /x out of LD_LIBRARY_PATH, or declare"),
+    ],
+)
+def test_the_way_out_names_what_stands_in_front_and_not_the_driver(document: Callable[..., dict[str, Any]], check: str, seen: dict[str, Any], fix: str) -> None:
+    locked = [*TORCH, {"name": "nvidia-nccl-cu13", "version": "2.27.5"}]
+    judgement = judge_one(check, parse_expectations(document(**{**GPU, "packages": locked})), seen)
+    assert (judgement.fix or "").startswith(fix)
 
 
 def test_a_death_is_a_failure_of_the_check_under_way_and_the_next_is_unknown(document: Callable[..., dict[str, Any]]) -> None:

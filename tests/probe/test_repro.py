@@ -226,6 +226,16 @@ def test_a_module_in_the_way(environment: Environment, tmp_path: Path) -> None:
     assert ends(environment, variable) == (0, "every variable is as it should be\n")
 
 
+def test_the_driver_may_stay_on_the_path_of_libraries(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver/libcuda.so.1").touch()
+    driver = f"{tmp_path}/driver"
+    program = found(environment, "E01", {"LD_LIBRARY_PATH": f"{driver}:/nowhere/lib64"})
+
+    assert ends(environment, program, {"LD_LIBRARY_PATH": f"{driver}:/nowhere/lib64"}) == (1, "LD_LIBRARY_PATH holds /nowhere/lib64\n")
+    assert ends(environment, program, {"LD_LIBRARY_PATH": driver}) == (0, "every variable is as it should be\n")
+
+
 def test_a_file_that_was_changed(environment: Environment) -> None:
     environment.add("alpha", code="1\n")
     changed = next(environment.root.glob("lib/python*/site-packages/alpha/__init__.py"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from provision.diagnostics import Place, Severity
 from provision.facts import Facts
-from provision.probe.observing.variables import HARMFUL_VARIABLES
+from provision.probe.observing.variables import HARMFUL_VARIABLES, SWITCHES, harm
 from provision.rules.env_rank_set_by_hand import SINGLE
 from provision.rules.folders import Folder, below, moved
 from provision.source import FINDINGS
@@ -171,7 +173,15 @@ def test_what_switches_a_variable_on(ask: Ask, value: str, speaks: bool) -> None
 
 def test_the_probe_and_the_table_know_the_same_variables(facts: Facts) -> None:
     """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec, and of ranks ENV001 speaks."""
-    assert set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE} <= set(facts.variables)
+    known = set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE}
+    assert known <= set(facts.variables)
+    assert {name for name in known if {row.when for row in facts.variables[name]} == {"on"}} == SWITCHES
+
+
+@pytest.mark.parametrize("value", ["0", "false", "No", "off", " off ", "", " ", "1", "true", "yes", "2", "x"])
+def test_the_probe_and_the_table_take_the_same_values_for_off(facts: Facts, value: str) -> None:
+    for name in SWITCHES:
+        assert bool(harm(name, value, Path("/"))) is any(row.speaks(value) for row in facts.variables[name]), name
 
 
 def test_a_switch_that_helps_a_card_is_let_be(ask: Ask) -> None:

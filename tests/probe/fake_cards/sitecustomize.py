@@ -2,8 +2,8 @@
 
 Python reads this file at its start where its folder is on PYTHONPATH. FAKE_CARDS says how many cards there are and what is wrong with which, as
 "count=2;wrong=1": `wrong` (memory and products have one wrong bit or number), `slow` (copies and products take longer), `raises` and `hangs` (at the first
-product), `splits` (where torch's flags allow it, products in 16 bits are two halves that are added up in 16 bits, as cuBLAS does it). Each is a card's
-number. Sizes that a CPU would need minutes for are not computed: the product of F01 is a pause.
+product), `busy` (at the first thing that is made on it), `splits` (where torch's flags allow it, products in 16 bits are two halves that are added up in 16
+bits, as cuBLAS does it). Each is a card's number. Sizes that a CPU would need minutes for are not computed: the product of F01 is a pause.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def install() -> None:
         def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
             given = {key: value for key, value in (kwargs or {}).items() if key != "pin_memory"}
             given = {key: "cpu" if key == "device" and value == "cuda" else value for key, value in given.items()}
+            if (kwargs or {}).get("device") == "cuda" and self.has("busy"):
+                raise RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nSearch for it in the manual")
             args = tuple("cpu" if isinstance(one, str) and one == "cuda" else one for one in args)
             if function is mm:
                 return self.multiplied(*args, **given)

@@ -29,7 +29,7 @@ CHECKS: tuple[Check, ...] = (
     Check("H08", "host", "open files", "host", ("host.nofile",), Tier.INVENTORY, required_by="", threshold=NOFILE_FLOOR),
     Check("H12", "host", "limits of programs", "host", _LIMITS, Tier.INVENTORY, required_by="", threshold=PROCESS_FLOOR),
     Check("H09", "host", "clock", "host", ("clock.behind", "net.skew_s"), Tier.INVENTORY, threshold=CLOCK_SKEW),
-    Check("H10", "host", "locale and home", "host", ("locale.encoding", "user.home_writable"), Tier.INVENTORY, required_by=""),
+    Check("H10", "host", "locale and home", "host", ("locale.encoding", "user.home_writable", "user.caches_in_home"), Tier.INVENTORY, required_by=""),
     Check("H11", "host", "kind of place", "host", ("host.place", "host.machine", "host.container"), Tier.INVENTORY, required_by=_NEVER),
     Check("W01", "paths", "declared paths", "host", ("path.*",), Tier.INVENTORY, required_by="paths"),
     Check("W03", "paths", "temporary folder and caches", "host", ("folder.*",), Tier.INVENTORY, required_by=_NEVER),

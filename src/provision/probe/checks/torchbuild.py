@@ -15,7 +15,7 @@ CHECKS: tuple[Check, ...] = (
         "torch",
         "device",
         "torch",
-        ("torch.cuda", "driver.version", "driver.error", "gpu.cuda_code", "env.CUDA_VISIBLE_DEVICES", "nvml.count", "gpu.count", "gpu.available"),
+        ("torch.cuda", "driver.version", "driver.error", "gpu.cuda_code", "env.CUDA_VISIBLE_DEVICES", "nvml.count", "gpu.count", "gpu.available", "gpu.errors"),
         needs=_GPU,
         after=("T01",),
     ),

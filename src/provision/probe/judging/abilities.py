@@ -8,7 +8,7 @@ from typing import Any
 
 from ..checks.numerics import ATTENTION, ONE_ELEMENT
 from ..values import Judgement
-from .cases import Case, bad, ok, skipped, unknown, warned
+from .cases import Case, bad, ok, skipped, unknown, unset, warned
 
 _PINS = {"cudnn": r"nvidia-cudnn-cu\d+", "nccl": r"nvidia-nccl-cu\d+", "triton": r"triton"}
 _LEAST = {"bf16": "8.0", "tf32": "8.0", "fp8": "8.9"}
@@ -22,7 +22,9 @@ def _libraries(case: Case) -> Judgement:
     wrong = [f"{name} {found.get(name, 'is not there')}, locked {version}" for name, version in sorted(locked.items()) if not _same(found.get(name), version)]
     if wrong:
         cause = "another copy of the library is loaded before the one that the lock brings"
-        return bad("; ".join(wrong), locked, found, cause, "unset LD_LIBRARY_PATH, and make the environment again from the lock")
+        first = case.seen.get("env.LD_LIBRARY_PATH")
+        way = unset({"LD_LIBRARY_PATH": first}) if first else "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
+        return bad("; ".join(wrong), locked, found, cause, f"{way}; make the environment again from the lock")
     return ok(", ".join(f"{name} {found[name]}" for name in sorted(locked)), locked, found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +60,13 @@ def figure(number: float) -> str:
 def fell(first: Any, last: Any, share: float) -> bool:
     """Whether a loss went below a share of what it was; False for what is no number, as a loss that overflowed is."""
     return isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
+
+
+def unset(variables: Mapping[str, str]) -> str:
+    """How variables are taken out of the way, by name the part of each that does harm: the rest of LD_LIBRARY_PATH is how the driver is found, and stays."""
+    whole = [name for name in variables if name != "LD_LIBRARY_PATH"]
+    told = [f"unset {' '.join(whole)}"] if whole else []
+    return "; ".join([*told, *(f"take {part} out of {name}" for name, part in variables.items() if name not in whole)])
 
 
 def listed(items: list[str], most: int = 5) -> str:

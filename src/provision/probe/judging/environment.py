@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..observing.variables import HARMFUL_VARIABLES
 from ..values import Judgement
-from .cases import Case, bad, listed, ok, skipped, warned
+from .cases import Case, bad, listed, ok, skipped, unset, warned
 
 
 def _paths(case: Case) -> Judgement:
@@ -23,8 +23,8 @@ def _paths(case: Case) -> Judgement:
         listed(wrong),
         "writable",
         states,
-        "the folder was not made, is not mounted, or belongs to another user",
-        "make the folder and give it to the user who runs the training, or correct paths: in the spec",
+        "the folder was not made, is not mounted, belongs to another user, or lies below one that this user may not enter",
+        "make the folder and give it to the user who runs the training, let that user enter the folders above it (chmod +x), or correct paths: in the spec",
     )
 
 
@@ -36,7 +36,10 @@ def _folders(case: Case) -> Judgement:
         wrong.append(f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and torch.compile loads its own from there")
     if not wrong:
         return ok("temporary folder, cache of Hugging Face and working folder can be written", "writable", "writable")
-    cause = "a variable names a folder that is not there, or it belongs to another user, or is mounted read-only; Python takes another one without a word"
+    cause = (
+        "a variable (HOME among them) names a folder that is not there, belongs to another user, lies below one that this user may not enter, "
+        "or is mounted read-only; Python takes another temporary folder without a word"
+    )
     return warned(listed(wrong), "writable", wrong, cause, "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this user can write")
 
 
@@ -45,7 +48,7 @@ def _harmful(case: Case) -> Judgement:
     if not found:
         return ok("no variable that slows training down or changes its results", [], [])
     told = [f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: {HARMFUL_VARIABLES[name]}" for name in found]
-    fix = f"unset {' '.join(found)}, or declare what is wanted under env: in the spec"
+    fix = f"{unset({name: case.seen[f'env.{name}'] for name in found})}, or declare what is wanted under env: in the spec"
     return warned(listed(told), [], found, "set by the image, the shell or the notebook server", fix)
 
 

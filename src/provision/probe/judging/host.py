@@ -80,14 +80,17 @@ def _disk(case: Case) -> Judgement:
     needed = case.expected.requires.disk_bytes
     free = {key.removeprefix("disk.").removesuffix(".free_bytes"): value for key, value in case.seen.items() if key.endswith(".free_bytes")}
     free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in case.seen}
-    if full := sorted(key.split(".", 1)[1].removesuffix(".free_files") for key, value in case.seen.items() if key.endswith(".free_files") and not value):
+    declared = {name: value for name, value in free.items() if name.startswith("path.")} or _undeclared_place(free)
+    # What is already installed takes no further file, unless no other place is told for what a run writes.
+    if "environment" not in declared:
+        free.pop("environment", None)
+    if full := [name for name in sorted(free) if case.seen.get(f"disk.{name}.free_files") == 0]:
         cause = "its table of files is full, although bytes may be free: 'No space left on device'"
         return bad(
             f"no further file can be made at {', '.join(full)}", "some", 0, cause, "remove small files there (caches, old checkpoints): df -i tells which disk"
         )
     if needed is None:
         return _disk_undeclared(case, free)
-    declared = {name: value for name, value in free.items() if name.startswith("path.")} or {"environment": free.get("environment")}
     blind = [name for name, value in declared.items() if value is None]
     short = {name: value for name, value in free.items() if value is not None and value < needed}
     told = ", ".join(f"{name} {size(value)}" for name, value in short.items())
@@ -101,6 +104,12 @@ def _disk(case: Case) -> Judgement:
         fix = "point TMPDIR or HF_HOME at the larger disk"
         return warned(f"{size(needed)} free disk declared, there is less at {told}", needed, short, "these folders lie on a smaller disk", fix)
     return ok(f"at least {size(needed)} free at every declared place", needed, {name: value for name, value in free.items() if value is not None})
+
+
+def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
+    """The place that a size without declared paths is about: the environment, or what a run writes to where that is mounted read-only."""
+    name = next((one for one in ("environment", "working", "hf_cache") if one in free), "environment")
+    return {name: free.get(name)}
 
 
 def _disk_undeclared(case: Case, free: dict[str, int | None]) -> Judgement:
@@ -198,11 +207,16 @@ def _person(case: Case) -> Judgement:
         fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
         return bad(f"text files are read as {encoding}", "utf-8", encoding, "the locale is not UTF-8, so data sets decode differently or fail", fix)
     if not writable:
-        cause = "the home folder is absent or read-only; the caches of torch and Hugging Face go there"
-        return bad("the home folder cannot be written", "writable", "not writable", cause, "set HOME or HF_HOME to a folder of this user")
+        caches = case.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
+        if not caches:
+            return ok("UTF-8; the home folder cannot be written, and variables take the caches elsewhere", "utf-8", encoding)
+        cause = f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}"
+        fix = f"set HOME to a folder of this user, or name such a folder in {', '.join(_CACHE_VARIABLES[name] for name in caches)}"
+        return bad("the home folder cannot be written", "writable", "not writable", cause, fix)
     return ok("UTF-8 and a writable home folder", "utf-8", encoding)
 
 
+_CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}
 JUDGES: dict[str, Callable[[Case], Judgement]] = {
     "H01": _system,
     "H02": _libc,

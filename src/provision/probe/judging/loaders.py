@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..observing.loaders import EXPECTED_SUM, LARGE_BYTES
+from ..observing.loaders import EXPECTED_SUM, large_bytes
 from ..values import Judgement
-from .cases import Case, bad, ok, size, skipped
+from .cases import Case, bad, ok, size, skipped, warned
 
 _WHOLE = f"8 batches of 4 MiB whose numbers add up to {EXPECTED_SUM:,}"
 
@@ -34,12 +34,20 @@ def _large(case: Case) -> Judgement:
     right = case.seen["loaders.large_right"]
     if right is None:
         return skipped("workers of this system do not share memory through /dev/shm")
+    training = case.expected.training
+    count = large_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
+    declared = training.batch_size is not None and training.sequence_length is not None
+    what = f"a batch of {size(count)}"
+    if declared:
+        what += f" (all that {training.dataloader_workers} workers hold ready of {training.batch_size} x {training.sequence_length} tokens)"
     if right:
-        return ok(f"a batch of {size(LARGE_BYTES)} arrives from a worker")
+        return ok(f"{what} arrives from a worker")
     error = case.seen["_loaders.large_error"]
-    return bad(
-        f"a batch of {size(LARGE_BYTES)} does not arrive from a worker: {error or 'it is damaged'}",
-        f"a batch of {size(LARGE_BYTES)}",
+    # Where no batch is declared its size is ours: smaller ones may do all the same.
+    say = bad if declared or not error else warned
+    return say(
+        f"{what} does not arrive from a worker: {error or 'it is damaged'}",
+        what,
         error or "a damaged batch",
         "a batch passes through shared memory (/dev/shm), and there is too little of it",
         "start the container with a larger --shm-size, write smaller batches, or set the sharing strategy file_system (torch.multiprocessing)",

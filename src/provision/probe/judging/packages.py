@@ -9,7 +9,7 @@ from typing import Any
 from ..expectations import Expectations
 from ..values import Judgement
 from ..versions import Unreadable, read_version, same_version
-from .cases import Case, bad, listed, ok, skipped, unknown, warned
+from .cases import Case, bad, listed, ok, skipped, unknown, unset, warned
 
 
 def differences(expected: Expectations, found: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -221,7 +221,7 @@ def _libraries(case: Case) -> Judgement:
     if outside:
         variables = case.seen["_libraries.variables"]
         cause = f"{' and '.join(variables)} put them before those that the wheels bring" if variables else "the loader finds them before those of the wheels"
-        fix = f"unset {' '.join(variables)}" if variables else "remove them from the loader's path (ldconfig), or make the environment again from the lock"
+        fix = unset(variables) if variables else "remove them from the loader's path (ldconfig), or make the environment again from the lock"
         # The lock promises nothing of what an image puts beside its own Python.
         say = warned if case.expected.shared else bad
         return say(f"torch uses libraries from outside the environment: {listed(outside)}", [], outside, cause, fix)

@@ -8,6 +8,7 @@ from ..checks.several import BUS_GB_S, BUS_WARNS
 from ..proofs.adding import STEPS
 from ..values import Judgement
 from .cases import Case, bad, ok, skipped, unknown, warned
+from .symptoms import explain
 
 _HANG = "the cards do not reach each other: often peer-to-peer copies that a virtual machine blocks, or too little shared memory"
 _STUCK = "a card does not answer, or the process on it does not start"
@@ -50,10 +51,13 @@ def _broken(case: Case, name: str) -> Judgement:
     end = "came to an end" if code is None else f"came to an end (exit code {code})"
     # All wait for one that is behind the others: that one is to be looked at, and not the link.
     behind = _behind(case.seen[f"several.{name}_steps"])
-    cause = "a card or its process failed" if code is not None else _STUCK if behind else _HANG
     printed = case.seen.get(f"_several.{name}_tail")
     message = f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}"
-    return bad(message, wanted, told, cause, _STUCK_FIX if behind and code is None else _HANG_FIX)
+    cause, fix = explain(printed or "")
+    if cause is None or fix is None:
+        cause = "a card or its process failed" if code is not None else _STUCK if behind else _HANG
+        fix = _STUCK_FIX if behind and code is None else _HANG_FIX
+    return bad(message, wanted, told, cause, fix)
 
 
 def _behind(steps: list[str | None]) -> str:

@@ -49,9 +49,13 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (
         r"version [`'][\w.]+[`']? not found",
         "a shared library on this machine is older than the wheel needs, or an older one is found first",
-        "unset LD_LIBRARY_PATH and LD_PRELOAD, or use a newer image",
+        "unset LD_PRELOAD, and leave nothing but the driver's own folder in LD_LIBRARY_PATH; or use a newer image",
     ),
-    (r"undefined symbol", "an extension was built against another version of its library", "lock the versions that were built together; unset LD_LIBRARY_PATH"),
+    (
+        r"undefined symbol",
+        "an extension was built against another version of its library",
+        "lock the versions that were built together; leave nothing but the driver's own folder in LD_LIBRARY_PATH",
+    ),
     (
         r"numpy\.core\.multiarray|compiled using NumPy 1|_ARRAY_API|compiled against ABI version",
         "a package was built for numpy 1 and finds numpy 2",
@@ -64,6 +68,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     ),
     (r"no kernel image is available", "this torch has no code for this GPU", "lock a torch flavour whose architectures cover it"),
     (r"Found no NVIDIA driver", "no GPU is attached, or its driver is not installed", "choose a machine with a GPU, or install the driver"),
+    (
+        r"busy or unavailable|cudaErrorDevicesUnavailable",
+        "another program holds the GPU, and only one may use it",
+        "end it (nvidia-smi and D08 name it), or take the compute mode Default (nvidia-smi -c 0; D09 tells the mode)",
+    ),
+    (
+        r"No CUDA GPUs are available|no CUDA-capable device is detected",
+        "torch sees no GPU: none is attached, or CUDA_VISIBLE_DEVICES hides it",
+        "look at D01 and T02; unset CUDA_VISIBLE_DEVICES, or choose a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)",
+    ),
     (r"out of memory", "another process holds GPU memory, or the GPU is too small", "end the other process, or choose a larger GPU"),
     (r"setup doesn't support bf16|bf16.*not supported", "this device has no bf16", "declare fp16 or fp32 for this target"),
     (r"tf32", "tf32 exists on NVIDIA GPUs from Ampere on only", "declare fp32 or bf16 for this target"),
@@ -90,6 +104,11 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "free space there, or point TMPDIR, HF_HOME or the output at a larger disk; H06 and H07 name what is low",
     ),
     (
+        r"Read-only file system",
+        "the folder lies on a file system that is mounted read-only, as in a container or an image that was packed",
+        "point HOME, TMPDIR, HF_HOME or the output at a folder that takes files; W01, W03 and H10 name those that do not",
+    ),
+    (
         r"Tried to launch on distributed|environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected|`MASTER_ADDR` env",
         "RANK, WORLD_SIZE or LOCAL_RANK is set, so the program takes itself for one of several",
         "unset them (E01 names them), or start the program by torchrun or accelerate launch, which set all that is needed",
@@ -98,6 +117,16 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         r"Couldn't connect|We couldn't connect|offline mode",
         "something wanted to download while the run is offline",
         "the proof needs no download; a package or plugin asks for one on import",
+    ),
+    (
+        r"gai ?error|Name or service not known|Temporary failure in name resolution|nodename nor servname",
+        "a name cannot be resolved: this machine's own, which its /etc/hosts lacks, or one that needs a name service",
+        "write `127.0.1.1 NAME` into /etc/hosts, with the name that `hostname` prints; for other names look at /etc/resolv.conf",
+    ),
+    (
+        r"NCCL.*unhandled system error|ncclSystemError",
+        "a call of the system failed below NCCL: most often /dev/shm is too small, or a network interface cannot be used",
+        "start the container with a larger --shm-size; run with NCCL_DEBUG=INFO, which names the call; NCCL_SOCKET_IFNAME names the interface to take",
     ),
 )
 

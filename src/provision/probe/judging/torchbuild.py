@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from ..values import Judgement
 from ..versions import allows, same_version
-from .cases import Case, bad, ok, unknown
+from .cases import Case, bad, listed, ok, unknown
+from .symptoms import explain
 
 _ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
 """Capabilities of systems on a chip (Jetson): neither do they run the code of cards of their major version, nor these theirs."""
@@ -53,7 +54,7 @@ def _device(case: Case) -> Judgement:
     available, count, wanted = case.seen["gpu.available"], case.seen["gpu.count"], max(case.expected.gpu_count, 1)
     expected = f"{wanted} x {case.expected.gpu_type}"
     if available and count == wanted:
-        return ok(f"torch sees {count} device(s)", expected, count)
+        return _computing(case, expected, count)
     if available:
         cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
         return bad(
@@ -63,6 +64,24 @@ def _device(case: Case) -> Judgement:
         return bad("torch sees no GPU: this torch is built for CPU", expected, 0, "a CPU wheel was installed", "lock and install a CUDA build of torch")
     said = case.seen.get("gpu.why")
     return bad(f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}", expected, count, *_why_none(case))
+
+
+def _computing(case: Case, expected: str, count: int) -> Judgement:
+    if case.expected.gpu_type == "mps":
+        return ok(f"torch sees {count} device(s)", expected, count)
+    errors: dict[str, str] | None = case.seen.get("gpu.errors")
+    if errors is None:
+        return unknown(f"torch sees {count} device(s), and was not asked to compute on them", expected)
+    if not errors:
+        return ok(f"torch sees {count} device(s), and each computes", expected, count)
+    cause, fix = explain(next(iter(errors.values())))
+    return bad(
+        f"torch sees {count} device(s), and {len(errors)} do not compute: {listed([f'{name}: {said}' for name, said in errors.items()])}",
+        expected,
+        count - len(errors),
+        cause or "the card takes no work, although the driver counts it",
+        fix or "look at D05, D07, D09 and D11; restart the machine, and take another one when it stays so",
+    )
 
 
 def _why_none(case: Case) -> tuple[str, str]:

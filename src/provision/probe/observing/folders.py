@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def observe(bench: Bench) -> dict[str, Any]:
     by = next((name for name in _TEMPORARY if bench.environ.get(name)), None)
     temporary, working = Path(bench.environ[by]) if by else bench.root / "tmp", working_folder()
     return {
-        "folder.tmp": state(temporary) if temporary.exists() else "absent",
+        "folder.tmp": "absent" if reached(temporary) == "absent" else state(temporary),
         "folder.tmp_runs_programs": _runs_programs(temporary),
         "folder.hf_cache": state(Path(hf_cache(bench))),
         "folder.working": state(Path(working)) if working else "absent",
@@ -42,14 +43,25 @@ def observe(bench: Bench) -> dict[str, Any]:
 
 def state(folder: Path) -> str:
     """Tell whether a file can be made there ("writable"), or in the nearest folder above, where it is not there yet ("can be made"); else why not."""
-    there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
-    if not there.is_dir():
-        return "not a folder"
+    there = next((one for one in (folder, *folder.parents) if reached(one) != "absent"), folder)
+    if (found := reached(there)) != "folder":
+        return found
     try:
         with tempfile.TemporaryFile(dir=there):
             return "writable" if there == folder else "can be made"
     except OSError as error:
         return f"not writable: {error.strerror}"
+
+
+def reached(path: Path) -> str:
+    """Tell what is there: "folder", "not a folder" or "absent"; "not reachable: WHY" where the system does not let this user see it."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent"
+    except OSError as error:
+        return f"not reachable: {error.strerror}"
+    return "folder" if stat.S_ISDIR(found.st_mode) else "not a folder"
 
 
 def _runs_programs(folder: Path) -> bool | None:
@@ -60,15 +72,27 @@ def _runs_programs(folder: Path) -> bool | None:
         return None
 
 
+def is_read_only(path: Path) -> bool:
+    """Whether the file system at a folder, or at the nearest one above that exists, is mounted read-only; False where the system does not tell."""
+    told = _file_system(path)
+    return bool(told and told.f_flag & getattr(os, "ST_RDONLY", 0))
+
+
 def free(path: Path) -> tuple[int | None, int | None]:
     """Bytes that are free at a folder, or at the nearest one above that exists, and how many more files it can hold; None for what is not told."""
+    told = _file_system(path)
+    if told is None:
+        return None, None
+    # A file system without a table of files (btrfs, many network ones) tells none at all.
+    return told.f_bavail * told.f_frsize, told.f_favail if told.f_files else None
+
+
+def _file_system(path: Path) -> os.statvfs_result | None:
     for folder in (path, *path.parents):
         try:
-            told = os.statvfs(folder)
+            return os.statvfs(folder)
         except FileNotFoundError:
             continue
         except OSError:
-            return None, None
-        # A file system without a table of files (btrfs, many network ones) tells none at all.
-        return told.f_bavail * told.f_frsize, told.f_favail if told.f_files else None
-    return None, None
+            return None
+    return None

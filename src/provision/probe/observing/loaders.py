@@ -13,6 +13,7 @@ _WORKERS = 2
 _PATIENCE_S = 100
 LARGE_BYTES = 128 * 1024**2
 """Own choice: 256 images of 224 x 224 pixels in fp32 are 154 MB; a container has 64 MiB of shared memory unless more is asked for (docker run --shm-size)."""
+_PREFETCHED, _OF_A_TOKEN = 2, 3 * 8
 EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
 
 
@@ -41,8 +42,21 @@ def _by_forkserver(_bench: Bench) -> dict[str, Any]:
     return _loaded("forkserver") if "forkserver" in multiprocessing.get_all_start_methods() else {"loaders.forkserver_sum": None}
 
 
+def large_bytes(workers: int, batch: int | None, length: int | None) -> int:
+    """What a worker has to hand over: all that DataLoader's workers hold ready of the declared batches; `LARGE_BYTES` where no batch is declared.
+
+    The formula: workers x 2 (prefetch_factor) x batch_size x sequence_length x 3 (input ids, attention mask, labels) x 8 bytes (int64).
+    """
+    if batch is None or length is None:
+        return LARGE_BYTES
+    return workers * _PREFETCHED * batch * length * _OF_A_TOKEN
+
+
 class Large:
-    """One item of `LARGE_BYTES`, all of it 7: what a batch of images may weigh."""
+    """One item of so many bytes, all of them 7."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
 
     def __len__(self) -> int:
         return 1
@@ -50,19 +64,21 @@ class Large:
     def __getitem__(self, index: int) -> Any:
         import torch
 
-        return torch.full((LARGE_BYTES,), 7, dtype=torch.uint8)
+        return torch.full((self.count,), 7, dtype=torch.uint8)
 
 
-def _large(_bench: Bench) -> dict[str, Any]:
+def _large(bench: Bench) -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
-    dataset: Any = Large()
+    training = bench.expected.training
+    count = large_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
+    dataset: Any = Large(count)
     # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a failure there is told, and not waited for.
     loader = DataLoader(dataset, batch_size=1, num_workers=1, multiprocessing_context=multiprocessing.get_context("fork"), timeout=_PATIENCE_S)
     try:
-        return {"loaders.large_right": [batch.numel() == LARGE_BYTES and bool((batch == 7).all()) for batch in loader] == [True], "_loaders.large_error": ""}
+        return {"loaders.large_right": [batch.numel() == count and bool((batch == 7).all()) for batch in loader] == [True], "_loaders.large_error": ""}
     except RuntimeError as error:
         # The worker's whole traceback is in the text; its last line says what happened.
         return {"loaders.large_right": False, "_loaders.large_error": str(error).strip().splitlines()[-1]}

@@ -12,11 +12,19 @@ from typing import Any
 
 from . import Bench, Observer, credentials, folders, limits, surroundings
 from .cgroups import cpu_quota, memory_limit
-from .variables import HARMFUL_VARIABLES, SHOWN_VALUES
+from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harm
 
 _ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_tile", "asimd", "sve", "bf16", "i8mm")
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "arm64", "aarch64": "aarch64"}
+
+
+_CACHES = {
+    "Hugging Face": ("HF_HOME", "XDG_CACHE_HOME"),
+    "torch": ("TORCH_HOME", "XDG_CACHE_HOME"),
+    "Triton": ("TRITON_CACHE_DIR", "TRITON_HOME"),
+}
+"""What keeps a cache in the home folder, and the variables of which one takes it elsewhere (huggingface_hub, constants; torch, hub; triton, knobs)."""
 
 
 def _system(bench: Bench) -> dict[str, Any]:
@@ -79,9 +87,11 @@ def _disk(bench: Bench) -> dict[str, Any]:
     if bench.expected.target.get("kind") == "local" and (working := folders.working_folder()):
         places["working"] = working
     places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
-    told = {name: folders.free(Path(path)) for name, path in places.items()}
+    # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell which folders should take files.
+    packed = [name for name, path in places.items() if not name.startswith("path.") and folders.is_read_only(Path(path))]
+    told = {name: folders.free(Path(path)) for name, path in places.items() if name not in packed}
     files = {f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None}
-    return {**{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()}, **files}
+    return {**{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()}, **files, **{f"disk.{name}.read_only": True for name in packed}}
 
 
 def _shared_memory(bench: Bench) -> dict[str, Any]:
@@ -104,13 +114,14 @@ def _open_files(_bench: Bench) -> dict[str, Any]:
     return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
-def _person(_bench: Bench) -> dict[str, Any]:
+def _person(bench: Bench) -> dict[str, Any]:
     home = os.path.expanduser("~")
     umask = os.umask(0o077)
     os.umask(umask)
     return {
         "locale.encoding": locale.getpreferredencoding(False).lower(),
         "user.home_writable": _takes_files(home),
+        "user.caches_in_home": [name for name, variables in _CACHES.items() if not any(bench.environ.get(one) for one in variables)],
         "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
         "user.umask": f"{umask:04o}",
     }
@@ -136,10 +147,8 @@ def _declared_paths(bench: Bench) -> dict[str, Any]:
 
 
 def _path_state(path: Path, nonce: str) -> str:
-    if not path.exists():
-        return "absent"
-    if not path.is_dir():
-        return "not a folder"
+    if (found := folders.reached(path)) != "folder":
+        return found
     first = path / f".provision-probe-{nonce[:12]}-{os.getpid()}"
     second = first.with_name(first.name + "-renamed")
     try:
@@ -177,7 +186,7 @@ def _filesystem(root: Path, path: Path) -> str | None:
 def _harmful_variables(bench: Bench) -> dict[str, Any]:
     found = {}
     for name in HARMFUL_VARIABLES:
-        value = bench.environ.get(name)
+        value = harm(name, bench.environ.get(name, ""), bench.root)
         if value and name not in bench.expected.env:
             found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
     return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import Bench, Observer
+from .variables import harm
 
 _NAMES = r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
 WATCHED = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
@@ -47,7 +48,7 @@ def _libraries(bench: Bench) -> dict[str, Any]:
         "libraries.openmp": sorted(os.path.basename(path) for path in openmp),
         "_libraries.count": len(paths),
         "_libraries.imported": imported,
-        "_libraries.variables": [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if bench.environ.get(name)],
+        "_libraries.variables": {name: part for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if (part := harm(name, bench.environ.get(name, ""), bench.root))},
     }
 
 

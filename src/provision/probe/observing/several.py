@@ -79,7 +79,8 @@ def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
 
 def together(ranks: int, program: Sequence[str], folder: Path, environ: Mapping[str, str], patience_s: float) -> Together:
     """Run a program in so many processes by torchrun, as a user would; end it when it takes longer than `patience_s`."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks), *program]
+    # Without an address of its own torchrun asks for the machine's name, which not every machine can resolve (pytorch#150532).
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--nproc_per_node", str(ranks), *program]
     log = folder / "together.log"
     with open(log, "wb") as output:
         # The group stays ours: whoever ends this stage ends torchrun with it, and the ranks end with torchrun.

@@ -15,7 +15,7 @@ from typing import Any
 from ..checks.host import CLOCK_SKEW
 from ..package import own_archive
 from . import Bench, Observer
-from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES
+from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harm
 
 _TRUE = ("1", "true", "yes", "on")
 """What huggingface_hub and transformers take for yes (their constants)."""
@@ -54,11 +54,12 @@ def _changed(name: str) -> float | None:
 
 def _place(bench: Bench) -> dict[str, Any]:
     vendor = f"{_text(bench.root / 'sys/class/dmi/id/sys_vendor')} {_text(bench.root / 'sys/class/dmi/id/product_name')}".lower()
-    workbench = (bench.root / "opt/deeplearning/metadata").exists() or (bench.root / "opt/c2d").exists()
+    # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
+    workbench = any(os.path.exists(bench.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d"))
     named = next((place for place, variable in _PLACES if bench.environ.get(variable)), None)
     return {
         "host.place": named or ("workbench" if workbench else None),
-        "host.container": next((kind for kind, marker in _CONTAINERS if (bench.root / marker).exists()), None),
+        "host.container": next((kind for kind, marker in _CONTAINERS if os.path.exists(bench.root / marker)), None),
         "host.machine": next((name for name, words in _VENDORS if words in vendor), None) or _hypervisor(bench.root),
     }
 
@@ -77,7 +78,7 @@ def _login_shell(bench: Bench) -> dict[str, Any]:
         return {"login.differs": None}
     secret, declared = frozenset(bench.expected.secrets), bench.expected.env
     other = {name: told[name] for name, value in declared.items() if name not in secret and name in told and told[name] != value}
-    harmful = {name for name in HARMFUL_VARIABLES if told.get(name) and name not in declared and not bench.environ.get(name)}
+    harmful = {name for name in HARMFUL_VARIABLES if harm(name, told.get(name, ""), bench.root) and name not in declared and not bench.environ.get(name)}
     return {"login.differs": sorted({*other, *harmful}), "_login.values": other}
 
 

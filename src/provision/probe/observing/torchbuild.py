@@ -7,8 +7,10 @@ import re
 from typing import Any
 
 from . import Bench, Observer, abilities, mapped, numbers
+from .cards import cards_of
 
 _LONGEST = 300
+_TWO = 2.0
 
 
 def _build(_bench: Bench) -> dict[str, Any]:
@@ -39,7 +41,39 @@ def _device(bench: Bench) -> dict[str, Any]:
     available, count = torch.cuda.is_available(), torch.cuda.device_count()
     shown = bench.environ.get("CUDA_VISIBLE_DEVICES")
     set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
-    return {"gpu.available": available, "gpu.count": count, **set_here, **({} if available else _why_none())}
+    errors = {"gpu.errors": _errors(bench)} if available else _why_none()
+    return {"gpu.available": available, "gpu.count": count, **set_here, **errors}
+
+
+def _errors(bench: Bench) -> dict[str, str]:
+    """By card that does not add two numbers: what it says. That cards are counted does not show that one may be used.
+
+    Empty where no card is declared: then none is woken.
+    """
+    found = {}
+    for card in cards_of(bench):
+        name = card.name or "cuda:0"
+        bench.tell(name)
+        try:
+            with card.current():
+                said = _added(card.device)
+        except Exception as error:  # noqa: BLE001 - the other cards are asked all the same
+            said = f"{type(error).__name__}: {_first_line(error)}"
+        if said:
+            found[name] = said
+    bench.tell("")
+    return found
+
+
+def _added(device: str) -> str:
+    import torch
+
+    result = float((torch.ones(1, device=device) + 1).item())
+    return "" if result == _TWO else f"1 + 1 is {result:g}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:_LONGEST]
 
 
 def _why_none() -> dict[str, Any]:
@@ -50,7 +84,7 @@ def _why_none() -> dict[str, Any]:
         torch.cuda.init()
         said = None
     except (RuntimeError, AssertionError) as error:
-        said = str(error).strip().partition("\n")[0][:_LONGEST]
+        said = _first_line(error)
     return {"gpu.why": said, "gpu.cuda_code": init_code()}
 
 

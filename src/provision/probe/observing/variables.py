@@ -1,5 +1,11 @@
 """Environment variables that slow training down or change its results, each with the reason."""
 
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
 HARMFUL_VARIABLES: dict[str, str] = {
     # The first ten are those that NVIDIA DCGM's software plugin refuses (dcgm 4.6, nvvs/plugin_src/software).
     "NSIGHT_CUDA_DEBUGGER": "attaches the Nsight debugger to every CUDA program",
@@ -37,6 +43,37 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "PYTHONMALLOC": "Python takes another allocator; those for debugging are slower",
     "PYTHONTRACEMALLOC": "Python notes where all memory was taken, and is slower",
 }
+
+SWITCHES = frozenset(
+    {
+        *("NSIGHT_CUDA_DEBUGGER", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_DEVICE_WAITS_ON_EXCEPTION", "CUDA_PROFILE", "COMPUTE_PROFILE", "OPENCL_PROFILE"),
+        *("CUDA_LAUNCH_BLOCKING", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUDA_CACHE_DISABLE", "CUDA_FORCE_PTX_JIT", "TORCHDYNAMO_DISABLE"),
+        *("TORCH_COMPILE_DISABLE", "ACCELERATE_USE_CPU", "NCCL_P2P_DISABLE", "PYTHONOPTIMIZE", "PYTHONDEVMODE", "PYTHONTRACEMALLOC"),
+    }
+)
+"""Those that do nothing where they are switched off; the others speak with any value. A test holds them against the rows of the facts (`when: on`)."""
+_OFF = frozenset({"0", "false", "no", "off"})
+_PATH_OF_LIBRARIES = "LD_LIBRARY_PATH"
+_OF_DRIVER = "libcuda.so.1"
+_DRIVER_FOLDERS = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64")
+"""Where Colab, and containers with a card, put the driver's libraries; images name them whether or not a card is there (Colab; nvidia/cuda, Dockerfiles)."""
+
+
+def harm(name: str, value: str, root: Path) -> str:
+    """Return the part of a variable's value that does harm, "" where none does.
+
+    Of LD_LIBRARY_PATH the driver's own folders are left out, which hold libcuda or are made for it: without them it may not be found.
+    """
+    if not value.strip() or (name in SWITCHES and value.strip().lower() in _OFF):
+        return ""
+    if name != _PATH_OF_LIBRARIES:
+        return value
+    return ":".join(one for one in re.split("[:;]", value) if one and not _holds_driver(one, root))
+
+
+def _holds_driver(folder: str, root: Path) -> bool:
+    return folder.rstrip("/") in _DRIVER_FOLDERS or (folder.startswith("/") and os.path.exists(root / folder.lstrip("/") / _OF_DRIVER))
+
 
 SHOWN_VALUES = frozenset(
     {"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NVIDIA_TF32_OVERRIDE", "MKL_CBWR", "ATEN_CPU_CAPABILITY", "RANK", "WORLD_SIZE", "LOCAL_RANK"}

@@ -57,7 +57,14 @@ def _folders(failed: Failed) -> dict[str, Any]:
 
 
 def _variables(**changes: Any) -> dict[str, Any]:
-    return {"unset": [], "off": [], "given": [], "set": {}, **changes}
+    return {"unset": [], "without": {}, "off": [], "given": [], "set": {}, **changes}
+
+
+def _harmful(failed: Failed) -> dict[str, Any]:
+    # What the report tells of LD_LIBRARY_PATH is the part that does harm; the rest is how the driver is found.
+    part = str(failed.readings.get("env.LD_LIBRARY_PATH") or "")
+    parts = {"LD_LIBRARY_PATH": part.split(":")} if "LD_LIBRARY_PATH" in failed.observed and part else {}
+    return _variables(unset=[str(name) for name in failed.observed if name not in parts], without=parts)
 
 
 def _declared(failed: Failed) -> dict[str, Any]:
@@ -99,7 +106,7 @@ PROGRAMS: Programs = {
     "H11": (("place", lambda failed: {"place": {"colab": "colab", "workbench": "workbench"}[failed.expected]}),),
     "W01": (("paths", _folders),),
     "W02": (("login_shell", _login_shell),),
-    "E01": (("variables", lambda failed: _variables(unset=list(failed.observed))),),
+    "E01": (("variables", _harmful),),
     "E02": (("variables", _declared),),
     "E03": (("variables", _offline),),
     "Y01": (("variables", _secrets),),

@@ -17,7 +17,7 @@ from provision.probe.checks.numerics import (
 )
 from provision.probe.observing.abilities import FLAGS
 from provision.probe.observing.compiling import COMPILERS_OF_CARDS, COMPILERS_OF_CPUS
-from provision.probe.observing.loaders import LARGE_BYTES
+from provision.probe.observing.loaders import large_bytes
 from provision.verification.repro.failed import Failed, Programs, Values
 
 _KINDS = {"bf16": "bfloat16", "fp8": "bfloat16", "fp16": "float16"}
@@ -76,6 +76,11 @@ def _loaders(method: str) -> Values:
     return lambda _: {"method": method, "workers": 2, "rows": 64, "batch": 8, "length": 131072}
 
 
+def _large(failed: Failed) -> dict[str, Any]:
+    workers, batch, length = (failed.of("training", name) for name in ("dataloader_workers", "batch_size", "sequence_length"))
+    return {"method": "fork", "workers": 1, "rows": 1, "batch": 1, "length": large_bytes(workers or 0, batch, length) // _WORD}
+
+
 def _compilers(failed: Failed) -> dict[str, Any]:
     card = failed.of("gpu", "type") or failed.readings.get("gpu.name")
     return {"variables": ["CC", "CXX"] if card else ["CXX"], "compilers": list(COMPILERS_OF_CARDS if card else COMPILERS_OF_CPUS)}
@@ -98,7 +103,7 @@ PROGRAMS: Programs = {
     "L01": (("loaders", _loaders("fork")),),
     "L02": (("loaders", _loaders("spawn")),),
     "L03": (("loaders", _loaders("forkserver")),),
-    "L04": (("loaders", lambda _: {"method": "fork", "workers": 1, "rows": 1, "batch": 1, "length": LARGE_BYTES // _WORD}),),
+    "L04": (("loaders", _large),),
     "K01": (("compiler", _compilers),),
     "K02": (("compiled", _computing(bound=SAME.value)),),
 }
