@@ -214,7 +214,7 @@ def _placement(case: Case) -> Judgement:
             "one GPU a process",
             observed,
             "strategy: none starts one process, and the Trainer takes every GPU that it sees",
-            "declare strategy: ddp, or show the program one GPU (CUDA_VISIBLE_DEVICES=0)",
+            "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 before its command",
         )
     return ok(f"one process on {device}, {mode}", wanted, observed)
 
