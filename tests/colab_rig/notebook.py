@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -54,7 +55,10 @@ class Notebook:
         self.machine = machine
         self.content = nbformat.read(path, as_version=4) if path is not None else nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
         specs = KernelSpecManager(kernel_dirs=[str(machine.folder / "kernels")], ensure_native_kernel=False)
-        self._manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs)
+        # Ports are chosen before the kernel takes them, and another test's kernel may be faster; names of sockets in a folder of its own are nobody else's.
+        # /tmp, because such a name has at most 107 bytes (unix(7)).
+        self._sockets = TemporaryDirectory(prefix="kernel-", dir="/tmp")
+        self._manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, transport="ipc", ip=f"{self._sockets.name}/socket")
         self._client = NotebookClient(self.content, km=self._manager, timeout=timeout, kernel_name="python3")
         self._loop = asyncio.new_event_loop()
 
@@ -69,6 +73,7 @@ class Notebook:
         self._wait(self._manager.shutdown_kernel(now=True))
         self._wait(asyncio.sleep(0))
         self._loop.close()
+        self._sockets.cleanup()
 
     @property
     def code(self) -> list[Any]:

@@ -134,7 +134,7 @@ backends = Part(cpu=cpu, cudnn=Part(is_available=lambda: True, version=lambda: 9
 cuda = Part(
     is_available=lambda: {there}, device_count=lambda: {there} * 2, get_device_name=lambda index: {name},
     get_device_capability=lambda index: (8, 9), get_arch_list=lambda: ["sm_89"],
-    init=lambda: None,
+    get_device_properties=lambda index: Part(name={name}), init=lambda: None,
 )
 __config__ = Part(show=lambda: "")
 __version__, version, get_num_threads = "9.9+cu128", Part(cuda="12.8", git_version="0"), lambda: 2

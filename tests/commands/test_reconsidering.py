@@ -96,7 +96,8 @@ def test_an_older_c_library_makes_its_rule_speak(home: Home) -> None:
 
 
 def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Home) -> None:
-    one = received(home, gpu__name="NVIDIA L4", gpu__compute_capability="8.9", gpu__vram_bytes=22693 * 2**20, host__ram_bytes=53 * 2**30)
+    card = {"gpu__name": "NVIDIA L4", "gpu__compute_capability": "8.9", "gpu__vram_bytes": 22693 * 2**20, "memory__total_bytes": 22693 * 2**20}
+    one = received(home, **card, nvml__pci=["10de:27b8"], host__ram_bytes=53 * 2**30)
     assert one.exit_code == 1
     assert lines(one) == [
         "the GPU is NVIDIA L4, the catalogue lists Tesla T4",
