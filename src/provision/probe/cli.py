@@ -75,8 +75,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify(asked: argparse.Namespace) -> int:
-    from .brief import brief
-    from .report import EXIT_CODES
     from .verify import verify
 
     expected = load_expectations(asked.expectations)
@@ -89,6 +87,10 @@ def _verify(asked: argparse.Namespace) -> int:
     _require_writable(asked.out)
     say = _say_event if asked.events else _say_line
     document = verify(expected, asked.expectations, only, say, os.environ)
+
+    from .brief import brief
+    from .report import EXIT_CODES
+
     try:
         write_whole(asked.out, canonical(brief(document)) + "\n")
     except OSError as error:

@@ -13,10 +13,8 @@ from typing import Any
 
 from .catalogue import STAGES, THREADS_AND_HUB, Stage, applies, asked, processes
 from .expectations import Expectations
-from .judging import Account, judge
 from .package import own_archive
 from .redact import Redactor
-from .report import Judged, make_report
 from .stage import Fragment
 from .supervise import Leg, Process, StageRun
 from .values import Asked, Judgement, Status
@@ -37,9 +35,6 @@ class _Gathered:
     seconds: dict[str, float] = field(default_factory=dict)
     runs: list[StageRun] = field(default_factory=list)
 
-    def account(self) -> Account:
-        return Account(frozenset(self.done), self.raised, self.deaths, self.absent)
-
 
 def verify(expected: Expectations, source: Path, only: frozenset[str], watch: Watch, environ: Mapping[str, str]) -> dict[str, Any]:
     """Run every stage that has a check to observe and return the report document. `source` is the expectations file the stages read."""
@@ -47,6 +42,8 @@ def verify(expected: Expectations, source: Path, only: frozenset[str], watch: Wa
         verification = _Verification(expected, source, asked(expected, only), watch, environ, Path(scratch))
         for group in processes(expected):
             verification.observe(group)
+        from .report import Judged, make_report
+
         judged = [Judged(one, verification.judge(one), verification.gathered.seconds.get(one.id, 0.0)) for one in verification.checks]
         return make_report(expected, judged, verification.gathered.seen, verification.gathered.runs, verification.redactor, partial=bool(only))
 
@@ -62,7 +59,11 @@ class _Verification:
         self.gathered = _Gathered()
 
     def judge(self, one: Asked) -> Judgement:
-        return judge(one, self.expected, self.gathered.seen, self.gathered.account())
+        # The judges are many files to read: they are read while the first process already observes.
+        from .judging import Account, judge
+
+        found = self.gathered
+        return judge(one, self.expected, found.seen, Account(frozenset(found.done), found.raised, found.deaths, found.absent))
 
     def observe(self, group: Sequence[Stage]) -> None:
         """Run a group of stages in one process; after a death the stages behind it run in a new one."""
