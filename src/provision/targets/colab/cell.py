@@ -15,7 +15,7 @@ from provision.targets.colab import programs
 from provision.verification import zipped
 
 HERE = '{"ABOUT": "HERE"}'
-"""The placeholder in the templates."""
+"""The word in the templates that gives way to what the cell is about."""
 _LINE = 120
 _SHORT = 12
 # Every choice is named, so that no default of a version of liblzma decides.
