@@ -187,6 +187,12 @@ def test_required_drivers_on_both_sides_of_the_floor(ask: Ask, cuda: str, driver
     assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
+def test_the_driver_of_windows_is_named_for_wsl2(ask: Ask, facts: Facts) -> None:
+    floor = facts.toolkits["12.8"].floor_windows
+    assert floor == "528.33"
+    assert f"WSL2 has the driver of Windows: {floor}" in ask(_spec("L4", "12.8", "==2.11.0", 'requires: {driver: ">=500"}\n')).one("CUD007").help
+
+
 def test_a_needed_driver_may_be_said_at_a_target(ask: Ask) -> None:
     text = _spec("T4", "12.6", "==2.11.0", "requires: {driver: '>=590'}\ntargets:\n  colab: {kind: colab, runtime: '2026.07', requires: {driver: '>=580'}}\n")
     assert "CUD006" not in ask(text).ids

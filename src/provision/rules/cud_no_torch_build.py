@@ -62,6 +62,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n', '"12.8"'),
+        Example('gpu: L4\ncuda: "11.7"\npython: "3.11"\npackages: ["torch>=2.2,<2.7"]\n', '"11.7"'),
         Example('gpu: L4\ncuda: "12.7"\npython: "3.11"\npackages: [torch]\n', '"12.7"'),
         Example('gpu: L4\ncuda: "12.9"\npython: "3.11"\npackages: [torch==2.13.0]\n', '"12.9"'),
         Example('gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n', '"11.8"', Resolved({"torch": "2.13.0"}, "3.11", "cu118")),

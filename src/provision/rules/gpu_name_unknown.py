@@ -67,6 +67,7 @@ RULE = Rule(
     bad=(
         Example('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n', "A100-80BG:2"),
         Example('gpu: {type: Z999, count: 1}\npython: "3.11"\npackages: [torch]\n', "Z999"),
+        Example('gpu: TPU-v5e\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "TPU-v5e"),
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntargets:\n  big: {kind: local, gpu: H10O}\n', "H10O"),
     ),
     good=(

@@ -89,6 +89,7 @@ RULE = Rule(
     good=(
         Example('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n'),
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
+        Example('gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n'),
         Example('gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n'),
     ),
 )

@@ -126,6 +126,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n', "transformers==5.13.1"),
+        Example('gpu: L4:2\npython: "3.12"\npackages: [torch, transformers==5.13.1]\ntraining: {strategy: ddp}\n', "transformers==5.13.1"),
         Example('gpu: none\npython: "3.11"\npackages:\n  - torch\n  - transformers>=5.13 # newest\n', "transformers>=5.13"),
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, "accelerate<1"]\n', '"accelerate<1"'),
         Example('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, our-tools]\n', "transformers==5.13.1"),

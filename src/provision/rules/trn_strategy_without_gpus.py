@@ -51,6 +51,7 @@ RULE = Rule(
     bad=(
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {strategy: fsdp}\n', "fsdp"),
         Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n', "ddp"),
+        Example('gpu: mps\npython: "3.11"\npackages: [torch]\nplatforms: [macos-arm64]\ntraining: {strategy: ddp}\n', "ddp"),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero2}\n',
             "deepspeed-zero2",
