@@ -1,132 +1,172 @@
-"""Every requirement, practice, error and note of the documents that this program answers to is answered by something that exists, or says why not."""
+"""Each requirement, practice, error and note of the documents behind this program has a pointer to what shows it, and every pointer holds."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from provision.assets import builtin, builtin_names
+from provision.assets import builtin_names
+from provision.facts import load
 from provision.facts.parts import symptoms
 from provision.probe.checks import CHECKS
+from provision.probe.expectations import parse_expectations
 from provision.rules import RULES
-from provision.source import FINDINGS
+from provision.verification.symptoms import Held, explain
+from tests.probe.conftest import document
+from tests.probe.test_judging import ROWS, judge_one
+from tests.rules.conftest import judge_text
 
+ROOT = Path(__file__).parents[1]
 DOCUMENTS = yaml.safe_load((Path(__file__).parent / "documented_requirements.yaml").read_text(encoding="utf-8"))
-ENTRIES = [(document["document"], entry) for document in DOCUMENTS for entry in document["says"]]
-KINDS = ("requirement", "practice", "error", "compatibility")
-TITLES = (
-    "Why does HuggingFace Trainer() fail on Vertex AI Workbench but function on Colab?",
-    "Environment: huggingface_transformers_Training_Environment",
-    "Why does model fitting work in Jupyter but not in Colab?",
-    "Environment: huggingface_transformers_CUDA",
-)
+ENTRIES = [entry for source in DOCUMENTS for entry in source["says"]]
+POINTERS = [pointer for entry in ENTRIES for pointer in entry.get("shown_by", ())]
+FACTS = load()
+RULE_OF = {rule.id: rule for rule in RULES}
+CHECK_IDS = {check.id for check in CHECKS}
+SYMPTOM_IDS = {symptom.id for symptom in symptoms()}
+TRAINER = "builtin:huggingface-trainer/packages"
 
 
-def known() -> set[str]:
-    return {one.id for one in (*RULES, *FINDINGS, *CHECKS, *symptoms())} | {f"builtin:{name}" for name in builtin_names()}
+def problem_of(pointer: str, folder: Path) -> str:
+    """Return why a pointer shows nothing, or "" when it holds; documented_requirements.yaml describes the forms."""
+    name, _, text = pointer.partition(" ")
+    identity, _, outcome = name.partition("/")
+    if "::" in name:
+        return _problem_of_test(name)
+    if identity in RULE_OF:
+        return _problem_of_example(identity, outcome, text, folder)
+    if identity in CHECK_IDS:
+        return _problem_of_row(identity, outcome, text)
+    if identity in SYMPTOM_IDS and outcome == "error":
+        return _problem_of_error(identity, text)
+    if identity.removeprefix("builtin:") in builtin_names() and outcome in ("packages", "requires"):
+        return _problem_of_profile(identity, outcome, text, folder)
+    return f"{name} is not a rule, a check, a symptom, a profile or a test"
 
 
-def unknown(entries: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """The ids that nothing has, each with the text that names it."""
-    names = known()
-    return [f"{name}: {entry['text']}" for _, entry in entries for name in entry.get("answered_by", ()) if name not in names]
+def _problem_of_example(identity: str, outcome: str, text: str, folder: Path) -> str:
+    rule = RULE_OF[identity]
+    examples = [example for example in {"bad": rule.bad, "good": rule.good}.get(outcome, ()) if text in example.spec]
+    if not examples:
+        return f"{identity} has no {outcome} example with {text!r}"
+    for example in examples:
+        ids = judge_text(example.spec, folder, FACTS, example.resolved).ids
+        if (identity in ids) is not (outcome == "bad"):
+            return f"the {outcome} example of {identity} with {text!r} gets {ids}"
+    return ""
 
 
-def test_every_document_is_here() -> None:
-    assert tuple(document["document"] for document in DOCUMENTS) == TITLES
-    assert all({entry["kind"] for entry in document["says"]} <= set(KINDS) for document in DOCUMENTS)
+def _problem_of_row(identity: str, status: str, text: str) -> str:
+    rows = [row for row in ROWS if (row.id, row.status) == (identity, status)]
+    judgements = [judge_one(row.id, parse_expectations(document(**row.changes)), row.seen) for row in rows]
+    if any(judgement.status.value == status and text in judgement.message for judgement in judgements):
+        return ""
+    return f"no row of {identity} gets {status} with {text!r}: {[(judgement.status.value, judgement.message) for judgement in judgements]}"
 
 
-def test_every_id_exists() -> None:
-    assert unknown(ENTRIES) == []
+def _problem_of_error(identity: str, text: str) -> str:
+    found = [explanation.symptom.id for explanation in explain(text, symptoms(), Held(FACTS))]
+    return "" if found[:1] == [identity] else f"{text!r} shows {found}, not {identity} first"
 
 
-@pytest.mark.parametrize("name", ["PKG999", "no-such-symptom", "P2", "trainer-needs-accelerate", "builtin:none", ""])
-def test_an_id_that_nothing_has_is_found(name: str) -> None:
-    assert unknown([("made up", {"text": "a thing", "answered_by": ["PKG001", name]})]) == [f"{name}: a thing"]
+def _problem_of_profile(identity: str, outcome: str, text: str, folder: Path) -> str:
+    spec = judge_text(f'extends: {identity}\ngpu: L4\npython: "3.12"\n', folder, FACTS).case.spec
+    if outcome == "requires":
+        field, _, amount = text.partition(": ")
+        found = getattr(spec.requires, field, None)
+        return "" if found == amount else f"{identity} requires {field}: {found}"
+    for wanted in map(Requirement, text.split()):
+        package = spec.package(wanted.name)
+        if package is None:
+            return f"{identity} does not list {wanted.name}"
+        listed = Requirement(package.requirement).specifier
+        if any(listed.contains(_version_below(floor.version)) for floor in wanted.specifier):
+            return f"{identity} lists {wanted.name}{listed}, which accepts versions below {wanted.specifier}"
+    return ""
 
 
-@pytest.mark.parametrize(("document", "entry"), ENTRIES, ids=lambda value: value["text"][:40] if isinstance(value, dict) else "")
-def test_an_entry_is_answered_or_says_why_not(document: str, entry: dict[str, Any]) -> None:
-    assert set(entry) in ({"kind", "text", "answered_by"}, {"kind", "text", "not_covered"}), document
-    assert entry["text"].strip()
-    if "answered_by" in entry:
-        assert entry["answered_by"]
-        assert len(set(entry["answered_by"])) == len(entry["answered_by"])
-    else:
-        assert len(entry["not_covered"]) > 20
+def _version_below(floor: str) -> str:
+    """Return a high patch release of the line before `floor`: 1.0.999 for 1.1.0."""
+    release = [int(part) for part in floor.split(".")]
+    last = max(index for index, part in enumerate(release) if part)
+    return ".".join(str(part) for part in (*release[:last], release[last] - 1, 999))
 
 
-def test_nothing_is_said_twice_of_one_document() -> None:
-    assert [text for text, times in Counter((document, entry["text"]) for document, entry in ENTRIES).items() if times > 1] == []
+def _problem_of_test(pointer: str) -> str:
+    path, _, name = pointer.partition("::")
+    if not (ROOT / path).is_file():
+        return f"there is no file {path}"
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    tests = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+    return "" if name in tests else f"{path} has no test {name}"
 
 
-def test_not_covered_names_no_check_that_does_not_exist() -> None:
-    named = {name for _, entry in ENTRIES for name in re.findall(r"\b[A-Z]{1,3}\d{2,3}\b", entry.get("not_covered", ""))}
-    assert named
-    assert named - known() == set()
-
-
-@pytest.mark.parametrize("profile", ["huggingface-trainer", "huggingface-cuda", "peft-qlora", "deepspeed"])
-def test_a_profile_asks_for_the_floors_that_it_answers_for(profile: str) -> None:
-    asked = _asked(profile)
-    wanted = dict(match.groups() for entry in _of(profile) if (match := re.match(r"([a-z][a-z-]*) (\d+(?:\.\d+)*) or newer", entry["text"])))
-    assert wanted
-    for name, floor in wanted.items():
-        release = [int(part) for part in floor.split(".")]
-        last = max(place for place, part in enumerate(release) if part)
-        below = ".".join(str(part) for part in (*release[:last], release[last] - 1, 999))
-        assert not asked[name].specifier.contains(below), f"{name}{asked[name].specifier} lets {below} through, and {floor} is asked for"
-
-
-def test_the_trainer_profile_answers_for_all_that_trainer_asks_for() -> None:
-    floors = {match[1] for entry in _of("huggingface-trainer") if (match := re.match(r"([a-z-]+) \d[\d.]* or newer", entry["text"]))}
-    assert floors == {"torch", "accelerate", "datasets", "safetensors", "tokenizers", "huggingface-hub", "numpy", "tqdm"}
+def test_each_entry_is_shown(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    for entry in ENTRIES:
+        with subtests.test(entry["text"]):
+            assert bool(entry.get("shown_by")) is not bool(entry.get("not_covered"))
+            assert [problem for pointer in entry.get("shown_by", ()) if (problem := problem_of(pointer, tmp_path))] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "identity"),
+    ("pointer", "problem"),
     [
-        ("ImportError: accelerate>=1.1.0 is required", "trainer-accelerate"),
-        ("RuntimeError: CUDA out of memory", "oom"),
-        ("ValueError: metric_for_best_model must be provided", "best-model-metric"),
-        ("AssertionError: Cannot run Trainer.evaluate if model is on meta device", "meta-device"),
-        ("ImportError: peft>=0.18.0 is required", "peft-version"),
-        ("CUDA device not found", "no-cuda-gpus"),
-        ("RuntimeError: Expected all tensors on same device", "two-devices"),
-        ("ModuleNotFoundError: No module named 'accelerate'", "module-missing"),
-        ("RuntimeError: expected m1 and m2 to have the same dtype, but got: float != c10::Half", "two-dtypes"),
-        ("Input type (torch.FloatTensor) and weight type (torch.HalfTensor) should be the same", "two-dtypes"),
-        ("RuntimeError: Tensor on device meta is not on the expected device cpu!", "meta-device"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'", "relative-path"),
-        ("_pickle.PicklingError: Can't pickle <function <lambda> at 0x7f>: attribute lookup <lambda> on __main__ failed", "worker-pickle"),
-        ("RuntimeError: received 0 items of ancdata", "worker-files"),
+        ("PKG999/bad torch", "PKG999/bad is not a rule"),
+        ("no-such-symptom/error CUDA out of memory", "is not a rule, a check, a symptom"),
+        ("builtin:none/packages torch", "is not a rule, a check, a symptom, a profile"),
+        ("", "is not a rule"),
+        ("PKG001/bad transformers==1.0", "PKG001 has no bad example with 'transformers==1.0'"),
+        ("PKG001/worse transformers", "PKG001 has no worse example"),
+        ("H05/fail the machine has 99 GiB", "no row of H05 gets fail with 'the machine has 99 GiB'"),
+        ("H05/warn", "no row of H05 gets warn"),
+        ("oom/error KeyError: 3", "shows [], not oom first"),
+        ("oom/error RuntimeError: No CUDA GPUs are available", "shows ['no-cuda-gpus'], not oom first"),
+        ("builtin:huggingface-trainer/packages wandb", "does not list wandb"),
+        ("builtin:huggingface-trainer/packages datasets>=2.16.0", "accepts versions below >=2.16.0"),
+        ("builtin:huggingface-trainer/requires ram: 32GB", "requires ram: 16GB"),
+        ("tests/lock/test_lock.py::test_that_was_renamed", "has no test test_that_was_renamed"),
+        ("tests/lock/test_gone.py::test_lock", "there is no file tests/lock/test_gone.py"),
     ],
 )
-def test_an_error_that_the_documents_show_has_its_symptom(text: str, identity: str) -> None:
-    found = [symptom.id for symptom in symptoms() if re.search(symptom.regex, text)]
-    assert found == [identity]
-    assert identity in {name for _, entry in ENTRIES if entry["kind"] in ("error", "compatibility") for name in entry.get("answered_by", ())}
+def test_a_pointer_that_shows_nothing_is_reported(pointer: str, problem: str, tmp_path: Path) -> None:
+    assert problem in problem_of(pointer, tmp_path)
 
 
-@pytest.mark.parametrize("text", ["No such file or directory: '/data/train.csv'", "all tensors are on the same device", "a value that should be the same"])
-def test_what_is_no_symptom(text: str) -> None:
-    assert [symptom.id for symptom in symptoms() if re.search(symptom.regex, text)] == []
+def test_a_rule_that_finds_nothing_or_too_much_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rule = RULE_OF["PKG001"]
+    monkeypatch.setitem(RULE_OF, "PKG001", rule._replace(bad=rule.good, good=rule.bad))
+    assert "gets []" in problem_of("PKG001/bad transformers[torch]>=5.13", tmp_path)
+    assert "gets ['PKG001']" in problem_of("PKG001/good accelerate<1", tmp_path)
 
 
-def _asked(profile: str) -> dict[str, Requirement]:
-    """What a profile asks for by name, with what it extends."""
-    text = yaml.safe_load(builtin(profile).read_text(encoding="utf-8"))
-    base = _asked(text["extends"].removeprefix("builtin:")) if "extends" in text else {}
-    written = (f"{line['name']}{line['version']}" if isinstance(line, dict) else line for line in text["packages"])
-    return {**base, **{requirement.name: requirement for requirement in map(Requirement, written)}}
+def test_a_check_with_another_result_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (row,) = (row for row in ROWS if row.id == "H05" and row.says == "the machine has 13 GiB")
+    monkeypatch.setitem(row.seen, "host.ram_bytes", 64 * 1024**3)
+    assert "no row of H05 gets fail" in problem_of("H05/fail the machine has 13 GiB", tmp_path)
 
 
-def _of(profile: str) -> list[dict[str, Any]]:
-    return [entry for _, entry in ENTRIES if entry["kind"] == "requirement" and f"builtin:{profile}" in entry.get("answered_by", ())]
+def test_every_documented_floor_is_a_floor_of_a_profile(subtests: pytest.Subtests) -> None:
+    for entry in ENTRIES:
+        floor = re.match(r"([a-z][a-z-]*) (\d+(?:\.\d+)*) or newer", entry["text"])
+        if floor is None or "not_covered" in entry:
+            continue
+        with subtests.test(entry["text"]):
+            words = [word for pointer in entry["shown_by"] for word in pointer.split()[1:] if "/packages " in pointer]
+            assert f"{floor[1]}>={floor[2]}" in words
+
+
+def test_every_floor_of_the_trainer_profile_is_documented(tmp_path: Path) -> None:
+    spec = judge_text(f'extends: {TRAINER.partition("/")[0]}\ngpu: none\npython: "3.12"\n', tmp_path, FACTS).case.spec
+    words = [word for pointer in POINTERS if pointer.startswith(TRAINER) for word in pointer.split()[1:]]
+    assert {package.key for package in spec.packages} == {Requirement(word).name for word in words}
+
+
+def test_reasons_name_only_checks_and_rules_that_exist() -> None:
+    named = {name for entry in ENTRIES for name in re.findall(r"\b[A-Z]{1,3}\d{2,3}\b", entry.get("not_covered", ""))}
+    assert named
+    assert named <= CHECK_IDS | set(RULE_OF)

@@ -60,6 +60,17 @@ class Judged:
 Ask = Callable[..., Judged]
 
 
+def judge_text(text: str, folder: Path, facts: Facts, resolved: Resolved | None = None) -> Judged:
+    """Write a spec to `folder` and return what the rules find in it; fails when the spec is not valid."""
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    (document,) = source.read(path, Disk())  # type: ignore[arg-type]
+    spec, problems = source.validate(document)
+    assert spec is not None, (text, document.diagnostics, problems)
+    case = Case(spec, document, facts, resolved)
+    return Judged(document, case, judge(case))
+
+
 @pytest.fixture(scope="session")
 def facts() -> Facts:
     return load()
@@ -68,12 +79,6 @@ def facts() -> Facts:
 @pytest.fixture
 def ask(tmp_path: Path, facts: Facts) -> Ask:
     def asked(text: str, resolved: Resolved | None = None) -> Judged:
-        path = tmp_path / "spec.yaml"
-        path.write_text(text, encoding="utf-8")
-        (document,) = source.read(path, Disk())  # type: ignore[arg-type]
-        spec, problems = source.validate(document)
-        assert spec is not None, (text, document.diagnostics, problems)
-        case = Case(spec, document, facts, resolved)
-        return Judged(document, case, judge(case))
+        return judge_text(text, tmp_path, facts, resolved)
 
     return asked
