@@ -134,11 +134,16 @@ def test_a_program_that_we_become_ends_as_itself(code: str, ended: int) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
-def test_a_program_that_we_become_ignores_no_signal() -> None:
+@pytest.mark.parametrize(("ignored", "kept"), [((), ()), ((signal.SIGQUIT,), ()), ((signal.SIGHUP, signal.SIGINT), (signal.SIGHUP, signal.SIGINT))])
+def test_a_program_ignores_only_what_its_caller_meant_it_to_ignore(ignored: tuple[int, ...], kept: tuple[int, ...]) -> None:
+    def ignore() -> None:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
     first = "import os; from provision.world import process; process.become(['/bin/grep', 'SigIgn', '/proc/self/status'], os.environ)"
-    done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, timeout=60)
-    named = (1 << 31) - 1  # above lie signals of the C library, which a caller may have left ignored
-    assert int(done.stdout.split()[-1], 16) & named == 0, done.stdout
+    done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, timeout=60, preexec_fn=ignore)
+    named = (1 << 31) - 1  # higher numbers are signals of the C library, which a caller may have left ignored
+    assert int(done.stdout.split()[-1], 16) & named == sum(1 << (number - 1) for number in kept), done.stdout
 
 
 def test_a_program_that_we_became_has_its_own_time_to_end(tmp_path: Path) -> None:

@@ -62,12 +62,21 @@ def complete(argv: list[str], environment: Mapping[str, str], *, holding: int, t
     return Finished(child.returncode, stdout, stderr)
 
 
+RESET_FOR_PROGRAMS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT)
+"""Signals that a program must not find ignored. Python ignores the first two for itself. A shell ignores SIGQUIT for what a script starts in the background,
+but people send it to a program that hangs, for its stack. SIGHUP and SIGINT stay as the caller set them: `nohup` and `&` ignore them on purpose."""
+
+
 def become(argv: list[str], environment: Mapping[str, str]) -> NoReturn:
-    """Become a program, `argv[0]` being its path: terminal, signals, job control and exit code are then its own. Raises OSError when it cannot be started."""
+    """Replace this process by a program, `argv[0]` being its path: terminal, signals, job control and exit code are then the program's.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores them for itself; a program that is started expects what a shell gives it
+    for number in RESET_FOR_PROGRAMS:
+        signal.signal(number, signal.SIG_DFL)
     os.execve(argv[0], argv, dict(environment))  # noqa: S606 - no shell is meant
 
 

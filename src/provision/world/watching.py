@@ -135,10 +135,11 @@ def _start(argv: list[str], environment: Mapping[str, str], mask: set[int]) -> s
     def as_called() -> None:
         if _LIBC is not None:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     # What the caller left open is the program's, as if it had been started without us.
-    return subprocess.Popen(argv, env=dict(environment), close_fds=False, preexec_fn=as_called)  # noqa: PLW1509 - one thread, and only two calls of the system
+    return subprocess.Popen(argv, env=dict(environment), close_fds=False, preexec_fn=as_called)  # noqa: PLW1509 - one thread, and only calls of the system
 
 
 def _with_hook(environment: Mapping[str, str], notes: str) -> dict[str, str]:
