@@ -337,8 +337,8 @@ class Facts:
         if wanted is None:
             return None
         runs = self.transformers
-        upper = bisect_left([ordered(run.last) for run in runs], wanted)
-        lower = bisect_right([ordered(run.first) for run in runs], wanted) - 1
+        upper = bisect_left(runs, wanted, key=lambda run: ordered(run.last))
+        lower = bisect_right(runs, wanted, key=lambda run: ordered(run.first)) - 1
         if upper == len(runs) or lower < 0 or (sure := getattr(runs[upper], of)) is None:
             return None
         return Floor(sure, getattr(runs[lower], of), runs[upper].evidence)

@@ -112,7 +112,7 @@ def _value(value: Any) -> str:
 
 def _text(text: str) -> str:
     # What JSON escapes as a pair of surrogates is one character in Python only when it is written otherwise.
-    return json.dumps(text) if all(ord(character) < 0x10000 for character in text) else ascii(text)
+    return json.dumps(text) if text.isascii() or max(text) < "\U00010000" else ascii(text)
 
 
 def _rest(text: str) -> str:
