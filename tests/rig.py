@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from tests import fork_server
+
 MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 
@@ -173,11 +175,11 @@ class Bench:
     def run(self, *words: str, timeout: float = 120, **changes: str) -> subprocess.CompletedProcess[str]:
         """Run `provision WORDS` without a terminal and return how it ended."""
         environment = self.environment(**changes)
-        return subprocess.run(self.argv(*words), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        return fork_server.run(self.argv(*words), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
     def start(self, *words: str, **changes: str) -> subprocess.Popen[str]:
         """Start `provision WORDS` in a session of its own and return the process."""
-        return subprocess.Popen(
+        return fork_server.Process(
             self.argv(*words),
             cwd=self.folder,
             env=self.environment(**changes),
@@ -190,7 +192,7 @@ class Bench:
 
     def argv(self, *words: str) -> list[str]:
         """The command line."""
-        return [sys.executable, "-m", "provision", *words]
+        return [*fork_server.ARGV, *words]
 
     @property
     def own(self) -> Path:

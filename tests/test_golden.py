@@ -7,12 +7,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from provision.rules import RULES
+from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench
 
@@ -26,8 +26,8 @@ LOCKED = [case for case in CASES if case.name.startswith("lock-")]
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_lint_says_exactly_this(case: Path) -> None:
     environment = {**{key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}, "NO_COLOR": "1", "COLUMNS": "100"}
-    line = [sys.executable, "-m", "provision", "lint", "spec.yaml"]
-    done = subprocess.run(line, cwd=case, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    line = [*fork_server.ARGV, "lint", "spec.yaml"]
+    done = fork_server.run(line, cwd=case, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     path = case / "lint.txt"
     if os.environ.get("UPDATE_GOLDEN") == "1":
         path.write_text(done.stdout, encoding="utf-8")
@@ -53,7 +53,7 @@ def test_lock_makes_exactly_this(case: Path, bench: Bench, pytorch: PyTorch) -> 
 
 @pytest.mark.parametrize("spec", sorted((GOLDEN.parent.parent / "specs").glob("*.yaml")), ids=lambda spec: spec.stem)
 def test_the_examples_have_nothing_wrong_with_them(spec: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "provision", "lint", str(spec)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = fork_server.run([*fork_server.ARGV, "lint", str(spec)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.findall(r"^\w+\[(\w+)\]", done.stdout, re.MULTILINE) == KNOWN.get(spec.stem, []), done.stdout
 

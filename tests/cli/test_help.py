@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 from collections import Counter
 
 import click
 import pytest
 
 from provision.cli.app import _SECTIONS, app
+from tests import fork_server
 
 COMMANDS = sorted(app.commands)
 
 
 def provision(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "provision", *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def help_of(name: str) -> str:

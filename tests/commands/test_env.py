@@ -14,6 +14,7 @@ import pytest
 
 from provision.probe import telling
 from provision.probe.surroundings import surroundings
+from tests import fork_server
 from tests.conftest import ROOT
 from tests.probe.bench import write_package
 from tests.support import require
@@ -40,8 +41,8 @@ def add(venv: Path, name: str, code: str, version: str) -> None:
 
 def provision(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-    command = [sys.executable, "-m", "provision", "env", *words]
-    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False, timeout=120)
+    command = [*fork_server.ARGV, "env", *words]
+    return fork_server.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
 
 def told(*words: str, cwd: Path, **variables: str) -> dict[str, Any]:

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.workflow import commands
 
 GOOD = 'gpu: none\npython: "3.11"\npackages: []\n'
@@ -21,8 +21,8 @@ HOSTILE = ("a%0A::error::x.yaml", "b\r::stop-commands::x.yaml", "c\n::add-mask::
 
 def lint(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}
-    line = [sys.executable, "-m", "provision", "lint", *words]
-    return subprocess.run(line, cwd=folder, env={**kept, "NO_COLOR": "1", **variables}, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    line = [*fork_server.ARGV, "lint", *words]
+    return fork_server.run(line, cwd=folder, env={**kept, "NO_COLOR": "1", **variables}, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def write(folder: Path, **files: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from provision.verification.report import LIMIT
+from tests import fork_server
 from tests.notebook_rig import RUNTIMES, Home, at, changed, made, of_check, of_reading, probed, refused, with_colab
 from tests.rig import MINOR, Bench, make_index, make_wheel, served
 
@@ -54,7 +55,7 @@ def test_the_same_report_twice_changes_nothing(home: Home, genuine: bytes) -> No
 
 def test_standard_input_and_json(home: Home, genuine: bytes) -> None:
     words = home.bench.argv("report", "add", "-", "--spec", "spec.yaml", "--output-format", "json")
-    done = subprocess.run(words, cwd=home.bench.folder, env=home.bench.environment(), input=genuine, capture_output=True, timeout=60)
+    done = fork_server.run(words, cwd=home.bench.folder, env=home.bench.environment(), input=genuine, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["verdict"], told["target"], told["filed"], told["findings"]) == ("verified", "colab", True, [])

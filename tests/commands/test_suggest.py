@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provision.probe.brief import whole
+from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
 from tests.support import require
@@ -192,7 +192,7 @@ def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: P
     """PyTorch's own index need not be in reach: the rig's wheels have the same needs."""
     spec = tmp_path / "spec.yaml"
     shutil.copy(GOLDEN / "v100-cu130" / "spec.yaml", spec)
-    line = [sys.executable, "-m", "provision"]
+    line = [*fork_server.ARGV]
     variables = {**os.environ, **pytorch.variables()}
     done = subprocess.run(
         [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"], env=variables, capture_output=True, text=True, timeout=300
@@ -204,5 +204,5 @@ def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: P
     spec.write_text(
         f'gpu: V100\ncuda: "{first["cuda"]}"\npython: "{first["python"]}"\npackages: {json.dumps(first["packages"])}\ntraining: {{precision: fp16}}\n'
     )
-    clean = subprocess.run([*line, "lint", str(spec)], capture_output=True, text=True, timeout=60)
+    clean = fork_server.run([*line, "lint", str(spec)], capture_output=True, text=True, timeout=60)
     assert (clean.returncode, clean.stdout) == (0, "No findings.\n")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests import fork_server
 
 
 @pytest.fixture(scope="session")
 def schema_text() -> str:
     """What `provision schema` prints."""
-    done = subprocess.run([sys.executable, "-m", "provision", "schema"], capture_output=True, text=True, timeout=60, check=True)
+    done = fork_server.run([*fork_server.ARGV, "schema"], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
 
 

@@ -20,6 +20,7 @@ from provision.errors import WorldError
 from provision.sandbox import Delays, Faults, Store, serve
 from provision.sandbox import http as sandbox_http
 from provision.sandbox.http import Request, Router, answer
+from tests import fork_server
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
 
@@ -192,8 +193,8 @@ def test_the_messages_of_grpc_are_loaded_by_the_first_call_alone(tmp_path: Path)
 
 def started(folder: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    argv = [sys.executable, "-m", "provision", "sandbox", "up", "--output-format", "json", *words]
-    process = subprocess.Popen(argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    argv = [*fork_server.ARGV, "sandbox", "up", "--output-format", "json", *words]
+    process = fork_server.Process(argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate(timeout=10)[1]
@@ -205,7 +206,7 @@ def test_the_command_runs_until_it_is_ended(tmp_path: Path, ending: signal.Signa
     process, told = started(tmp_path, "--fault", "quota-global")
     try:
         assert told["environment"]["STORAGE_EMULATOR_HOST"] == told["endpoints"]["storage"]
-        other = subprocess.run([sys.executable, "-m", "provision", "sandbox", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        other = fork_server.run([*fork_server.ARGV, "sandbox", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert (other.returncode, "at work there already" in other.stderr) == (2, True)
         with serve(tmp_path / ".provision/sandbox") as running:
             assert running.endpoints == told["endpoints"]
@@ -229,14 +230,14 @@ def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
     ("words", "said"), [(("up", "--fault", "stokout:x"), "did you mean stockout?"), (("up", "--port", "70000"), "70000"), (("down",), "down")]
 )
 def test_words_that_are_wrong(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "provision", "sandbox", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = fork_server.run([*fork_server.ARGV, "sandbox", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_faults_are_listed(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "provision", "sandbox", "faults"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    done = fork_server.run([*fork_server.ARGV, "sandbox", "faults"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert "stockout:ZONE" in done.stdout
     assert "busy[:N]" in done.stdout
     assert list(tmp_path.iterdir()) == []
