@@ -21,6 +21,7 @@ from provision import places
 from provision import spec as language
 from provision.schema import json_schema
 from provision.source.shapes import target_models
+from tests import fork_server
 from tests.pytorch_rig import lay_out
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
 
@@ -75,7 +76,7 @@ def test_the_script_says_whether_pages_are_fresh() -> None:
 
 
 def test_the_schema_is_that_of_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "provision", "schema"], capture_output=True, check=True)
+    done = fork_server.run([*fork_server.ARGV, "schema"], capture_output=True, check=True)
     assert done.stdout == (DOCS / "spec.schema.json").read_bytes()
 
 
@@ -134,9 +135,10 @@ def test_a_whole_spec_of_a_page_has_no_error(bench: Bench, page: Path, text: str
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    assert _broken_links(page) == []
+def test_links_between_pages_lead_somewhere(subtests: pytest.Subtests) -> None:
+    for page in MARKDOWN:
+        with subtests.test(page.relative_to(ROOT).as_posix()):
+            assert _broken_links(page) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
@@ -229,7 +231,6 @@ def _steps(text: str) -> list[Step]:
     return [Step(text.count("\n", 0, b.start()) + 1, b["file"] or "", b["text"], int(b["code"] or 0)) for b in blocks]
 
 
-@pytest.mark.slow
 def test_the_guide_shows_what_the_commands_do(guide_bench: Bench) -> None:
     steps = _steps(GUIDE.read_text(encoding="utf-8"))
     assert len(steps) > 30

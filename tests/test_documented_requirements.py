@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from provision.facts import load
 from provision.facts.parts import symptoms
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
-from provision.rules import RULES
+from provision.rules import RULES, Rule
 from provision.verification.symptoms import Held, explain
 from tests.probe.conftest import document
+from tests.probe.rows import Row
 from tests.probe.test_judging import ROWS, judge_one
 from tests.rules.conftest import judge_text
 
@@ -39,9 +41,9 @@ def problem_of(pointer: str, folder: Path) -> str:
     if "::" in name:
         return _problem_of_test(name)
     if identity in RULE_OF:
-        return _problem_of_example(identity, outcome, text, folder)
+        return _problem_of_example(RULE_OF[identity], outcome, text, folder)
     if identity in CHECK_IDS:
-        return _problem_of_row(identity, outcome, text)
+        return _problem_of_row([row for row in ROWS if row.id == identity], outcome, text)
     if identity in SYMPTOM_IDS and outcome == "error":
         return _problem_of_error(identity, text)
     if identity.removeprefix("builtin:") in builtin_names() and outcome in ("packages", "requires"):
@@ -49,24 +51,22 @@ def problem_of(pointer: str, folder: Path) -> str:
     return f"{name} is not a rule, a check, a symptom, a profile or a test"
 
 
-def _problem_of_example(identity: str, outcome: str, text: str, folder: Path) -> str:
-    rule = RULE_OF[identity]
+def _problem_of_example(rule: Rule, outcome: str, text: str, folder: Path) -> str:
     examples = [example for example in {"bad": rule.bad, "good": rule.good}.get(outcome, ()) if text in example.spec]
     if not examples:
-        return f"{identity} has no {outcome} example with {text!r}"
+        return f"{rule.id} has no {outcome} example with {text!r}"
     for example in examples:
         ids = judge_text(example.spec, folder, FACTS, example.resolved).ids
-        if (identity in ids) is not (outcome == "bad"):
-            return f"the {outcome} example of {identity} with {text!r} gets {ids}"
+        if (rule.id in ids) is not (outcome == "bad"):
+            return f"the {outcome} example of {rule.id} with {text!r} gets {ids}"
     return ""
 
 
-def _problem_of_row(identity: str, status: str, text: str) -> str:
-    rows = [row for row in ROWS if (row.id, row.status) == (identity, status)]
-    judgements = [judge_one(row.id, parse_expectations(document(**row.changes)), row.seen) for row in rows]
+def _problem_of_row(rows: list[Row], status: str, text: str) -> str:
+    judgements = [judge_one(row.id, parse_expectations(document(**row.changes)), row.seen) for row in rows if row.status == status]
     if any(judgement.status.value == status and text in judgement.message for judgement in judgements):
         return ""
-    return f"no row of {identity} gets {status} with {text!r}: {[(judgement.status.value, judgement.message) for judgement in judgements]}"
+    return f"no row of {rows[0].id} gets {status} with {text!r}: {[(judgement.status.value, judgement.message) for judgement in judgements]}"
 
 
 def _problem_of_error(identity: str, text: str) -> str:
@@ -137,17 +137,17 @@ def test_a_pointer_that_shows_nothing_is_reported(pointer: str, problem: str, tm
     assert problem in problem_of(pointer, tmp_path)
 
 
-def test_a_rule_that_finds_nothing_or_too_much_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_rule_that_finds_nothing_or_too_much_is_reported(tmp_path: Path) -> None:
     rule = RULE_OF["PKG001"]
-    monkeypatch.setitem(RULE_OF, "PKG001", rule._replace(bad=rule.good, good=rule.bad))
-    assert "gets []" in problem_of("PKG001/bad transformers[torch]>=5.13", tmp_path)
-    assert "gets ['PKG001']" in problem_of("PKG001/good accelerate<1", tmp_path)
+    swapped = rule._replace(bad=rule.good, good=rule.bad)
+    assert "gets []" in _problem_of_example(swapped, "bad", "transformers[torch]>=5.13", tmp_path)
+    assert "gets ['PKG001']" in _problem_of_example(swapped, "good", "accelerate<1", tmp_path)
 
 
-def test_a_check_with_another_result_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_check_with_another_result_is_reported() -> None:
     (row,) = (row for row in ROWS if row.id == "H05" and row.says == "the machine has 13 GiB")
-    monkeypatch.setitem(row.seen, "host.ram_bytes", 64 * 1024**3)
-    assert "no row of H05 gets fail" in problem_of("H05/fail the machine has 13 GiB", tmp_path)
+    changed = replace(row, seen={**row.seen, "host.ram_bytes": 64 * 1024**3})
+    assert "no row of H05 gets fail" in _problem_of_row([changed], "fail", "the machine has 13 GiB")
 
 
 def test_every_documented_floor_is_a_floor_of_a_profile(subtests: pytest.Subtests) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 
@@ -12,11 +11,11 @@ from provision.commands.explain import page, pages
 from provision.errors import Failed
 from provision.rules import RULES, explain
 from provision.source import FINDINGS
-from provision.views.pages import Page
+from tests import fork_server
 
 
 def provision(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "provision", *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def test_there_is_a_page_for_everything_that_lint_can_say() -> None:
@@ -24,12 +23,14 @@ def test_there_is_a_page_for_everything_that_lint_can_say() -> None:
     assert len({one.id for one in pages()}) == len({one.name for one in pages()}) == len(pages())
 
 
-@pytest.mark.parametrize("one", pages(), ids=lambda one: one.id)
-def test_id_and_name_in_any_case_lead_to_the_page(one: Page) -> None:
-    identity, name = one.id, one.name
-    assert all(page(word) == one for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_")))
-    assert identity in page(identity).markdown
-    assert page(identity).description
+@pytest.mark.thorough
+def test_id_and_name_in_any_case_lead_to_the_page(subtests: pytest.Subtests) -> None:
+    for one in pages():
+        with subtests.test(one.id):
+            identity, name = one.id, one.name
+            assert all(page(word) == one for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_")))
+            assert identity in page(identity).markdown
+            assert page(identity).description
 
 
 @pytest.mark.parametrize(

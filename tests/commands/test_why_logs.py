@@ -72,6 +72,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 def test_a_log_shows_what_the_bare_text_shows(form: str) -> None:
     for name, text in TRACES.items():
@@ -119,9 +120,10 @@ def test_what_is_no_log_is_read_as_it_is(content: str) -> None:
 UNRELATED: dict[str, str] = yaml.safe_load((TEXTS / "unrelated.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", UNRELATED)
-def test_errors_of_other_kinds_and_programs_show_nothing(name: str) -> None:
-    assert found(UNRELATED[name]) == []
+def test_errors_of_other_kinds_and_programs_show_nothing(subtests: pytest.Subtests) -> None:
+    for name, text in UNRELATED.items():
+        with subtests.test(name):
+            assert found(text) == []
 
 
 KEY = "Traceback (most recent call last):\n  File \"/a.py\", line 2, in <module>\nKeyError: 'labels'\n"

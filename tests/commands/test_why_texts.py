@@ -17,6 +17,7 @@ from provision.verification.told import KINDS, Place
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
 PRINTED: dict[str, list[dict[str, Any]]] = yaml.safe_load((TEXTS / "printed.yaml").read_text(encoding="utf-8"))
+AROUND = ("{}", 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n', "[rank0]: {}\n[rank0]: at the end")
 CASES = [(identity, case) for identity, cases in PRINTED.items() for case in cases]
 FACTS = load()
 HERE = Place(
@@ -29,18 +30,18 @@ def test_every_symptom_has_a_text_and_every_text_a_symptom() -> None:
     assert set(PRINTED) == {one.id for one in symptoms()}
 
 
-@pytest.mark.parametrize(("identity", "case"), CASES, ids=[f"{identity}-{cases.index(case)}" for identity, cases in PRINTED.items() for case in cases])
-@pytest.mark.parametrize(
-    "around", ["{}", 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n', "[rank0]: {}\n[rank0]: at the end"]
-)
-def test_it_is_answered(identity: str, case: dict[str, Any], around: str) -> None:
-    if identity == "process-killed" and case["text"] in ("Killed", "zsh: killed     python train.py") and around.startswith("["):
-        around = "{}"  # a shell prints these alone
-    found = explain(around.format(case["text"]), symptoms(), Held(FACTS))
+def test_it_is_answered(subtests: pytest.Subtests) -> None:
+    for identity, case in CASES:
+        for around in AROUND:
+            with subtests.test(f"{identity}: {around.format(case['text'])[:60]}"):
+                alone = identity == "process-killed" and case["text"] in ("Killed", "zsh: killed     python train.py")
+                if alone and around.startswith("["):
+                    continue  # a shell prints these on a line of their own
+                found = explain(around.format(case["text"]), symptoms(), Held(FACTS))
 
-    assert [one.symptom.id for one in found][:1] == [identity]
-    for words in case.get("says", ()):
-        assert any(words in remark for remark in found[0].remarks), found[0].remarks
+                assert [one.symptom.id for one in found][:1] == [identity]
+                for words in case.get("says", ()):
+                    assert any(words in remark for remark in found[0].remarks), found[0].remarks
 
 
 def test_what_a_group_holds_is_known() -> None:
@@ -137,6 +138,7 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
         assert {"PKG010", "PKG024"} & set(found[0].symptom.rules), effect
 
 
+@pytest.mark.thorough
 def test_no_text_takes_the_search_long() -> None:
     """Each expression over its own beginnings again and again, in lines as long as they are kept: what a search with two ends to find would need hours for."""
     slow: dict[str, float] = {}

@@ -31,23 +31,25 @@ def test_every_check_has_one_judge() -> None:
     assert len({check.id for check in CHECKS}) == len(CHECKS)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
-def test_causes_are_published_readings(check: Any) -> None:
-    assert check.causes
-    for key in check.causes:
-        sample = key.replace(".*", ".anything.free_bytes")
-        assert class_of(sample) is not None, key
+def test_causes_are_published_readings(subtests: pytest.Subtests) -> None:
+    for check in CHECKS:
+        with subtests.test(check.id):
+            assert check.causes
+            for key in check.causes:
+                sample = key.replace(".*", ".anything.free_bytes")
+                assert class_of(sample) is not None, key
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
-def test_a_check_comes_after_checks_of_its_stage_or_of_another_process(check: Any) -> None:
-    stages = {stage.name: stage for stage in STAGES}
-    by_id = {one.id: one for one in CHECKS}
-    place = [one.id for one in CHECKS]
-    for before in check.after:
-        assert place.index(before) < place.index(check.id)
-        other = by_id[before]
-        assert other.stage == check.stage or stages[other.stage].process != stages[check.stage].process
+def test_a_check_comes_after_checks_of_its_stage_or_of_another_process(subtests: pytest.Subtests) -> None:
+    for check in CHECKS:
+        with subtests.test(check.id):
+            stages = {stage.name: stage for stage in STAGES}
+            by_id = {one.id: one for one in CHECKS}
+            place = [one.id for one in CHECKS]
+            for before in check.after:
+                assert place.index(before) < place.index(check.id)
+                other = by_id[before]
+                assert other.stage == check.stage or stages[other.stage].process != stages[check.stage].process
 
 
 def test_every_threshold_names_its_source() -> None:
@@ -70,10 +72,39 @@ def test_the_page_of_these_checks_tells_each_with_its_threshold(check: Any) -> N
     assert (check.tier is Tier.DEEP) == ("| deep: " in row)
 
 
-@pytest.mark.parametrize("name", BOUNDS)
-def test_the_page_tells_every_bound(name: str) -> None:
-    assert BOUNDS[name].value in figures(PAGE)
-    assert len(BOUNDS[name].source) > 10
+LINE_OF = {
+    "FREE": "| M01 |",
+    "HELD": "| M02 |",
+    "COPY_FAILS": "| B01 |",
+    "COPY_WARNS": "| B01 |",
+    "LINK_FAILS": "| B02 |",
+    "LINK_WARNS": "| B02 |",
+    "PRODUCT_FAILS": "| F01 |",
+    "PRODUCT_WARNS": "| F01 |",
+    "SPREAD": "- **Neighbours.**",
+    "STEADY": "| F03 |",
+    "BUS_WARNS": "| C03 |",
+    "FP32_ERROR": "| N02 |",
+    "FP16_ERROR": "| N01 |",
+    "BF16_ERROR": "| N01 |",
+    "TF32_ERROR": "| N01 |",
+    "CONVOLUTION": "| N03 |",
+    "CONVOLUTION_TF32": "| N03 |",
+    "ATTENTION": "| N04 |",
+    "FP8_ERROR": "| N05 |",
+    "STEPS_ERROR": "| N09 |",
+    "SAME": "| K02 |",
+}
+"""How the line of the page begins that gives a bound."""
+
+
+def test_the_page_gives_every_bound_in_the_line_of_its_check(subtests: pytest.Subtests) -> None:
+    assert LINE_OF.keys() == BOUNDS.keys()
+    for name, beginning in LINE_OF.items():
+        with subtests.test(name):
+            (line,) = [line for line in PAGE.splitlines() if line.startswith(beginning)]
+            assert BOUNDS[name].value in figures(line)
+            assert len(BOUNDS[name].source) > 10
 
 
 def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() -> None:

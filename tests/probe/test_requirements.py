@@ -37,10 +37,11 @@ def test_marker_values_of_this_interpreter_agree_with_packaging() -> None:
     assert marker_environment() == default_environment()
 
 
-@pytest.mark.parametrize(("atom", "environment", "extra"), list(itertools.product(ATOMS, ENVIRONMENTS, ["", "test-suite", "gpu"])))
-def test_markers_agree_with_packaging(atom: str, environment: dict[str, str], extra: str) -> None:
-    ours = {**marker_environment(), **environment}
-    assert marker_holds(atom, ours, extra) is Marker(atom).evaluate({**ours, "extra": extra})
+def test_markers_agree_with_packaging(subtests: pytest.Subtests) -> None:
+    for atom, environment, extra in itertools.product(ATOMS, ENVIRONMENTS, ["", "test-suite", "gpu"]):
+        with subtests.test(f"{atom} {extra}"):
+            ours = {**marker_environment(), **environment}
+            assert marker_holds(atom, ours, extra) is Marker(atom).evaluate({**ours, "extra": extra})
 
 
 @settings(max_examples=300, deadline=None)

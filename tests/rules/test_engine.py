@@ -221,7 +221,8 @@ def test_no_rule_fails_on_a_valid_spec(data: dict[str, Any], resolved: Resolved 
     assert judge(Case(spec, Said(data), FACTS, resolved)) == found
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(_SPECS)
 def test_a_search_never_fails_on_a_valid_spec(data: dict[str, Any]) -> None:
     try:

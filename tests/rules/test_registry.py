@@ -14,7 +14,7 @@ import pytest
 from provision import rules, source
 from provision.probe.checks.driver import VRAM_SHARE
 from provision.probe.checks.host import RAM_SHARE
-from provision.rules import RULES, Rule, explain, judge, mem_requires_ram, mem_requires_vram
+from provision.rules import RULES, explain, judge, mem_requires_ram, mem_requires_vram
 from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
@@ -26,16 +26,17 @@ def test_every_rule_file_is_in_the_list() -> None:
     assert files == {rule.check.__module__.rpartition(".")[2] for rule in RULES}
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z][a-z][a-z]_*.py")), ids=lambda path: path.stem)
-def test_no_rule_file_imports_another(path: Path) -> None:
+def test_no_rule_file_imports_another(subtests: pytest.Subtests) -> None:
     """What two rules share stands in a room of its own, so that a rule can be moved or removed alone."""
-    named: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            named |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            named |= {alias.name for alias in node.names}
-    assert [name for name in sorted(named) if re.search(r"^provision\.rules\.[a-z]{3}_", name)] == []
+    for path in sorted(FOLDER.glob("[a-z][a-z][a-z]_*.py")):
+        with subtests.test(path.stem):
+            named: set[str] = set()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    named |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+                elif isinstance(node, ast.Import):
+                    named |= {alias.name for alias in node.names}
+            assert [name for name in sorted(named) if re.search(r"^provision\.rules\.[a-z]{3}_", name)] == []
 
 
 def test_ids_and_names_are_unique_and_nobody_elses() -> None:
@@ -46,27 +47,29 @@ def test_ids_and_names_are_unique_and_nobody_elses() -> None:
     assert not set(names) & {finding.name for finding in source.FINDINGS}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_is_whole(rule: Rule) -> None:
-    assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.id)
-    assert rule.id[:3] in AREAS
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", rule.name)
-    assert rule.check.__module__.rpartition(".")[2].startswith(rule.id[:3].lower() + "_")
-    assert rule.summary.endswith(".")
-    assert all(text.strip() for text in rule.sources)
-    assert rule.sources
-    assert rule.bad
-    assert rule.good
+def test_a_rule_is_whole(subtests: pytest.Subtests) -> None:
+    for rule in RULES:
+        with subtests.test(rule.id):
+            assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.id)
+            assert rule.id[:3] in AREAS
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", rule.name)
+            assert rule.check.__module__.rpartition(".")[2].startswith(rule.id[:3].lower() + "_")
+            assert rule.summary.endswith(".")
+            assert all(text.strip() for text in rule.sources)
+            assert rule.sources
+            assert rule.bad
+            assert rule.good
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_the_page_has_its_sections(rule: Rule) -> None:
-    page = explain(rule)
-    headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
-    assert headings == ["What it does", "Why", "How to fix", "Found in", "Not found in", "Sources"]
-    assert page.startswith(f"# {rule.id} {rule.name}\n\nSeverity: {rule.severity.value}\n")
-    assert all(source in page for source in rule.sources)
-    assert all(example.spec.strip() in page for example in (*rule.bad, *rule.good))
+def test_the_page_has_its_sections(subtests: pytest.Subtests) -> None:
+    for rule in RULES:
+        with subtests.test(rule.id):
+            page = explain(rule)
+            headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
+            assert headings == ["What it does", "Why", "How to fix", "Found in", "Not found in", "Sources"]
+            assert page.startswith(f"# {rule.id} {rule.name}\n\nSeverity: {rule.severity.value}\n")
+            assert all(source in page for source in rule.sources)
+            assert all(example.spec.strip() in page for example in (*rule.bad, *rule.good))
 
 
 def test_importing_the_rules_takes_no_yaml() -> None:
@@ -75,6 +78,7 @@ def test_importing_the_rules_takes_no_yaml() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("part", "has"), [("of_cards", "card"), ("of_workbench", "workbench"), ("of_colab", "colab")])
 def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask: Ask) -> None:
     """Else a spec that they concern would not be asked: every example there is goes before them."""

@@ -37,6 +37,7 @@ def errors(spec: Spec, facts: Facts) -> list[str]:
     return [one.id for one in judge(Case(spec, Unwritten(), facts)) if one.severity is Severity.ERROR]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml")))
 def test_what_is_suggested_for_any_golden_spec_has_no_error_but_those_that_are_named(case: str, facts: Facts) -> None:
     for document in source.read(GOLDEN / case / "spec.yaml", Disk()):  # type: ignore[arg-type]
@@ -142,6 +143,7 @@ def test_a_release_between_those_that_were_read_is_kept(look: Look, release: str
     assert [change.was for change in one.changes] == ["accelerate==0.19.0"]
 
 
+@pytest.mark.thorough
 def test_a_spec_without_errors_comes_back_unchanged(ask: Ask, facts: Facts) -> None:
     """Of every rule's good examples, as far as they have no error."""
     tried = 0

@@ -44,14 +44,15 @@ def test_data_holds_the_whole_page() -> None:
     assert json.loads(json.dumps(told)) == told
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.id)
-def test_every_page_is_told_whole(page: Page) -> None:
-    told = text(page, False, 60)
-    said = " ".join(told.split())
-    assert page.name in told
-    assert "```" not in told
-    assert " ".join(page.description.split()) in said
-    for spec in (*page.bad, *page.good):
-        assert all(f"    {line}".rstrip() in told for line in spec.strip().splitlines())
-    prose = [line for line in told.splitlines() if not line.startswith("    ")]
-    assert max(map(cells, prose)) <= 60
+def test_every_page_is_told_whole(subtests: pytest.Subtests) -> None:
+    for page in pages():
+        with subtests.test(page.id):
+            told = text(page, False, 60)
+            said = " ".join(told.split())
+            assert page.name in told
+            assert "```" not in told
+            assert " ".join(page.description.split()) in said
+            for spec in (*page.bad, *page.good):
+                assert all(f"    {line}".rstrip() in told for line in spec.strip().splitlines())
+            prose = [line for line in told.splitlines() if not line.startswith("    ")]
+            assert max(map(cells, prose)) <= 60
