@@ -1,5 +1,5 @@
-# make demo: what it is, told in a minute, offline.   make apply: the main job, from nothing to a verified environment.   make test: every check of this
-# repository.
+# make demo: a tour in a minute, offline.   make apply: the main job, from nothing to a verified environment.   make test: all tests and checks that this
+# machine can run.   make test-quick: the tests that start no program; PKG=lock for one package.   make test-long: kills at every call, long walks, more frameworks.
 # Needs Python 3.11 or newer and make; everything else is put into .venv and .cache here.
 
 ifndef PYTHON
@@ -13,10 +13,13 @@ CACHE := $(CURDIR)/.cache
 LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv" PIP_CACHE_DIR="$(CACHE)/pip" HF_HOME="$(CACHE)/hf" \
 	PYTHONDONTWRITEBYTECODE= XDG_DATA_HOME="$(CACHE)/share" XDG_CACHE_HOME="$(CACHE)" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
-# Processes that share the tests, a file each. Most of a test is waiting for programs it has started.
+# Processes that share the tests.
 JOBS ?= 2
+PYTEST = $(LOCAL) sh support/run_tests.sh $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+PKG_TESTS = $(or $(strip $(wildcard tests/$(PKG)) $(shell grep -rlE "^(from|import) provision\.$(PKG)\b" tests --include="test_*.py")),\
+	$(error no test imports provision.$(PKG): name a package of src/provision, as in PKG=lock))
 
-.PHONY: demo apply test test-device check bench bench-lock facts remake docs clean
+.PHONY: demo apply test test-quick test-long test-device check bench bench-lock facts remake docs clean
 
 demo: $(VENV)/.installed
 	@PROVISION="$(CURDIR)/$(BIN)/provision" sh examples/demo/demo.sh
@@ -25,9 +28,14 @@ apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
 
 test: $(VENV)/.developed
-	@# Not below .cache: what git ignores, and folders with a dot, are looked at by the tools under test.
-	$(LOCAL) sh -c 't=$$(mktemp -d /tmp/provision-test-XXXXXX) && trap "rm -rf $$t" EXIT && $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --basetemp=$$t/pytest $(PYTEST_ARGS)'
+	$(PYTEST) $(PYTEST_ARGS)
 	$(LOCAL) $(MAKE) --no-print-directory check
+
+test-quick: $(VENV)/.developed
+	$(PYTEST) -q --quick -r fE $(PYTEST_ARGS) $(if $(PKG),$(PKG_TESTS))
+
+test-long: $(VENV)/.developed
+	$(PYTEST) --long=all -m long $(PYTEST_ARGS)
 
 # On a machine with an NVIDIA card: docs/checks-device.md. Without one it says so and fails.
 test-device: $(VENV)/.developed

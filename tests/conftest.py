@@ -3,25 +3,95 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import fork_server
 from tests.conda_rig import CondaChannel, conda_channel
 from tests.pytorch_rig import PyTorch, lay_out
 from tests.rig import Bench, make_index, make_wheel
+from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent
 # As the command line sets it: uv is started beside gRPC's threads, whose handlers of a fork may end it. gRPC reads it when it is imported.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-# Who starts the tests by nohup, or in the background of a script, ignores these for all that they start, and some of that is about them.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _settle() -> None:
+    """Undo what programs inherit from whoever starts the tests: ignored and blocked signals, the umask, and variables that change what people read."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # these two Python ignores itself
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
+    for name in [name for name in os.environ if name.startswith(_CHANGES_TEXT)]:
+        del os.environ[name]
+    os.environ.update({"LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"})
+    time.tzset()
+
+
+_CHANGES_TEXT = ("CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "GITHUB_", "LANGUAGE", "LC_", "LINES", "MAKE", "MFLAGS", "NO_COLOR", "PAGER", "TTY_")
+_settle()
+
+
+_NOT_PURE = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "socket.bind", "socket.connect"}
+_LONG_SHARE = 20
+"""With a seed, one long test in this many runs."""
+_running: list[pytest.Item] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options by which `make test-quick`, `make test`, `.ci/run` and `make test-long` differ."""
+    group = parser.getgroup("provision")
+    group.addoption("--quick", action="store_true", help="skip each test that starts a program or opens a connection, where it does")
+    group.addoption("--long", default="none", metavar="none|all|SEED", help="which tests marked long run; SEED draws a sample (default: none)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch for programs and connections, if --quick was given."""
+    if config.getoption("quick"):
+        sys.addaudithook(_skip_unless_pure)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the long tests that were not asked for, and with --quick the thorough ones."""
+    if config.getoption("quick"):
+        _leave_out(config, items, {item.nodeid for item in items if item.get_closest_marker("thorough")})
+    chosen = str(config.getoption("long"))
+    long = sorted(item.nodeid for item in items if item.get_closest_marker("long"))
+    if chosen == "all":
+        return
+    kept = [] if chosen == "none" else random.Random(chosen).sample(long, -(-len(long) // _LONG_SHARE))
+    _leave_out(config, items, set(long) - set(kept))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], names: set[str]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in names])
+    items[:] = [item for item in items if item.nodeid not in names]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    """Note that a test runs: pytest itself may start programs."""
+    _running.append(item)
+    try:
+        return (yield)
+    finally:
+        _running.pop()
+
+
+def _skip_unless_pure(event: str, _: object) -> None:
+    if _running and event in _NOT_PURE:
+        pytest.skip(f"not pure: {event}")
 
 
 @pytest.fixture
@@ -42,7 +112,7 @@ def bench(tmp_path: Path) -> Bench:
 @pytest.fixture(scope="session")
 def pytorch(tmp_path_factory: pytest.TempPathFactory) -> PyTorch:
     """PyTorch's indexes as small wheels, made once; read only."""
-    return lay_out(tmp_path_factory.mktemp("pytorch"))
+    return PyTorch(make_once(tmp_path_factory, "pytorch", lay_out))
 
 
 @pytest.fixture(scope="session")
@@ -54,14 +124,17 @@ def conda() -> CondaChannel:
 
 @pytest.fixture(scope="session")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of specs/quickstart.yaml, applied for real with the machine's own package sources; the folder that holds it."""
-    folder = tmp_path_factory.mktemp("quickstart")
-    for name in ("quickstart.yaml", "quickstart.lock"):
-        shutil.copy(ROOT / "specs" / name, folder / name)
-    done = subprocess.run([sys.executable, "-m", "provision", "apply", "quickstart.yaml", "--yes"], cwd=folder, capture_output=True, text=True, timeout=1200)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (folder / "first-run.txt").write_text(done.stdout + done.stderr)
-    return folder
+    """A copy of specs/quickstart.yaml, applied for real with the machine's own package sources; the folder that holds it. Read only."""
+
+    def make(folder: Path) -> None:
+        for name in ("quickstart.yaml", "quickstart.lock"):
+            shutil.copy(ROOT / "specs" / name, folder / name)
+        words = ["apply", "quickstart.yaml", "--yes"]
+        done = fork_server.run([*fork_server.ARGV, *words], cwd=folder, capture_output=True, text=True, timeout=1200)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (folder / "first-run.txt").write_text(done.stdout + done.stderr)
+
+    return make_once(tmp_path_factory, "quickstart", make)
 
 
 @pytest.fixture(scope="session")

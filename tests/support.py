@@ -1,8 +1,11 @@
-"""What a machine may lack for some tests: skipped with a printed reason, or failed where it was promised."""
+"""Requirements of tests that a machine may lack, and folders that are made once for all processes of a run."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -18,3 +21,24 @@ def require(name: str, present: bool, reason: str) -> None:
     if name in os.environ.get("REQUIRE", "").replace(",", " ").split():
         pytest.fail(f"REQUIRE names {name}, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that `make` fills once for all processes of this run of the tests; tests only read it, or copy it.
+
+    Waits while another process fills it. If `make` raises, the next caller tries again in a new folder.
+    """
+    own = factory.getbasetemp()
+    root = (own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own) / "made-once"
+    root.mkdir(exist_ok=True)
+    with (root / f"{name}.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        *_, state = lock.read().splitlines() or [""]
+        if state.startswith("made "):
+            return root / state.removeprefix("made ")
+        folder = root / f"{name}-{os.urandom(4).hex()}"
+        folder.mkdir()
+        make(folder)
+        lock.write(f"made {folder.name}\n")
+        return folder

@@ -1,4 +1,4 @@
-"""make keeps to its folder, wherever that lies: run for real, with programs that only note how they were called."""
+"""make writes only into its checkout, wherever that is: run for real, with programs that note how they were called."""
 
 from __future__ import annotations
 
@@ -11,26 +11,65 @@ import pytest
 
 from tests.conftest import ROOT
 
-NOTE = """#!/bin/sh
-echo "$(basename "$0") $* | $TMPDIR | $PIP_CACHE_DIR" >> notes
+KEPT = ("TMPDIR", "UV_CACHE_DIR", "PIP_CACHE_DIR", "HF_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+NOTE = f"""#!/bin/sh
+echo "$(basename "$0") $* | {" | ".join(f"${name}" for name in KEPT)}" >> "$NOTES"
 if [ "$2" = venv ]; then mkdir -p .venv/bin; for name in python ruff mypy lint-imports; do cp "$0" .venv/bin/$name; done; fi
 """
 
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_everything_that_make_test_runs_keeps_its_files_in_the_checkout(tmp_path: Path) -> None:
+
+def make(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run make in a checkout without anything but its Makefile."""
     folder = tmp_path / "a checkout"
-    folder.mkdir()
+    (folder / "support").mkdir(parents=True)
+    (folder / "tests/lock").mkdir(parents=True)
     shutil.copy(ROOT / "Makefile", folder)
+    shutil.copy(ROOT / "support/run_tests.sh", folder / "support")
     (folder / "pyproject.toml").touch()
     python = tmp_path / "my python"
     python.write_text(NOTE)
     python.chmod(0o755)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", "PIP_", "TMPDIR"))}
-    done = subprocess.run(["make", "test"], cwd=folder, env={**environment, "PYTHON": str(python)}, capture_output=True, text=True, timeout=60)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", *KEPT))}
+    environment = {**kept, "PYTHON": str(python), "NOTES": str(tmp_path / "notes")}
+    return subprocess.run(["make", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def notes(tmp_path: Path) -> list[tuple[str, dict[str, str]]]:
+    """Every command that make started, with the variables that say where it writes."""
+    lines = (line.split(" | ") for line in (tmp_path / "notes").read_text().splitlines())
+    return [(command, dict(zip(KEPT, folders, strict=True))) for command, *folders in lines]
+
+
+@pytest.mark.parametrize("words", [("test",), ("test-quick",), ("test-long",)])
+def test_everything_that_make_starts_keeps_its_files_in_the_checkout(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = make(tmp_path, *words)
     assert done.returncode == 0, done.stderr
-    notes = [line.split(" | ") for line in (folder / "notes").read_text().splitlines()]
-    assert [words for words, *_ in notes if "pip install" in words or "pytest" in words]
-    assert len(notes) == 9
-    assert {(temporary, cache) for _, temporary, cache in notes} == {(str(folder / ".cache/tmp"), str(folder / ".cache/pip"))}
-    assert (folder / ".cache/tmp").is_dir()
+    started = notes(tmp_path)
+    assert any("-m pip install" in command for command, _ in started)
+    assert any("-m pytest" in command for command, _ in started)
+    cache = tmp_path / "a checkout/.cache"
+    outside = [(command, name) for command, folders in started for name, folder in folders.items() if cache not in (Path(folder), *Path(folder).parents)]
+    assert outside == []
+    assert (cache / "tmp").is_dir()
+
+
+def test_what_each_command_runs(tmp_path: Path) -> None:
+    def pytest_of(name: str, *words: str) -> str:
+        done = make(tmp_path / name, *words)
+        assert done.returncode == 0, done.stderr
+        (command,) = (command for command, _ in notes(tmp_path / name) if "-m pytest" in command)
+        return command
+
+    assert "--quick" not in pytest_of("all", "test")
+    assert "--quick" in pytest_of("quick", "test-quick")
+    assert " tests/lock " in pytest_of("one", "test-quick", "PKG=lock")
+    assert "--long=all -m long" in pytest_of("long", "test-long")
+    assert any("ruff check" in command for command, _ in notes(tmp_path / "all"))
+
+
+def test_a_package_without_tests_is_refused(tmp_path: Path) -> None:
+    done = make(tmp_path, "test-quick", "PKG=nonesuch")
+    assert done.returncode == 2
+    assert "no test imports provision.nonesuch: name a package of src/provision, as in PKG=lock" in done.stderr

@@ -12,6 +12,7 @@ from tests.colab_rig import catalogue, image
 from tests.colab_rig.catalogue import Tool
 from tests.colab_rig.machine import Machine, boot, end
 from tests.colab_rig.rendered import Rendered
+from tests.support import make_once
 
 LIGHT = """
 apiVersion: provision/v1
@@ -29,7 +30,7 @@ targets:
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The prefix of the image without torch; read only."""
     try:
-        return image.make(tmp_path_factory.mktemp("colab-image"), uv.find_uv_bin())
+        return make_once(tmp_path_factory, "colab-image", lambda folder: image.make(folder, uv.find_uv_bin())) / "usr"
     except image.Missing as why:
         pytest.skip(str(why))
 
@@ -38,7 +39,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The prefix of the image with torch; read only."""
     try:
-        return image.with_torch(prefix, tmp_path_factory.mktemp("colab-whole"), uv.find_uv_bin())
+        return make_once(tmp_path_factory, "colab-whole", lambda folder: image.with_torch(prefix, folder, uv.find_uv_bin())) / "usr"
     except image.Missing as why:
         pytest.skip(str(why))
 
@@ -78,7 +79,7 @@ def trainer(whole: Path, booted: Callable[[Path], Machine]) -> Machine:
 @pytest.fixture(scope="session")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     """The tool, whose facts know the stand-in as runtime 2025.07; read only."""
-    return catalogue.lay_out(tmp_path_factory.mktemp("colab-tool"))
+    return Tool(make_once(tmp_path_factory, "colab-tool", catalogue.lay_out))
 
 
 @pytest.fixture(scope="session")

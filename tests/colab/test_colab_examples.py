@@ -15,7 +15,7 @@ from tests.colab_rig.rendered import Rendered
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench
 
-pytestmark = [pytest.mark.network, pytest.mark.slow]
+pytestmark = pytest.mark.network
 SPEC = Path(__file__).parents[2] / "specs/hf-trainer.yaml"
 
 

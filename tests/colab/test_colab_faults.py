@@ -17,7 +17,7 @@ from tests.colab_rig.machine import Machine
 from tests.colab_rig.notebook import Notebook, Ran
 from tests.colab_rig.rendered import Rendered
 
-pytestmark = [pytest.mark.network, pytest.mark.slow]
+pytestmark = pytest.mark.network
 CUT = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
 SECRET = "canary-of-a-secret-4711"
 Document = dict[str, Any]
@@ -148,6 +148,7 @@ def test_ipython_9_in_the_lock_is_refused(light: Rendered, stopped: Callable[...
     assert "isolation: venv" in ran.text
 
 
+@pytest.mark.long
 def test_where_no_list_names_it_the_canary_dies_and_ipython_comes_back(
     light: Rendered, render: Callable[..., Rendered], machine: Machine, tmp_path: Path
 ) -> None:
@@ -183,6 +184,7 @@ def test_a_damaged_package_of_the_image_is_installed_anew(light: Rendered, machi
 # The network and the disk
 
 
+@pytest.mark.long
 def test_without_network_it_stops_and_goes_on_when_it_is_back(light: Rendered, machine: Machine, stopped: Callable[..., Ran]) -> None:
     network = dict(machine.variables)
     machine.variables.update({**CUT, "UV_CACHE_DIR": str(machine.folder / "empty")})
@@ -193,6 +195,7 @@ def test_without_network_it_stops_and_goes_on_when_it_is_back(light: Rendered, m
         assert notebook.run(0).ended == "ok"
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_written_gives_way_to_another(light: Rendered, machine: Machine) -> None:
     """A file stands where the folder would: whoever is root may write everywhere else."""
     machine.base.write_text("in the way\n")
@@ -237,6 +240,7 @@ def test_a_payload_that_was_edited_is_refused(light: Rendered, machine: Machine,
         assert not machine.base.exists()
 
 
+@pytest.mark.long
 def test_files_that_were_edited_where_they_lie_are_refused_and_laid_out_anew(light: Rendered, machine: Machine) -> None:
     with Notebook(machine, light.notebook) as notebook:
         assert notebook.run(0).ended == "ok"
@@ -290,6 +294,7 @@ def test_a_secret_is_in_its_variable_and_nowhere_else(render: Callable[..., Rend
     assert holding == [machine.folder / "secrets.json"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kept", "words"), [({}, "HF_OF_MINE"), ({"HF_OF_MINE": None}, "no access"), (None, "did not answer")])
 def test_a_secret_that_is_not_to_be_had_is_named_with_the_way_to_it(
     render: Callable[..., Rendered], machine: Machine, kept: dict[str, str | None] | None, words: str

@@ -14,7 +14,7 @@ from tests.colab_rig.catalogue import Tool
 from tests.colab_rig.machine import Machine
 from tests.colab_rig.notebook import Notebook
 
-pytestmark = [pytest.mark.network, pytest.mark.slow]
+pytestmark = pytest.mark.network
 CANARY = "import google.colab, google.colab._kernel, colab_kernel_launcher"
 
 
@@ -34,6 +34,7 @@ def test_a_kernel_has_numpy_and_pillow_from_its_start_and_no_torch(trainer: Mach
     assert told.split() == ["PIL", "google.colab", "numpy", str(trainer.content), str(trainer.folder / "usr")]
 
 
+@pytest.mark.long
 def test_a_kernel_that_is_killed_is_noticed_and_comes_back_empty(machine: Machine) -> None:
     with Notebook(machine) as notebook:
         assert notebook.run("held = 1").ended == "ok"
@@ -51,6 +52,7 @@ def test_run_all_ends_with_the_first_cell_that_fails(machine: Machine) -> None:
         assert [ran.ended for ran in notebook.run_all()] == ["ok", "error"]
 
 
+@pytest.mark.long
 def test_another_numpy_under_a_running_kernel_breaks_what_was_built_for_it(machine: Machine) -> None:
     """The error that people report of Colab, in its own words."""
     with Notebook(machine) as notebook:
@@ -61,6 +63,7 @@ def test_another_numpy_under_a_running_kernel_breaks_what_was_built_for_it(machi
         assert notebook.run("import pandas; print(pandas.__version__)").text.strip() == "2.2.2"
 
 
+@pytest.mark.long
 def test_what_kills_the_kernel_is_foretold_by_the_canary(machine: Machine) -> None:
     assert canary(machine).returncode == 0
     with Notebook(machine) as notebook:

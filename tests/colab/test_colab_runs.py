@@ -13,7 +13,7 @@ from tests.colab_rig.machine import Machine
 from tests.colab_rig.notebook import Notebook
 from tests.colab_rig.rendered import Rendered
 
-pytestmark = [pytest.mark.network, pytest.mark.slow]
+pytestmark = pytest.mark.network
 CUT = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
 """A network whose way out is closed."""
 RESTART = "application/vnd.colab-display-data+json"
@@ -81,6 +81,7 @@ def test_another_numpy_needs_a_restart_and_goes_on_after_it(render: Callable[...
         assert machine.versions() == before, "the way back"
 
 
+@pytest.mark.long
 def test_the_cell_restarts_the_kernel_itself_where_one_chose_that(render: Callable[..., Rendered], machine: Machine, tmp_path: Path) -> None:
     made = render(LIGHT.replace("[numpy,", "[numpy==2.1.3,"), "newer-numpy")
     made = made.edited(tmp_path / "edited", lambda text: text.replace("RESTART_WHEN_NEEDED = False", "RESTART_WHEN_NEEDED = True"))

@@ -20,7 +20,7 @@ from tests.colab_rig.notebook import Notebook
 from tests.colab_rig.rendered import Rendered
 from tests.support import require
 
-pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.browser]
+pytestmark = [pytest.mark.network, pytest.mark.browser]
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND"
 QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
@@ -82,6 +82,7 @@ def test_in_a_browser_the_notebook_shows_what_the_cells_said(light: Rendered, ma
     assert len(rows_of(picture_of(page, tmp_path, "notebook"))) > 100
 
 
+@pytest.mark.long
 def test_in_a_browser_an_ended_cell_is_shown_without_a_traceback(light: Rendered, machine: Machine, tmp_path: Path) -> None:
     def card(document: dict[str, object]) -> None:
         document["gpu"] = {"type": "T4", "device": "Tesla T4", "count": 1}

@@ -14,7 +14,7 @@ from tests.colab_cli.rig import Account, Client, credentials, install, jupyter
 @pytest.fixture(scope="session")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Client:
     """The real program, installed once."""
-    return install(tmp_path_factory.mktemp("colab"))
+    return install(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

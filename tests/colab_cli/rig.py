@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.colab_cli.control_plane import ControlPlane
-from tests.support import require
+from tests.support import make_once, require
 
 RELEASE = "google-colab-cli==0.7.5"
 LAUNCHER = '''#!{python} -I
@@ -77,22 +77,25 @@ def find_python() -> str | None:
     return next((path for path in new_pythons() if subprocess.run([path, "-c", asks], capture_output=True).returncode == 0), None)
 
 
-def install(folder: Path) -> Client:
-    """Install the real program; skips where there is no Python for it, or no package index."""
+def install(factory: pytest.TempPathFactory) -> Client:
+    """Install the real program once for all tests; skips where there is no Python for it, or no package index."""
     python = find_python()
     if python is None:
         pytest.skip("google-colab-cli needs Python 3.12 or newer, and none was found; name one in PROVISION_TEST_PYTHONS")
     uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "venv", "--quiet", "--python", python, str(folder / "client")], check=True, capture_output=True)
-    inside = folder / "client/bin/python"
-    wanted = [RELEASE, "jupyter_server", "ipykernel"]
-    done = subprocess.run([uv, "pip", "install", "--quiet", "--python", str(inside), *wanted], capture_output=True, text=True, timeout=300)
-    require("index", done.returncode == 0, f"{RELEASE} cannot be installed: {done.stderr[-300:]}")
-    programs = folder / "programs"
-    programs.mkdir()
-    (programs / "colab").write_text(LAUNCHER.format(python=inside))
-    (programs / "colab").chmod(0o755)
-    return Client(inside, programs)
+
+    def make(folder: Path) -> None:
+        inside = folder / "client/bin/python"
+        subprocess.run([uv, "venv", "--quiet", "--python", python, str(folder / "client")], check=True, capture_output=True)
+        wanted = [RELEASE, "jupyter_server", "ipykernel"]
+        done = subprocess.run([uv, "pip", "install", "--quiet", "--python", str(inside), *wanted], capture_output=True, text=True, timeout=300)
+        require("index", done.returncode == 0, f"{RELEASE} cannot be installed: {done.stderr[-300:]}")
+        (folder / "programs").mkdir()
+        (folder / "programs/colab").write_text(LAUNCHER.format(python=inside))
+        (folder / "programs/colab").chmod(0o755)
+
+    folder = make_once(factory, "colab-cli", make)
+    return Client(folder / "client/bin/python", folder / "programs")
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def follow(process: subprocess.Popen[str], words: str) -> None:
     raise AssertionError("".join(said))
 
 
-def test_verified_then_stored_then_kept_then_given_back(place: Bench, account: Account) -> None:
+def test_verified_then_stored(place: Bench, account: Account) -> None:
     planned = place.run("plan", "spec.yaml")
     assert "always with the newest runtime" in planned.stdout
     assert "then quick verification on a Colab machine: it was not verified yet" in planned.stdout
@@ -64,9 +64,12 @@ def test_verified_then_stored_then_kept_then_given_back(place: Bench, account: A
     assert "this is the stored verdict" in again.stdout
     assert len(account.plane.granted) == 1
 
-    kept = place.run("apply", "spec.yaml", "--yes", "--verify", "--keep", timeout=300)
+
+@pytest.mark.long
+def test_kept_then_given_back(place: Bench, account: Account) -> None:
+    kept = place.run("apply", "spec.yaml", "--yes", "--keep", timeout=300)
     assert kept.returncode == 0, kept.stdout + kept.stderr
-    assert (len(account.plane.granted), len(account.plane.running)) == (2, 1)
+    assert (len(account.plane.granted), len(account.plane.running)) == (1, 1)
     session = resources(place)["spec/colab#session"]["session"]
     assert f"running      {session} at Colab" in kept.stdout
     gone = place.run("destroy", "spec.yaml", "--yes", timeout=120)
@@ -75,6 +78,7 @@ def test_verified_then_stored_then_kept_then_given_back(place: Bench, account: A
     assert not place.own.exists()
 
 
+@pytest.mark.long
 def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Account) -> None:
     process = place.start("apply", "spec.yaml", "--yes")
     follow(process, "Colab: running the cell")
@@ -91,6 +95,7 @@ def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Accoun
     assert (place.own / "journal.json").read_text() == ""
 
 
+@pytest.mark.long
 def test_killed_while_a_machine_is_asked_for_then_destroyed(place: Bench, account: Account) -> None:
     process = place.start("apply", "spec.yaml", "--yes")
     account.plane.arrived.wait(120)
@@ -102,6 +107,7 @@ def test_killed_while_a_machine_is_asked_for_then_destroyed(place: Bench, accoun
     assert account.plane.running == {}
 
 
+@pytest.mark.long
 def test_interrupted_while_the_cell_runs(place: Bench, account: Account) -> None:
     process = place.start("apply", "spec.yaml", "--yes")
     follow(process, "Colab: running the cell")
@@ -111,6 +117,7 @@ def test_interrupted_while_the_cell_runs(place: Bench, account: Account) -> None
     assert account.plane.running == {}
 
 
+@pytest.mark.long
 def test_what_stands_in_the_way_leaves_no_intent(place: Bench, account: Account, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -136,6 +143,7 @@ def test_secrets_of_colabs_own_store_are_refused(place: Bench) -> None:
     assert "Colab gives its secrets to a browser only" in planned.stderr
 
 
+@pytest.mark.long
 def test_verify_takes_a_machine_of_its_own(place: Bench, account: Account) -> None:
     place.run("lock", "spec.yaml")
     done = place.run("verify", "spec.yaml", timeout=300)

@@ -57,6 +57,7 @@ def runs(account: Account, tmp_path: Path) -> Runs:
     return Runs(account, tmp_path / "colab")
 
 
+@pytest.mark.long
 def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -> None:
     found = runs.run(cells.restarting(1), gpu="T4", high_memory=True)
     assert found["subject"]["nonce"] == cells.NONCE
@@ -72,6 +73,7 @@ def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -
     assert "token" not in (runs.folder / "sessions.json").read_text()
 
 
+@pytest.mark.long
 def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
     with pytest.raises(NoReport, match="left no report") as caught:
         runs.run("print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise RuntimeError('no')", gpu="")
@@ -80,6 +82,7 @@ def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
     assert any(r"\x1b[31mred" in line and "***" in line and "ya29" not in line for line in runs.lines)
 
 
+@pytest.mark.long
 def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
     began = time.monotonic()
     with pytest.raises(NoReport, match="did not end"):
@@ -88,6 +91,7 @@ def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
     assert runs.running == 0
 
 
+@pytest.mark.long
 def test_refusals_of_the_service(runs: Runs) -> None:
     runs.account.plane.running["m-s-of-someone"] = {}
     for status, words in ((412, "too many sessions"), (400, "no right to it"), (503, "answered 503"), (500, "Internal Server Error")):
@@ -102,6 +106,7 @@ def test_refusals_of_the_service(runs: Runs) -> None:
         assert ("Colab lists 1 of this account not known here" in told) is (status in (503, 500))
 
 
+@pytest.mark.long
 def test_service_out_of_reach(runs: Runs) -> None:
     with pytest.raises(NetworkError) as caught:
         runs.run("pass", environment={"COLAB_STAND_IN": "http://127.0.0.1:9"})
@@ -117,6 +122,7 @@ def test_nobody_signed_in(runs: Runs, auth: str) -> None:
     assert runs.account.plane.calls == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lacks", ["signed_in", "scoped"])
 def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
     setattr(runs.account.plane, lacks, False)
@@ -127,6 +133,7 @@ def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
     assert "compute-unit" not in caught.value.why
 
 
+@pytest.mark.long
 def test_giving_back_that_fails_is_told_and_done_later(runs: Runs) -> None:
     runs.account.plane.deaf = True
     with pytest.raises(WorldError, match="could not be stopped") as caught:
@@ -195,6 +202,7 @@ def await_that(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_sigterm_while_the_cell_runs(runs: Runs, tmp_path: Path) -> None:
     process = beside(runs, tmp_path)
     assert process.stdout is not None
@@ -207,6 +215,7 @@ def test_sigterm_while_the_cell_runs(runs: Runs, tmp_path: Path) -> None:
     assert runs.running == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [2, 9])
 def test_ended_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path, number: int) -> None:
     """The program goes on: it learns the machine's name, and whoever stops the session waits for that."""

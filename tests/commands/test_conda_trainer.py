@@ -19,7 +19,7 @@ CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: cond
 
 
 @pytest.mark.hf
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.network
 @pytest.mark.skipif(MINOR != "3.11", reason="the rig packs the Python that runs, and the quickstart is for 3.11")
 def test_the_quickstart_trains_on_condas_python(conda: CondaChannel, tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ ROUTES = [
 ]
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(ROUTES), JUNK)
 def test_a_report_that_was_forged_or_damaged_is_compared_all_the_same(route: tuple[Any, ...], junk: Any) -> None:

@@ -14,6 +14,7 @@ import pytest
 import uv
 
 from provision.world.pip_configuration import read_pip_configuration
+from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent.parent
 _IGNORED = shutil.ignore_patterns(".git", ".venv", ".cache", ".provision", "*_cache", ".hypothesis", "__pycache__", "dist", "*.egg-info")
@@ -44,14 +45,18 @@ class Built:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Wheel and sdist of a copy of this tree in which somebody has worked."""
-    tree = tmp_path_factory.mktemp("tree") / "provision"
-    shutil.copytree(ROOT, tree, ignore=_IGNORED)
-    for name in LITTER:
-        path = tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("litter")
-    wheel, sdist = build(tree, tree.parent / "out")
-    return Built(tree, wheel, sdist)
+
+    def make(folder: Path) -> None:
+        tree = folder / "provision"
+        shutil.copytree(ROOT, tree, ignore=_IGNORED)
+        for name in LITTER:
+            path = tree / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("litter")
+        build(tree, folder / "out")
+
+    folder = make_once(tmp_path_factory, "distributions", make)
+    return Built(folder / "provision", next(folder.glob("out/*.whl")), next(folder.glob("out/*.tar.gz")))
 
 
 @pytest.fixture(scope="session")
@@ -67,11 +72,14 @@ def wheel_of_sdist(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="session")
 def bare(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs folder of an environment that holds the wheel and what it requires, and nothing else."""
-    prefix = tmp_path_factory.mktemp("bare") / "env"
-    subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, str(prefix)], check=True, timeout=120)
-    install = [uv.find_uv_bin(), "pip", "install", "--quiet", "--python", str(prefix / "bin/python"), str(built.wheel)]
-    subprocess.run(install, env=outside(), check=True, timeout=300)
-    return prefix / "bin"
+
+    def make(folder: Path) -> None:
+        prefix = str(folder / "env")
+        subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, prefix], check=True, timeout=120)
+        install = [uv.find_uv_bin(), "pip", "install", "--quiet", "--python", f"{prefix}/bin/python", str(built.wheel)]
+        subprocess.run(install, env=outside(), check=True, timeout=300)
+
+    return make_once(tmp_path_factory, "installed", make) / "env/bin"
 
 
 def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:

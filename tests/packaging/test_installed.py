@@ -83,7 +83,7 @@ def test_uvx_runs_it_from_the_checkout(tmp_path: Path) -> None:
     assert done.stdout.startswith("provision, version ")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="the starter spec names the platform linux-x86_64")
 def test_the_starter_spec_itself_is_made_and_proven(bare: Path, tmp_path: Path) -> None:
     assert run(bare, tmp_path, "init").returncode == 0

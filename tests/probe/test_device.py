@@ -21,7 +21,7 @@ from provision.probe.judging.cards import is_called
 from tests.probe.bench import checks
 from tests.support import require
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"

@@ -25,7 +25,7 @@ from tests.probe.test_driver import library, newer  # noqa: F401 - fixtures
 from tests.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401 - fixtures
 from tests.support import require
 
-pytestmark = [pytest.mark.hf, pytest.mark.slow]
+pytestmark = pytest.mark.hf
 
 SCRIPT = Path(__file__).with_name("measuring.py")
 OFFLINE = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -111,6 +111,7 @@ def test_bytes_and_operations_are_counted_right(facts: dict[str, Any]) -> None:
     assert facts["differs"] == [False, True, True]
 
 
+@pytest.mark.long
 def test_reasons_heat_and_power_are_gathered_while_it_multiplies(hf_python: str, probe: Path, newer: Path) -> None:  # noqa: F811
     environ = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "reasons=76;count=2;temperature=83;power_mw=71500"}
     done = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env=environ, timeout=300)
@@ -160,6 +161,7 @@ def test_sums_in_16_bits_are_switched_off_and_left_as_they_were(facts: dict[str,
     assert before == after == after_an_error
 
 
+@pytest.mark.long
 def test_a_card_that_may_add_up_in_16_bits_is_not_taken_for_a_wrong_one(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=1;splits=0", "N01", gpu={"type": "H200", "count": 1})
     assert found["N01"]["status"] == "pass", found["N01"]
@@ -239,6 +241,7 @@ def running(word: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_two_processes_add_up_through_torchrun(hf_python: str, probe: Path, tmp_path: Path) -> None:
     run = run_together(hf_python, probe, tmp_path, 100)
     assert run.code == 0, run.tail
@@ -247,6 +250,7 @@ def test_two_processes_add_up_through_torchrun(hf_python: str, probe: Path, tmp_
     assert all(one["bus_gb_s"][0] > 0.001 for one in run.told)
 
 
+@pytest.mark.long
 def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     script = tmp_path / "hangs.py"
     script.write_text(HANGS)
@@ -263,6 +267,7 @@ def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, 
     assert "restart the machine" in (told.fix or "")
 
 
+@pytest.mark.long
 def test_a_link_on_which_all_hang_is_told_with_what_to_try(hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     script = tmp_path / "waits.py"
     script.write_text(WAITS)
@@ -275,6 +280,7 @@ def test_a_link_on_which_all_hang_is_told_with_what_to_try(hf_python: str, probe
     assert "NCCL_P2P_DISABLE=1" in (told.fix or "")
 
 
+@pytest.mark.long
 def test_processes_join_where_the_name_of_the_machine_cannot_be_resolved(hf_python: str, probe: Path, tmp_path: Path) -> None:
     require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "another name is given in a namespace, which needs root and unshare")
     nameless = ("unshare", "--uts", "sh", "-ec", 'hostname no-such-name.invalid\nexec "$@"', "sh")
@@ -299,6 +305,7 @@ def test_the_deep_checks_of_numbers_and_loaders_hold(verify: Verify) -> None:  #
     assert {checks(report)[name]["status"] for name in ("T07", "N04", "N09", "L03", "L04")} == {"pass"}, checks(report)
 
 
+@pytest.mark.long
 def test_declared_cards_that_are_not_there_are_unknown_and_break_nothing(verify: Verify) -> None:  # noqa: F811
     code, report = verify("T04", "T05", "N05", "M02", "B01", "B02", "F01", "C01", "C02", gpu={"type": "L4", "count": 2})
     found = {name: one["status"] for name, one in checks(report).items()}
@@ -308,6 +315,7 @@ def test_declared_cards_that_are_not_there_are_unknown_and_break_nothing(verify:
     assert [stage["name"] for stage in report["stages"] if stage["exit"] == 0] == ["torch", "device", "collectives"]
 
 
+@pytest.mark.long
 def test_a_declared_compile_is_run(verify: Verify) -> None:  # noqa: F811
     require("cc", shutil.which("g++") is not None, "torch.compile needs g++")
     _, report = verify("K01", "K02", **COMPILED)
@@ -361,6 +369,7 @@ def told_of_cards(verify: Verify, cards: str, *only: str, **changes: Any) -> dic
     return {**checks(report), "readings": {one["key"]: one["value"] for one in report["readings"]}}
 
 
+@pytest.mark.long
 def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2", "N01", "N06", "M02")
     assert {found[name]["status"] for name in ("T02", "N01", "N06", "M01", "M02")} == {"pass"}, found
@@ -370,6 +379,7 @@ def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F8
     assert found["readings"]["memory.wrong_words"] == 0
 
 
+@pytest.mark.long
 def test_torch_tells_which_of_two_kinds_of_cards_is_shown(verify: Verify, newer: Path) -> None:  # noqa: F811
     driver = {"LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "count=2;total_mib@0=4096;mig=-3", "FAKE_NVML_NAME": "NVIDIA T400 4GB|NVIDIA H200"}
     cards = {"PYTHONPATH": str(FAKE_CARDS), "FAKE_CARDS": "count=1", "CUDA_VISIBLE_DEVICES": "0"}
@@ -381,12 +391,14 @@ def test_torch_tells_which_of_two_kinds_of_cards_is_shown(verify: Verify, newer:
     assert found["D04"]["observed"] == 1_300_000_000
 
 
+@pytest.mark.long
 def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=1;wrong=0", "N06", "M02", gpu={"type": "H200", "count": 1})
     assert found["M02"]["message"] == "4 words of the card's memory do not hold what was written"
     assert not [key for key in found["readings"] if key.startswith("cards.")]
 
 
+@pytest.mark.long
 def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2;wrong=1", "N01", "M02")
     assert (found["N01"]["status"], found["M02"]["status"]) == ("fail", "fail"), found
@@ -398,6 +410,7 @@ def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # no
     assert outside == [0, 1]
 
 
+@pytest.mark.long
 def test_one_slow_card_of_two_is_named(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2;slow=1", "B01", "F01")
     for name in ("B01", "F01"):
@@ -407,6 +420,7 @@ def test_one_slow_card_of_two_is_named(verify: Verify) -> None:  # noqa: F811
     assert second == found["readings"]["speed.product_tflops"] < first / 3
 
 
+@pytest.mark.long
 def test_a_card_that_raises_or_hangs_is_named(verify: Verify) -> None:  # noqa: F811
     raised = told_of_cards(verify, "count=2;raises=1", "N01")["N01"]
     assert raised["status"] == "fail"

@@ -14,7 +14,7 @@ import pytest
 from provision.probe.brief import brief, whole
 from provision.probe.canonical import canonical
 
-pytestmark = [pytest.mark.hf, pytest.mark.slow]
+pytestmark = pytest.mark.hf
 
 LIST = """
 import json, sys, importlib.metadata as m
@@ -118,6 +118,7 @@ def test_a_precision_that_trainer_refuses_on_a_cpu_unless_told_is_said(verify: V
     assert "use_cpu: true" in found["fix"]
 
 
+@pytest.mark.long
 def test_a_number_that_arrives_as_text_is_not_in_effect(verify: Verify) -> None:
     code, report = verify("R07", training__arguments={"learning_rate": "1e-4"})
     assert code == 1
@@ -145,6 +146,7 @@ def test_a_declared_gpu_that_is_not_there_fails(verify: Verify) -> None:
     assert checks(report)["T03"]["status"] == "unknown"
 
 
+@pytest.mark.long
 def test_fp16_on_a_cpu_is_not_in_effect(verify: Verify) -> None:
     code, report = verify("R03", training__precision="fp16")
     assert code == 1
@@ -152,6 +154,7 @@ def test_fp16_on_a_cpu_is_not_in_effect(verify: Verify) -> None:
     assert "fp16 is not in effect" in checks(report)["R03"]["message"]
 
 
+@pytest.mark.long
 def test_a_variable_that_chooses_another_precision_is_seen(verify: Verify) -> None:
     code, report = verify("R03", environ={"ACCELERATE_MIXED_PRECISION": "bf16"})
     found = checks(report)["R03"]
@@ -159,6 +162,7 @@ def test_a_variable_that_chooses_another_precision_is_seen(verify: Verify) -> No
     assert "ACCELERATE_MIXED_PRECISION" in found["cause"]
 
 
+@pytest.mark.long
 def test_arguments_that_transformers_does_not_know_or_take_fail(verify: Verify) -> None:
     code, report = verify("R01", training__arguments={"warmup_stepz": 10, "no_cuda": True})
     assert code == 1
@@ -168,6 +172,7 @@ def test_arguments_that_transformers_does_not_know_or_take_fail(verify: Verify) 
     assert "cosin" in checks(report)["R01"]["message"]
 
 
+@pytest.mark.long
 def test_an_optimizer_that_is_not_installed_keeps_the_original_words(verify: Verify) -> None:
     code, report = verify("R01", training__optimizer="adamw_8bit")
     assert code == 1
@@ -183,6 +188,7 @@ def test_a_broken_accelerate_keeps_the_original_words(verify: Verify, tmp_path: 
     assert "accelerate from" in checks(report)["P03"]["message"]
 
 
+@pytest.mark.long
 def test_a_stack_without_transformers_is_proved_by_a_torch_loop(verify: Verify) -> None:
     changes = {"training__framework": "torch", "training__optimizer": "adamw", "training__dataloader_workers": 2, "training__gradient_checkpointing": True}
     code, report = verify("R04", "R05", "R07", **changes)
@@ -191,6 +197,7 @@ def test_a_stack_without_transformers_is_proved_by_a_torch_loop(verify: Verify) 
     assert code == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", [{"learning_rate": 0.0}, {"optimizer": "sgd", "learning_rate": 3e-3}], ids=["rate 0", "sgd"])
 def test_a_run_that_cannot_learn_leaves_the_loss_where_it_was(prove: Callable[..., Any], tmp_path: Path, recipe: dict[str, Any]) -> None:
     losses, *_ = prove(tmp_path, **recipe)
@@ -198,6 +205,7 @@ def test_a_run_that_cannot_learn_leaves_the_loss_where_it_was(prove: Callable[..
     assert left(losses) > 0.9
 
 
+@pytest.mark.long
 def test_the_hash_of_a_resumed_run_shows_every_part_of_the_state(prove: Callable[..., Any], tmp_path: Path) -> None:
     losses, straight, _, _ = prove(tmp_path / "straight")
     checkpoint = tmp_path / "straight" / "checkpoint-20"
@@ -212,6 +220,7 @@ def test_the_hash_of_a_resumed_run_shows_every_part_of_the_state(prove: Callable
     assert resumed != straight
 
 
+@pytest.mark.long
 def test_the_hash_of_the_torch_loop_shows_its_state_too(prove: Callable[..., Any], tmp_path: Path) -> None:
     losses, straight, _, _ = prove(tmp_path / "straight", module="loop")
     checkpoint = tmp_path / "straight" / "checkpoint-20"
@@ -220,6 +229,7 @@ def test_the_hash_of_the_torch_loop_shows_its_state_too(prove: Callable[..., Any
     assert prove(tmp_path / "seed", module="loop", seed=21)[1] != straight
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "optimizer"),
     [("trainer", "adafactor"), ("trainer", "sgd"), ("trainer", "adagrad"), ("trainer", "rmsprop"), ("loop", "adafactor"), ("loop", "sgd")],
@@ -230,6 +240,7 @@ def test_the_run_learns_with_each_optimizer_it_knows(verify: Verify, module: str
     assert checks(report)["R02"]["status"] == "pass", checks(report)["R02"]["message"]
 
 
+@pytest.mark.long
 def test_the_libraries_in_memory_are_the_environments(verify: Verify, hf_python: str, tmp_path: Path) -> None:
     _, report = verify("P08")
     assert checks(report)["P08"]["status"] == "pass", checks(report)["P08"]

@@ -211,7 +211,6 @@ def readings(report: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.hf
-@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"training__framework": "torch", "training__gradient_checkpointing": True}], ids=["trainer", "torch"])
 def test_a_small_declared_model_is_really_trained(rehearse: Asked, changes: dict[str, Any]) -> None:
     report = rehearse(**changes)
@@ -221,8 +220,8 @@ def test_a_small_declared_model_is_really_trained(rehearse: Asked, changes: dict
     assert told["rehearsal.peak_bytes"] > 16 * MODEL["parameters"], "weights, gradients and AdamW's state in 32 bits"
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_a_shape_that_is_another_model_is_told(rehearse: Asked) -> None:
     told = checks(rehearse(training__model={**MODEL, "parameters": 1_000_000}))["S01"]
     assert told["status"] == "fail"
@@ -230,7 +229,6 @@ def test_a_shape_that_is_another_model_is_told(rehearse: Asked) -> None:
 
 
 @pytest.mark.hf
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_memory_that_runs_out_is_a_result_with_a_way_out(rehearse: Asked) -> None:
     limited = ["prlimit", f"--data={640 * 2**20}", "env", f"HOME={os.environ['HOME']}"]
@@ -254,8 +252,8 @@ print(json.dumps([told, time.perf_counter() - began]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) -> None:
     done = subprocess.run([hf_python, "-c", PACE, str(probe)], capture_output=True, text=True, timeout=300, check=False)
     told, took = json.loads(done.stdout)
@@ -276,8 +274,8 @@ print(json.dumps([sorted({f"{one.device} {one.dtype}" for one in make(plan).para
 """
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_a_model_is_made_where_it_is_trained(hf_python: str, probe: Path) -> None:
     done = subprocess.run([hf_python, "-c", MADE, str(probe)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

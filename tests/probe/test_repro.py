@@ -363,8 +363,8 @@ def runs(python: str, program: str, folder: Path, **variables: str) -> tuple[int
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "broken", "whole"),
     [
@@ -381,8 +381,8 @@ def test_what_torch_or_the_training_is_otherwise(failed: Callable[..., Report], 
     assert code == 0, said
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_is(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
     products = repro(failed("N01", {"fp32": 2e-6, "bf16": 4.5e-3}), "N01", {})
     assert runs(hf_python, products, tmp_path)[0] == 0
@@ -405,8 +405,8 @@ def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_
         assert runs(hf_python, program.replace("index + 1", "index + 2"), tmp_path)[0] == 1
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_programs_of_the_training(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
     refused = failed("R01", ["save_strategy"], "ValueError: 'sometimes' is not a valid SaveStrategy")
     code, said = runs(hf_python, repro(refused, "R01", {"training": {"arguments": {"save_strategy": "sometimes"}}}), tmp_path)
@@ -470,8 +470,8 @@ def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
     assert runs(sys.executable, program.replace("Python.h>", "Python_of_nowhere.h>"), tmp_path, PATH=os.environ["PATH"])[0] == 1
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_libraries_from_elsewhere_and_workers_of_a_fork_server(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
     document = json.loads((RECORDED / "quickstart.json").read_bytes())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 import subprocess
@@ -66,26 +67,27 @@ def one_failed(name: str, **changes: Any) -> Report:
     return Report("failed", "", "", found)
 
 
-@pytest.mark.parametrize("expected", [None, "no exception", "completes"])
-@pytest.mark.parametrize("identity", [check.id for check in CHECKS])
-def test_every_check_has_a_program_that_python_3_10_reads_and_that_names_nobody(identity: str, expected: str | None) -> None:
-    name = f"{identity}:numpy" if identity == "P06" else identity
-    text = repro(one_failed(name, expected=expected), name, unnamed(document(**PRIVATE), "/home/zelda"))
+@pytest.mark.thorough
+def test_every_check_has_a_program_that_python_3_10_reads_and_that_names_nobody(subtests: pytest.Subtests) -> None:
+    for identity, expected in itertools.product((check.id for check in CHECKS), (None, "no exception", "completes")):
+        with subtests.test(f"{identity} {expected}"):
+            name = f"{identity}:numpy" if identity == "P06" else identity
+            text = repro(one_failed(name, expected=expected), name, unnamed(document(**PRIVATE), "/home/zelda"))
 
-    ast.parse(text, feature_version=(3, 10))
-    assert not re.search(r"zelda|thesis", re.sub(r"\n[A-Za-z0-9+/=]{150}|\n[A-Za-z0-9+/=]+\n", "", text))
-    assert TOKEN not in text
+            ast.parse(text, feature_version=(3, 10))
+            assert not re.search(r"zelda|thesis", re.sub(r"\n[A-Za-z0-9+/=]{150}|\n[A-Za-z0-9+/=]+\n", "", text))
+            assert TOKEN not in text
 
 
-@pytest.mark.parametrize("identity", [check.id for check in CHECKS])
-def test_the_probe_is_asked_that_check_and_what_it_comes_after(identity: str) -> None:
-    name = f"{identity}:numpy" if identity == "P06" else identity
-    (check,) = (check for check in CHECKS if check.id == identity)
-    expected = parse_expectations(narrowed(name, unnamed(document(**PRIVATE), ""), "burn"))
+def test_the_probe_is_asked_that_check_and_what_it_comes_after(subtests: pytest.Subtests) -> None:
+    for check in CHECKS:
+        with subtests.test(check.id):
+            name = f"{check.id}:numpy" if check.id == "P06" else check.id
+            expected = parse_expectations(narrowed(name, unnamed(document(**PRIVATE), ""), "burn"))
 
-    mine = [one for one in asked(expected, frozenset({name})) if one.id == name]
-    assert [applies(one.check, expected) for one in mine] == [True]
-    assert {one.check.id for one in asked(expected, frozenset({name}))} >= {identity, *check.after}
+            mine = [one for one in asked(expected, frozenset({name})) if one.id == name]
+            assert [applies(one.check, expected) for one in mine] == [True]
+            assert {one.check.id for one in asked(expected, frozenset({name}))} >= {check.id, *check.after}
 
 
 def test_what_a_check_does_not_ask_for_is_left_out() -> None:
@@ -175,8 +177,8 @@ def test_a_probe_that_gives_no_report_tells_nothing(tmp_path: Path) -> None:
     assert ends(sys.executable, program.replace('"verify", ', '"unknown", '), tmp_path)[0] == 2
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_options_that_the_training_loses(hf_python: str, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     packages = [{"name": name, "version": "1.0"} for name in ("torch", "transformers", "accelerate")]
 
@@ -189,8 +191,8 @@ def test_options_that_the_training_loses(hf_python: str, tmp_path: Path, documen
     assert code == 0, said
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_a_model_of_another_size(hf_python: str, tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     packages = [{"name": name, "version": "1.0"} for name in ("torch", "transformers", "accelerate")]
 

@@ -46,8 +46,8 @@ CHECKS: list[tuple[str, Report, dict[str, Any], tuple[str, str]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 @pytest.mark.parametrize(("check", "report", "promised", "fault"), CHECKS, ids=[row[0] for row in CHECKS])
 def test_a_program_of_torch(hf_python: str, tmp_path: Path, check: str, report: Report, promised: dict[str, Any], fault: tuple[str, str]) -> None:
     program = repro(report, check, promised)
@@ -63,8 +63,8 @@ def test_a_program_of_torch(hf_python: str, tmp_path: Path, check: str, report: 
     assert with_torch(hf_python, program, tmp_path, fault) == 1
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_processes_that_hang_are_not_waited_for(hf_python: str, tmp_path: Path) -> None:
     program = repro(failed("C02", 2, 0, gpu__count=2), "C02", {}).replace("'backend': 'nccl'", "'backend': 'gloo'")
     code, said = runs(hf_python, program.replace("all_reduce(mine)", "all_reduce(mine) if rank else time.sleep(1000)").replace("+ 100", "+ 15"), tmp_path)
@@ -73,7 +73,6 @@ def test_processes_that_hang_are_not_waited_for(hf_python: str, tmp_path: Path) 
 
 
 @pytest.mark.hf
-@pytest.mark.slow
 def test_a_flag_that_something_sets(hf_python: str, tmp_path: Path) -> None:
     program = repro(failed("T06", {}, {"cudnn.benchmark": True}), "T06", {})
 
@@ -81,8 +80,8 @@ def test_a_flag_that_something_sets(hf_python: str, tmp_path: Path) -> None:
     assert with_torch(hf_python, program, tmp_path, ("wrong = 0\n", "wrong = 0\ntorch.backends.cudnn.benchmark = True\n")) == 1
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_a_function_that_cannot_be_compiled(hf_python: str, tmp_path: Path) -> None:
     program = repro(failed("K02", 1e-4, 1.0), "K02", {})
     code, said = runs(hf_python, program, tmp_path, PATH="/nowhere")
@@ -96,7 +95,6 @@ OF_CARDS = ("D03", "T03", "M01", "M02", "B01", "B02", "F01", "F02", "F03", "N05"
 
 
 @pytest.mark.hf
-@pytest.mark.slow
 @pytest.mark.parametrize("check", OF_CARDS)
 def test_without_a_card_a_program_for_cards_says_so(hf_python: str, tmp_path: Path, check: str) -> None:
     code, said = runs(hf_python, repro(failed(check, {"D03": "L4", "F02": {"bf16": 1.0}}.get(check, 1.0)), check, {}), tmp_path)
@@ -140,8 +138,8 @@ CARDS: list[tuple[str, Report, tuple[str, str]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 @pytest.mark.parametrize(("check", "report", "fault"), CARDS, ids=[f"{row[0]}-{number}" for number, row in enumerate(CARDS)])
 def test_a_program_of_the_card(hf_python: str, tmp_path: Path, check: str, report: Report, fault: tuple[str, str]) -> None:
     program = on_a_cpu(repro(report, check, {}))
@@ -153,8 +151,8 @@ def test_a_program_of_the_card(hf_python: str, tmp_path: Path, check: str, repor
     assert with_torch(hf_python, program, tmp_path, fault, **smi) == 1
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_a_card_that_slows_itself_down_at_work(hf_python: str, tmp_path: Path) -> None:
     program = on_a_cpu(repro(failed("D06", "none", [], "the card slows itself down while it works (device): hardware slowdown"), "D06", {}))
     path = f"{make_program(tmp_path)}:/usr/bin:/bin"

@@ -139,6 +139,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", sorted(REFUSED))
 def test_what_a_runtime_cannot_give_is_refused(case: str) -> None:
     target, fields, why = REFUSED[case]
@@ -169,6 +170,7 @@ def test_a_sandbox_has_no_colab() -> None:
     assert [refusal.why for refusal in kind.refusals(there, kind.look(there, Ledger(empty("l")), Machine()))] == ["a sandbox has no Colab"]
 
 
+@pytest.mark.thorough
 def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     there = place(env={"BLOB": "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1_200_000))})
     (refusal,) = TARGETS["colab"].refusals(there, TARGETS["colab"].look(there, Ledger(empty("l")), Machine()))

@@ -404,12 +404,14 @@ def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
     return json.dumps(seen, default=repr, sort_keys=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(ON_COLAB))
 def test_no_field_of_a_colab_target_is_ignored(name: str) -> None:
     assert {*ON_COLAB, "kind"} == set(type(place("colab").spec.targets["here"]).model_fields)
     assert effect_on_colab({}, {name: ON_COLAB[name]}) != effect_on_colab({}, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
 def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
     change = {"gpu": {"gpu": "L4"}, "cuda": {"cuda": "12.6"}}.get(name, {name: OTHER[name]})
@@ -418,6 +420,7 @@ def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
     assert effect_on_colab({**change, **bound}, {}) != effect_on_colab({**before, **bound}, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(TRAINING))
 def test_no_field_of_training_is_ignored_on_colab(name: str) -> None:
     assert effect_on_colab({"training": {name: TRAINING[name]}}, {}) != effect_on_colab({}, {})

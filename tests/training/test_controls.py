@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.hf, pytest.mark.slow]
+pytestmark = pytest.mark.hf
 
 # One process for all controls, because importing is most of their cost. It prints the judgement of every control as one line of JSON.
 CONTROLS = """
@@ -255,6 +255,7 @@ print("\\n" + json.dumps([found.status.value, found.message]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("strategy", "launcher", "gpu", "words"),
     [

@@ -173,8 +173,8 @@ for file in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 @pytest.mark.hf
-@pytest.mark.slow
 def test_accelerate_reads_every_configuration(hf_python: str, tmp_path: Path) -> None:
     files = []
     for strategy in STRATEGIES:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provision.probe.brief import whole
+from tests import fork_server
+from tests.support import make_once
 
-pytestmark = [pytest.mark.hf, pytest.mark.slow, pytest.mark.network]
+pytestmark = [pytest.mark.hf, pytest.mark.long, pytest.mark.network]
 
 SPEC = """apiVersion: provision/v1
 name: {name}
@@ -36,15 +36,18 @@ PROVEN = ("R01", "R02", "R03", "R04", "R05", "R06", "R07", "R10", "R11", "R12", 
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The report of one stack, made and verified once."""
     release: str = request.param
-    folder, (precision, optimizer, launcher) = tmp_path_factory.mktemp("stack"), STACKS[release]
-    spec = SPEC.format(
-        name="stack", transformers=release, precision=precision, optimizer=optimizer, launcher=launcher, more=", bitsandbytes" if "bnb" in optimizer else ""
-    )
-    (folder / "stack.yaml").write_text(spec)
-    command = [sys.executable, "-m", "provision", "apply", "stack.yaml", "--yes", "--output-format", "json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
-    (found,) = folder.glob(".provision/reports/*/report.json") or (Path(),)
-    assert found.is_file(), done.stderr[-3000:]
+    precision, optimizer, launcher = STACKS[release]
+
+    def make(folder: Path) -> None:
+        more = ", bitsandbytes" if "bnb" in optimizer else ""
+        (folder / "stack.yaml").write_text(
+            SPEC.format(name="stack", transformers=release, precision=precision, optimizer=optimizer, launcher=launcher, more=more)
+        )
+        words = ["apply", "stack.yaml", "--yes", "--output-format", "json"]
+        done = fork_server.run([*fork_server.ARGV, *words], cwd=folder, capture_output=True, text=True, timeout=1200)
+        assert list(folder.glob(".provision/reports/*/report.json")), done.stderr[-3000:]
+
+    (found,) = make_once(tmp_path_factory, f"stack-{release}", make).glob(".provision/reports/*/report.json")
     document: dict[str, Any] = whole(json.loads(found.read_text()))
     return document
 
