@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from provision.verification.compare import compare
 from provision.verification.saying import sentence
 from provision.views import comparison, html, junit, outcome, side_by_side
 from provision.views.ink import cells
+from tests import fork_server
 
-PROVISION = str(Path(sys.executable).parent / "provision")
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 SIMULATED = RECORDED.with_name("simulated")
 
@@ -366,7 +365,7 @@ def test_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
 
 
 def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROVISION, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    return fork_server.run([*fork_server.ARGV, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
 
 
 def _set(document: dict[str, Any], key: str, value: Any) -> None:

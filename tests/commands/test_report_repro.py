@@ -6,15 +6,15 @@ import ast
 import json
 import platform
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import fork_server
+
 ROOT = Path(__file__).parents[2]
-PROVISION = str(Path(sys.executable).parent / "provision")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def asked(folder: Path, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run([PROVISION, "report", "repro", *words], cwd=folder, capture_output=True, text=True)
+    done = fork_server.run([*fork_server.ARGV, "report", "repro", *words], cwd=folder, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ import pytest
 from provision.facts.parts import symptoms
 from provision.probe.checks import CHECKS
 from provision.rules import RULES
+from tests import fork_server
 
-PROVISION = str(Path(sys.executable).parent / "provision")
 TEXTS = Path(__file__).parents[1] / "symptoms"
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 SPEC = """apiVersion: provision/v1
@@ -30,7 +29,7 @@ targets: {colab: {kind: colab, runtime: "2026.07"}}
 
 
 def run(*words: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROVISION, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60, input=text)
+    return fork_server.run([*fork_server.ARGV, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=600, input=text)
 
 
 def told(*words: str, cwd: Path, text: str = "") -> list[dict[str, Any]]:

@@ -19,13 +19,13 @@ from provision.errors import Refused
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
 from provision.verification.repro import HERE, PROGRAMS, SHOWN, repro
+from tests import fork_server
 from tests.probe.bench import Environment, clean_environ, write_package
 from tests.support import require
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "templates" / "repro"
 RECORDED = ROOT / "tests" / "reports" / "recorded"
-PROVISION = str(Path(sys.executable).parent / "provision")
 
 
 # The programs
@@ -119,7 +119,7 @@ def found(environment: Environment, name: str, environ: dict[str, str] | None = 
     """Verify, and return the program for a check that has failed: as the command writes it."""
     _, report, said = environment.verify(environ=environ, **changes)
     assert report, said
-    done = subprocess.run([PROVISION, "report", "repro", str(environment.root / "report.json"), name], capture_output=True, text=True)
+    done = fork_server.run([*fork_server.ARGV, "report", "repro", str(environment.root / "report.json"), name], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -171,7 +171,7 @@ def test_a_folder_that_cannot_be_written(environment: Environment, tmp_path: Pat
 def test_the_report_alone_is_enough_for_a_folder(environment: Environment, tmp_path: Path) -> None:
     environment.verify(paths={"output": str(tmp_path / "out")})
     (environment.root / "expectations.json").unlink()
-    done = subprocess.run([PROVISION, "report", "repro", str(environment.root / "report.json"), "W01"], capture_output=True, text=True)
+    done = fork_server.run([*fork_server.ARGV, "report", "repro", str(environment.root / "report.json"), "W01"], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
     assert ends(environment, done.stdout)[0] == 1
@@ -359,7 +359,7 @@ def failed() -> Callable[..., Report]:
 def runs(python: str, program: str, folder: Path, **variables: str) -> tuple[int, str]:
     (folder / "repro.py").write_text(program)
     environ = {**clean_environ(), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", **variables}
-    done = subprocess.run([python, "repro.py"], cwd=folder, capture_output=True, text=True, env=environ, timeout=300)
+    done = subprocess.run([python, "repro.py"], cwd=folder, capture_output=True, text=True, env=environ, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -493,8 +493,8 @@ def test_libraries_from_elsewhere_and_workers_of_a_fork_server(failed: Callable[
 
 
 def test_the_command_writes_a_file_and_says_so(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [PROVISION, "report", "repro", str(RECORDED / "small-shm.json"), "H07", "--out", "repro.py"], cwd=tmp_path, capture_output=True, text=True
+    done = fork_server.run(
+        [*fork_server.ARGV, "report", "repro", str(RECORDED / "small-shm.json"), "H07", "--out", "repro.py"], cwd=tmp_path, capture_output=True, text=True
     )
 
     assert (done.returncode, done.stdout) == (0, "")
@@ -503,8 +503,8 @@ def test_the_command_writes_a_file_and_says_so(tmp_path: Path) -> None:
 
 
 def test_the_program_as_json() -> None:
-    words = [PROVISION, "report", "repro", str(RECORDED / "small-shm.json"), "H07", "--output-format", "json"]
-    told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    words = [*fork_server.ARGV, "report", "repro", str(RECORDED / "small-shm.json"), "H07", "--output-format", "json"]
+    told = json.loads(fork_server.run(words, capture_output=True, text=True, check=True).stdout)
 
     assert (told["check"], told["file"]) == ("H07", None)
     compile(told["program"], "H07", "exec")
@@ -521,7 +521,7 @@ def test_the_program_as_json() -> None:
     ],
 )
 def test_bad_input(words: tuple[str, str], said: str) -> None:
-    done = subprocess.run([PROVISION, "report", "repro", str(RECORDED / words[0]), words[1]], capture_output=True, text=True)
+    done = fork_server.run([*fork_server.ARGV, "report", "repro", str(RECORDED / words[0]), words[1]], capture_output=True, text=True)
 
     assert done.returncode == 2
     assert said in done.stderr

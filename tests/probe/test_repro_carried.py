@@ -22,13 +22,13 @@ from provision.verification import Report
 from provision.verification.repro import repro
 from provision.verification.repro.carried import narrowed
 from provision.verification.repro.private import unnamed
+from tests import fork_server
 from tests.probe.bench import Environment, clean_environ
 from tests.probe.conftest import document
 from tests.probe.machines import SMI, make_program, told
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "reports" / "recorded"
-PROVISION = str(Path(sys.executable).parent / "provision")
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 PRIVATE = {
     "tier": "burn",
@@ -121,8 +121,8 @@ def test_expectations_that_do_not_fit_are_refused(promised: dict[str, Any], said
 
 
 def written(environment: Environment, name: str, *words: str) -> str:
-    command = [PROVISION, "report", "repro", str(environment.root / "report.json"), name, *words]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [*fork_server.ARGV, "report", "repro", str(environment.root / "report.json"), name, *words]
+    done = fork_server.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "PROBE = " in done.stdout
     return done.stdout
@@ -130,7 +130,7 @@ def written(environment: Environment, name: str, *words: str) -> str:
 
 def ends(python: str, program: str, folder: Path, **environ: str) -> tuple[int, str]:
     (folder / "repro.py").write_text(program)
-    done = subprocess.run([python, "repro.py"], capture_output=True, text=True, env={**clean_environ(), **environ}, cwd=folder, timeout=300)
+    done = subprocess.run([python, "repro.py"], capture_output=True, text=True, env={**clean_environ(), **environ}, cwd=folder, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,10 @@ from provision.verification import Report, read_report
 from provision.verification.compare import compare
 from provision.verification.compared import Comparison
 from provision.views.side_by_side import page
+from tests import fork_server
 from tests.views.builders import failed, hostile, sample, verified
 from tests.views.test_html import LEAKS, REMOTE, Page, visit
 
-PROVISION = str(Path(sys.executable).parent / "provision")
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 SIMULATED = RECORDED.with_name("simulated")
 
@@ -140,10 +138,10 @@ def test_in_a_browser_a_hostile_pair_is_inert(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_it(tmp_path: Path) -> None:
-    words = [PROVISION, "diff", str(RECORDED / "quickstart.json"), str(RECORDED / "small-shm.json")]
-    written = subprocess.run([*words, "--html", "diff.html"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    words = [*fork_server.ARGV, "diff", str(RECORDED / "quickstart.json"), str(RECORDED / "small-shm.json")]
+    written = fork_server.run([*words, "--html", "diff.html"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert (written.returncode, written.stdout, written.stderr) == (1, "", "wrote diff.html\n")
-    shown = subprocess.run([*words, "--output-format", "html"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    shown = fork_server.run([*words, "--output-format", "html"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert shown.returncode == 1
     assert (tmp_path / "diff.html").read_text(encoding="utf-8").rstrip("\n") == shown.stdout.rstrip("\n")
     assert json.loads(Page(shown.stdout).texts[[tag for tag, _ in Page(shown.stdout).texts].index("pre")][1])["same"] is False
