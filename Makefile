@@ -28,7 +28,7 @@ apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
 
 test: $(VENV)/.developed
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) --durations=20 $(PYTEST_ARGS)
 	$(LOCAL) $(MAKE) --no-print-directory check
 
 test-quick: $(VENV)/.developed

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import fork_server
+from tests.applied_project import apply_once
 from tests.conda_rig import CondaChannel, conda_channel
 from tests.pytorch_rig import PyTorch, lay_out
-from tests.rig import Bench, make_index, make_wheel
+from tests.rig import Bench, make_index, make_wheel, small_spec
 from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent
@@ -57,7 +59,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for programs and connections, if --quick was given."""
+    """Watch for programs and connections, if --quick was given; draw the same examples in each run, but with --long=all."""
+    settings.register_profile("same examples", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    if config.getoption("long") != "all":
+        settings.load_profile("same examples")
     if config.getoption("quick"):
         sys.addaudithook(_skip_unless_pure)
 
@@ -107,6 +112,12 @@ def bench(tmp_path: Path) -> Bench:
     folder = tmp_path / "project"
     (folder / "home").mkdir(parents=True)
     return Bench(folder, make_index(tmp_path / "index", made))
+
+
+@pytest.fixture
+def applied(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """The same with spec.yaml, which asks for alpha, locked, applied and verified."""
+    return apply_once(tmp_path_factory, bench, "applied", small_spec("alpha"))
 
 
 @pytest.fixture(scope="session")

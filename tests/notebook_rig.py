@@ -129,7 +129,7 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
         "--out",
         str(scratch / "report.json"),
     ]
-    subprocess.run(words, check=False, capture_output=True, timeout=120)
+    subprocess.run(words, check=False, capture_output=True, timeout=600)
     return (scratch / "report.json").read_bytes()
 
 

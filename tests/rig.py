@@ -172,7 +172,7 @@ class Bench:
         path.write_text(text)
         return path
 
-    def run(self, *words: str, timeout: float = 120, **changes: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, timeout: float = 600, **changes: str) -> subprocess.CompletedProcess[str]:
         """Run `provision WORDS` without a terminal and return how it ended."""
         environment = self.environment(**changes)
         return fork_server.run(self.argv(*words), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)

@@ -22,7 +22,7 @@ from provision.sandbox import Sandbox, serve
 PROJECT = "projects/my-project"
 ZONE = f"{PROJECT}/locations/us-central1-a"
 NAME = f"{ZONE}/instances/one"
-SOON = Retry(initial=0.01, maximum=0.05, timeout=10)
+SOON = Retry(initial=0.01, maximum=0.05, timeout=600)
 BODY: dict[str, Any] = {
     "gceSetup": {
         "machineType": "g2-standard-4",
@@ -59,7 +59,7 @@ class Clients:
         request = urllib.request.Request(self.root + path, data=data, method=method, headers=dict(headers or {}))
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=10) as answer:
+            with opener.open(request, timeout=600) as answer:
                 return answer.status, _read(answer), answer.headers
         except urllib.error.HTTPError as error:
             return error.code, _read(error), error.headers

@@ -93,7 +93,7 @@ def test_what_was_not_measured_is_neither_kept_nor_broken() -> None:
 def test_every_promise_has_a_name_of_its_own_and_can_be_asked_for() -> None:
     names = [promise.name for promise in PROMISES]
     assert len(set(names)) == len(names)
-    listed = subprocess.run([sys.executable, "-m", "benchmarks", "nothing"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    listed = subprocess.run([sys.executable, "-m", "benchmarks", "nothing"], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert listed.returncode == 2
     assert all(name in listed.stderr for name in names)
 
@@ -165,7 +165,7 @@ def test_the_calls_of_uv_are_made_again_by_hand(bench: Bench, tmp_path: Path) ->
 def test_the_command_line_ends_where_verification_would_begin(bench: Bench, tmp_path: Path) -> None:
     spec = bench.spec(small_spec("alpha"))
     call = Workshop(tmp_path, variables=bench.environment()).shortened("apply", str(spec), "--yes")
-    done = subprocess.run(call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert (bench.own / "envs/spec.here/provision.json").exists()
     assert not list(bench.own.rglob("report.json"))

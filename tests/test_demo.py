@@ -95,7 +95,7 @@ def shown() -> tuple[str, float]:
     able = shutil.which("unshare") is not None and subprocess.run([*unshare, "true"], capture_output=True).returncode == 0
     require("root", able, "the network is taken away in a namespace, which needs unshare and root or user namespaces")
     before = time.monotonic()
-    done = subprocess.run([*unshare, str(DEMO / "demo.sh")], capture_output=True, text=True, timeout=120, env={**_environ(), "PROVISION": PROVISION})
+    done = subprocess.run([*unshare, str(DEMO / "demo.sh")], capture_output=True, text=True, timeout=600, env={**_environ(), "PROVISION": PROVISION})
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout, time.monotonic() - before
 
@@ -164,7 +164,7 @@ def test_it_can_be_interrupted(tmp_path: Path) -> None:
     while (line := running.stdout.readline()) != "at work\n":
         assert line
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=10)
+    _, said = running.communicate(timeout=600)
 
     assert (running.returncode, said) == (130, "")
 

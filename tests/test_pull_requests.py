@@ -74,7 +74,7 @@ class Runner:
         work = self.folder / "checkout"
         work.mkdir(exist_ok=True)
         return subprocess.run(
-            [*BASH, str(self.folder / "step.sh")], cwd=work, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+            [*BASH, str(self.folder / "step.sh")], cwd=work, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
         )
 
     def lint(self, **inputs: str) -> subprocess.CompletedProcess[str]:
@@ -277,7 +277,7 @@ def test_the_hooks_run(tmp_path: Path, hook: dict[str, Any]) -> None:
         (tmp_path / name).write_text(spec)
     # As pre-commit puts it together: entry, arguments, names.
     _, *words = [*shlex.split(hook["entry"]), *hook["args"], "-x/provision.yaml", "chart/values.yaml"]
-    done = fork_server.run([*fork_server.ARGV, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = fork_server.run([*fork_server.ARGV, *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
     fixes = hook["id"].endswith("fix")
     assert done.returncode == (0 if fixes else 1), done.stderr
     assert "skipped chart/values.yaml" in done.stderr

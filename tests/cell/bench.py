@@ -202,4 +202,4 @@ class Runtime:
 
     def popen(self, argv: list[str], **changes: str) -> subprocess.CompletedProcess[str]:
         environ = self.environ(**changes)
-        return subprocess.run(argv, env=environ, cwd=self.folder / "home", capture_output=True, text=True, timeout=180, check=False)
+        return subprocess.run(argv, env=environ, cwd=self.folder / "home", capture_output=True, text=True, timeout=600, check=False)

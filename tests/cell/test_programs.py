@@ -27,7 +27,7 @@ def gone(pid: int) -> bool:
 
 
 def wait_gone(pid: int) -> bool:
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 300
     while not gone(pid) and time.monotonic() < ends:
         time.sleep(0.05)
     return gone(pid)
@@ -65,11 +65,11 @@ def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
         f"try:\n    {how}\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 300
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         assert time.monotonic() < ends
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=600)
     assert "interrupted" in said
     assert wait_gone(int((tmp_path / "pid").read_text()))

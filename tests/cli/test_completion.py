@@ -14,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def script(shell: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "provision", "completion", shell], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "provision", "completion", shell], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -27,7 +27,7 @@ def test_the_script_is_one_that_the_shell_reads(shell: str, tmp_path: Path) -> N
         pytest.skip(f"{shell} is not here to read its script")
     path = tmp_path / "script"
     path.write_text(text)
-    done = subprocess.run([shell, "-n", str(path)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([shell, "-n", str(path)], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -60,7 +60,7 @@ def test_bash_completes_a_word(on_path: dict[str, str], tmp_path: Path, line: li
         $(complete -p provision | sed 's/.*-F \\([^ ]*\\) .*/\\1/') provision "${COMP_WORDS[COMP_CWORD]}" ""
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line], env=on_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "--norc", "-c", ask, "bash", str(tmp_path / "script"), *line], env=on_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == sorted(words)
 
@@ -68,7 +68,7 @@ def test_bash_completes_a_word(on_path: dict[str, str], tmp_path: Path, line: li
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_other_shells_are_answered_with_words_and_help(on_path: dict[str, str], shell: str) -> None:
     variables = {"_PROVISION_COMPLETE": f"{shell}_complete", "COMP_WORDS": "provision st", "COMP_CWORD": "1" if shell == "zsh" else "st"}
-    done = subprocess.run(["provision"], env={**on_path, **variables}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["provision"], env={**on_path, **variables}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "status" in done.stdout
     assert "destroy" not in done.stdout

@@ -61,7 +61,7 @@ def test_a_signal_that_is_ignored_for_us_stays_ignored(tmp_path) -> None:
         "import os, signal, sys, provision.cli.door as door\n"
         "def work(*_, **__):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return 0\ndoor.app.main = work\nsys.exit(door.main([]))"
     )
-    ended = [subprocess.run([*before, sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=60) for before in ([], ["nohup"])]
+    ended = [subprocess.run([*before, sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=600) for before in ([], ["nohup"])]
     assert [done.returncode for done in ended] == [143, 0]
 
 
@@ -97,7 +97,7 @@ def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
         "import sys, provision.cli.door as door\nfrom provision.errors import *\nfrom provision.cli.door import Terminated\n"
         f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env={"TMPDIR": str(tmp_path), "PATH": "/bin"})
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, env={"TMPDIR": str(tmp_path), "PATH": "/bin"})
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert issubclass(Terminated, BaseException)

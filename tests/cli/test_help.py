@@ -17,7 +17,7 @@ COMMANDS = sorted(app.commands)
 
 
 def provision(*words: str) -> subprocess.CompletedProcess[str]:
-    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
 
 
 def help_of(name: str) -> str:

@@ -26,7 +26,7 @@ STARTUP = "import json, sys; print(json.dumps(sorted(sys.modules)))"
 
 def packages(code: str, folder: Path, *words: str, **variables: str) -> set[str]:
     """Return the names at the top of everything that was imported, without the standard library, our own, and what the bare interpreter loads."""
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=120, env=variables or None)
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, timeout=600, env=variables or None)
     assert done.returncode == 0, done.stderr
     return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
 
@@ -52,7 +52,7 @@ def test_lint_loads_no_more_than_a_spec_needs(tmp_path: Path) -> None:
 
 def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None:
     shutil.copy(ROOT / "specs/quickstart.yaml", tmp_path / "spec.yaml")
-    done = subprocess.run([sys.executable, "-c", LIST, "lint", "spec.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", LIST, "lint", "spec.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True)
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert "provision.views.text" in loaded
     assert "provision.views.frames" not in loaded
@@ -69,7 +69,7 @@ def test_a_lock_that_holds_is_checked_without_the_model(bench: Bench) -> None:
 def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     done = subprocess.run(
-        [sys.executable, "-c", LIST, "lock", "spec.yaml"], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", LIST, "lock", "spec.yaml"], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600
     )
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert "provision.commands.lock" in loaded
@@ -78,7 +78,7 @@ def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
 
 def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
     program = "import sys, provision.views.frames; print('provision.views.text' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True).stdout.strip() == "False"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True).stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("words", [("lint",), ("schema",), ("lock", "--check"), ("lock",), ("plan",), ("status",), ("destroy", "--yes")])

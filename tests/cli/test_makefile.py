@@ -33,7 +33,7 @@ def make(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     python.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", *KEPT))}
     environment = {**kept, "PYTHON": str(python), "NOTES": str(tmp_path / "notes")}
-    return subprocess.run(["make", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(["make", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def notes(tmp_path: Path) -> list[tuple[str, dict[str, str]]]:

@@ -18,7 +18,7 @@ def shell(bench: Bench, script: str, **changes: str) -> subprocess.CompletedProc
     """Run a bash script in which `$provision` is the command; the exit codes of its last pipe are the last line."""
     words = " ".join(bench.argv())
     text = f"provision='{words}'; {script}; echo \"${{PIPESTATUS[@]}}\""
-    return subprocess.run(["bash", "-c", text], cwd=bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=120)
+    return subprocess.run(["bash", "-c", text], cwd=bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=600)
 
 
 def test_json_stands_alone_on_standard_output(bench: Bench) -> None:

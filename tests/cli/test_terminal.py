@@ -24,7 +24,7 @@ def at_terminal(bench: Bench, *words: str, columns: int = 100, **changes: str):
     environment = bench.environment(TERM="xterm-256color", **changes)
     del environment["NO_COLOR"], environment["COLUMNS"]
     argv = bench.argv(*words)
-    return pexpect.spawn(argv[0], argv[1:], cwd=str(bench.folder), env=environment, dimensions=(30, columns), encoding="utf-8", timeout=60)
+    return pexpect.spawn(argv[0], argv[1:], cwd=str(bench.folder), env=environment, dimensions=(30, columns), encoding="utf-8", timeout=600)
 
 
 def answered(terminal, answer: str) -> tuple[int, str]:
@@ -117,7 +117,7 @@ def test_no_spinner_on_a_dumb_terminal(bench: Bench) -> None:
     assert "\x1b[" in fancy
     (bench.folder / "spec.lock").unlink()
     environment = bench.environment(TERM="dumb")
-    dumb = pexpect.spawn(sys.executable, ["-m", "provision", "lock", "spec.yaml"], cwd=str(bench.folder), env=environment, encoding="utf-8", timeout=60)
+    dumb = pexpect.spawn(sys.executable, ["-m", "provision", "lock", "spec.yaml"], cwd=str(bench.folder), env=environment, encoding="utf-8", timeout=600)
     code, shown = ended(dumb)
     assert code == 0
     assert "\x1b" not in shown
@@ -195,15 +195,13 @@ def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
         _harmless(shown)
 
 
-def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(bench: Bench) -> None:
-    bench.spec(small_spec("alpha"))
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    report = bench.own / "reports/spec.here/report.json"
+def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(applied: Bench) -> None:
+    report = applied.own / "reports/spec.here/report.json"
     document = json.loads(report.read_text())
     document["subject"]["created_utc"] = HOSTILE
     report.write_text(json.dumps(document))
     for words in (["apply", "spec.yaml", "--yes"], ["report", "spec.yaml", "-v"], ["status", "spec.yaml"]):
-        _, shown = ended(at_terminal(bench, *words))
+        _, shown = ended(at_terminal(applied, *words))
         assert shown.strip()
         _harmless(shown)
 

@@ -20,12 +20,12 @@ CANARY = "import google.colab, google.colab._kernel, colab_kernel_launcher"
 
 def installed(machine: Machine, *words: str) -> None:
     line = [uv.find_uv_bin(), "pip", "install", "--quiet", "--python", str(machine.python), *words]
-    done = subprocess.run(line, capture_output=True, text=True, env=machine.environment(), timeout=120)
+    done = subprocess.run(line, capture_output=True, text=True, env=machine.environment(), timeout=600)
     assert done.returncode == 0, done.stderr
 
 
 def canary(machine: Machine) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(machine.python), "-c", CANARY], capture_output=True, text=True, env=machine.environment(), timeout=60)
+    return subprocess.run([str(machine.python), "-c", CANARY], capture_output=True, text=True, env=machine.environment(), timeout=600)
 
 
 def test_a_kernel_has_numpy_and_pillow_from_its_start_and_no_torch(trainer: Machine) -> None:

@@ -36,7 +36,7 @@ def browser(tmp_path: Path, *words: str) -> str:
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, "HOME": str(tmp_path)}, start_new_session=True
     ) as running:
         try:
-            return running.communicate(timeout=120)[0]
+            return running.communicate(timeout=600)[0]
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)

@@ -88,7 +88,7 @@ def install(factory: pytest.TempPathFactory) -> Client:
         inside = folder / "client/bin/python"
         subprocess.run([uv, "venv", "--quiet", "--python", python, str(folder / "client")], check=True, capture_output=True)
         wanted = [RELEASE, "jupyter_server", "ipykernel"]
-        done = subprocess.run([uv, "pip", "install", "--quiet", "--python", str(inside), *wanted], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([uv, "pip", "install", "--quiet", "--python", str(inside), *wanted], capture_output=True, text=True, timeout=600)
         require("index", done.returncode == 0, f"{RELEASE} cannot be installed: {done.stderr[-300:]}")
         (folder / "programs").mkdir()
         (folder / "programs/colab").write_text(LAUNCHER.format(python=inside))
@@ -120,7 +120,7 @@ def jupyter(client: Client, folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(300)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

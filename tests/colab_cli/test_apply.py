@@ -53,26 +53,26 @@ def test_verified_then_stored(place: Bench, account: Account) -> None:
     assert "always with the newest runtime" in planned.stdout
     assert "then quick verification on a Colab machine: it was not verified yet" in planned.stdout
     assert account.plane.calls == []
-    done = place.run("apply", "spec.yaml", "--yes", timeout=300)
+    done = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VERIFIED" in done.stdout
     assert (len(account.plane.returned), account.plane.running) == (1, {})
     assert "spec/colab#session" not in resources(place)
     assert "verified" in place.run("status", "spec.yaml").stdout
 
-    again = place.run("apply", "spec.yaml", "--yes", timeout=300)
+    again = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert "this is the stored verdict" in again.stdout
     assert len(account.plane.granted) == 1
 
 
 @pytest.mark.long
 def test_kept_then_given_back(place: Bench, account: Account) -> None:
-    kept = place.run("apply", "spec.yaml", "--yes", "--keep", timeout=300)
+    kept = place.run("apply", "spec.yaml", "--yes", "--keep", timeout=600)
     assert kept.returncode == 0, kept.stdout + kept.stderr
     assert (len(account.plane.granted), len(account.plane.running)) == (1, 1)
     session = resources(place)["spec/colab#session"]["session"]
     assert f"running      {session} at Colab" in kept.stdout
-    gone = place.run("destroy", "spec.yaml", "--yes", timeout=120)
+    gone = place.run("destroy", "spec.yaml", "--yes", timeout=600)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert account.plane.running == {}
     assert not place.own.exists()
@@ -84,11 +84,11 @@ def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Accoun
     follow(process, "Colab: running the cell")
     assert len(account.plane.running) == 1
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert len(account.plane.running) == 1
     told = place.run("status", "spec.yaml")
     assert "may be running at Colab, and cost" in told.stdout
-    again = place.run("apply", "spec.yaml", "--yes", timeout=300)
+    again = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "an earlier run was cut short: stopping" in again.stderr
     assert (len(account.plane.granted), len(account.plane.returned), account.plane.running) == (2, 2, {})
@@ -98,10 +98,10 @@ def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Accoun
 @pytest.mark.long
 def test_killed_while_a_machine_is_asked_for_then_destroyed(place: Bench, account: Account) -> None:
     process = place.start("apply", "spec.yaml", "--yes")
-    account.plane.arrived.wait(120)
+    account.plane.arrived.wait(300)
     process.kill()
-    process.communicate(timeout=60)
-    gone = place.run("destroy", "spec.yaml", "--yes", timeout=120)
+    process.communicate(timeout=600)
+    gone = place.run("destroy", "spec.yaml", "--yes", timeout=600)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert "Colab session provision-" in gone.stderr
     assert account.plane.running == {}
@@ -112,7 +112,7 @@ def test_interrupted_while_the_cell_runs(place: Bench, account: Account) -> None
     process = place.start("apply", "spec.yaml", "--yes")
     follow(process, "Colab: running the cell")
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=120)
+    process.communicate(timeout=600)
     assert process.returncode == 130
     assert account.plane.running == {}
 
@@ -146,7 +146,7 @@ def test_secrets_of_colabs_own_store_are_refused(place: Bench) -> None:
 @pytest.mark.long
 def test_verify_takes_a_machine_of_its_own(place: Bench, account: Account) -> None:
     place.run("lock", "spec.yaml")
-    done = place.run("verify", "spec.yaml", timeout=300)
+    done = place.run("verify", "spec.yaml", timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (len(account.plane.granted), account.plane.running) == (1, {})
     told, report = (json.loads((account.base / name).read_text()) for name in ("status.json", "report.json"))

@@ -211,7 +211,7 @@ def test_sigterm_while_the_cell_runs(runs: Runs, tmp_path: Path) -> None:
             break
     assert runs.running == 1
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert runs.running == 0
 
 
@@ -221,11 +221,11 @@ def test_ended_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path, number: 
     """The program goes on: it learns the machine's name, and whoever stops the session waits for that."""
     runs.account.plane.hold = threading.Event()
     process = beside(runs, tmp_path)
-    runs.account.plane.arrived.wait(60)
+    runs.account.plane.arrived.wait(300)
     await_that(lambda: runs.running == 1)
     process.send_signal(number)
     threading.Timer(2, runs.account.plane.hold.set).start()
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=600)
     if number == 9:
         assert runs.running == 1
         runs.stop()

@@ -22,7 +22,7 @@ class Tool:
 
     folder: Path
 
-    def run(self, *words: str, cwd: Path, timeout: float = 300, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, cwd: Path, timeout: float = 600, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command and return how it ended."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PROVISION_", "PYTHON", "GITHUB_"))}
         environment = {**kept, "PYTHONPATH": str(self.folder / "src"), "NO_COLOR": "1", "COLUMNS": "120", "UV_PYTHON_DOWNLOADS": "never", **variables}

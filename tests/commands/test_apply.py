@@ -38,13 +38,11 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
     assert again["digests"]["identity"] == report["digests"]["identity"]
 
 
-def test_own_files_are_private_and_ignored_by_git(bench: Bench) -> None:
-    bench.spec(small_spec("alpha"))
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    assert (bench.own / ".gitignore").read_text() == "*\n"
-    assert stat.S_IMODE(bench.own.stat().st_mode) == 0o700
+def test_own_files_are_private_and_ignored_by_git(applied: Bench) -> None:
+    assert (applied.own / ".gitignore").read_text() == "*\n"
+    assert stat.S_IMODE(applied.own.stat().st_mode) == 0o700
     for name in ("state.json", "reports/spec.here/report.json", "reports/spec.here/report.html"):
-        assert stat.S_IMODE((bench.own / name).stat().st_mode) == 0o600, name
+        assert stat.S_IMODE((applied.own / name).stat().st_mode) == 0o600, name
 
 
 def test_apply_needs_a_yes_without_a_terminal(bench: Bench) -> None:
@@ -123,7 +121,7 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(bench: Bench, tmp_
     def wait(path: str) -> None:
         if path.endswith("heavy-1.0-py3-none-any.whl") and not go_on.is_set():
             asked.set()
-            go_on.wait(60)
+            go_on.wait(300)
 
     with served(tmp_path / "index", wait) as address:
         bench.spec(small_spec("heavy"))
@@ -133,9 +131,9 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(bench: Bench, tmp_
         go_on.clear()
         shutil.rmtree(bench.folder / "uv-cache")
         running = bench.start("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address)
-        assert asked.wait(60)
+        assert asked.wait(300)
         running.send_signal(blow)
-        code = running.wait(30)
+        code = running.wait(300)
         said = running.stderr.read() if running.stderr else ""
         assert code == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}[blow], said
         assert "Traceback" not in said
@@ -158,7 +156,7 @@ def test_destroy_after_an_interrupted_apply_leaves_nothing(bench: Bench, tmp_pat
     def wait(path: str) -> None:
         if path.endswith(".whl") and not go_on.is_set():
             asked.set()
-            go_on.wait(60)
+            go_on.wait(300)
 
     with served(tmp_path / "index", wait) as address:
         bench.spec(small_spec("alpha==1.0"))
@@ -167,9 +165,9 @@ def test_destroy_after_an_interrupted_apply_leaves_nothing(bench: Bench, tmp_pat
         go_on.clear()
         shutil.rmtree(bench.folder / "uv-cache")
         running = bench.start("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address)
-        assert asked.wait(60)
+        assert asked.wait(300)
         running.kill()
-        running.wait(30)
+        running.wait(300)
         go_on.set()
     done = bench.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
@@ -200,29 +198,25 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
         ("", "damaged"),
     ],
 )
-def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_lost(bench: Bench, content: str, words: str) -> None:
-    bench.spec(small_spec("alpha"))
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    state = bench.own / "state.json"
+def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_lost(applied: Bench, content: str, words: str) -> None:
+    state = applied.own / "state.json"
     state.write_text(content)
     for verb in ("apply", "destroy", "status", "plan"):
-        done = bench.run(verb, "spec.yaml", *(["--yes"] if verb in ("apply", "destroy") else []))
+        done = applied.run(verb, "spec.yaml", *(["--yes"] if verb in ("apply", "destroy") else []))
         assert done.returncode == 2, (verb, done.stderr)
         assert words in done.stderr
     assert state.read_text() == content
-    assert (bench.own / "envs/spec.here/bin/python").exists()
+    assert (applied.own / "envs/spec.here/bin/python").exists()
     state.unlink()
-    adopted = bench.run("apply", "spec.yaml", "--yes")
+    adopted = applied.run("apply", "spec.yaml", "--yes")
     assert adopted.returncode == 0
     assert "a whole environment of this lock is there already" in adopted.stderr
 
 
-def test_a_state_edited_by_hand_is_refused(bench: Bench) -> None:
-    bench.spec(small_spec("alpha"))
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    state = bench.own / "state.json"
+def test_a_state_edited_by_hand_is_refused(applied: Bench) -> None:
+    state = applied.own / "state.json"
     state.write_text(state.read_text().replace("envs/spec.here", "envs/../../elsewhere"))
-    done = bench.run("destroy", "spec.yaml", "--yes")
+    done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 2
     assert "checksum" in done.stderr
 
@@ -233,7 +227,7 @@ def test_a_second_apply_waits_or_names_the_holder(bench: Bench, tmp_path: Path) 
     def wait(path: str) -> None:
         if path.endswith(".whl") and not go_on.is_set():
             asked.set()
-            go_on.wait(60)
+            go_on.wait(300)
 
     with served(tmp_path / "index", wait) as address:
         bench.spec(small_spec("alpha==1.0"))
@@ -242,7 +236,7 @@ def test_a_second_apply_waits_or_names_the_holder(bench: Bench, tmp_path: Path) 
         go_on.clear()
         shutil.rmtree(bench.folder / "uv-cache")
         running = bench.start("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address)
-        assert asked.wait(60)
+        assert asked.wait(300)
         loser = bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address)
         assert loser.returncode == 2
         assert f"process {running.pid}" in loser.stderr
@@ -250,14 +244,12 @@ def test_a_second_apply_waits_or_names_the_holder(bench: Bench, tmp_path: Path) 
         patient = bench.run("apply", "spec.yaml", "--yes", "--lock-timeout", "60", PROVISION_INDEX_PYPI=address)
         assert patient.returncode == 0, patient.stderr
         assert "No changes" in patient.stdout
-        assert running.wait(60) == 0
+        assert running.wait(300) == 0
 
 
-def test_a_moved_folder_is_not_taken_for_a_whole_environment(bench: Bench) -> None:
-    bench.spec(small_spec("alpha"))
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    moved = Bench(bench.folder.with_name("moved"), bench.index)
-    bench.folder.rename(moved.folder)
+def test_a_moved_folder_is_not_taken_for_a_whole_environment(applied: Bench) -> None:
+    moved = Bench(applied.folder.with_name("moved"), applied.index)
+    applied.folder.rename(moved.folder)
     plan = moved.run("plan", "spec.yaml")
     assert "-/+" in plan.stdout, plan.stdout
     assert moved.run("apply", "spec.yaml", "--yes").returncode == 0
@@ -309,7 +301,7 @@ def test_run_gives_the_program_env_paths_and_secrets(bench: Bench) -> None:
 
 def _children_gone(bench: Bench) -> bool:
     """No uv that was started for this bench is still at work: tells by the scratch folders it would hold as working directory."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         held = [p for p in Path("/proc").glob("[0-9]*/environ") if _reads(p, f"UV_CACHE_DIR={bench.folder / 'uv-cache'}")]
         if not held:

@@ -326,7 +326,7 @@ def test_a_lock_that_may_not_be_read(bench: Bench) -> None:
     require("root", not mortal or shutil.which("setpriv") is not None, "root reads every file: setpriv takes that right away")
     path.chmod(0)
     for line in (("lock", "spec.yaml", "--check"), ("lock", "spec.yaml"), ("apply", "spec.yaml", "--yes")):
-        done = subprocess.run([*mortal, *bench.argv(*line)], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*mortal, *bench.argv(*line)], cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600)
         assert done.returncode == 2, done.stdout + done.stderr
         assert "cannot read spec.lock" in done.stderr.replace(f"{bench.folder}/", "")
         assert "permission denied" in done.stderr

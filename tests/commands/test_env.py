@@ -42,7 +42,7 @@ def add(venv: Path, name: str, code: str, version: str) -> None:
 def provision(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "PYTHONDONTWRITEBYTECODE": "1", **variables}
     command = [*fork_server.ARGV, "env", *words]
-    return fork_server.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False, timeout=120)
+    return fork_server.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False, timeout=600)
 
 
 def told(*words: str, cwd: Path, **variables: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tests import fork_server
 
 
 def provision(*words: str) -> subprocess.CompletedProcess[str]:
-    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return fork_server.run([*fork_server.ARGV, *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
 
 
 def test_there_is_a_page_for_everything_that_lint_can_say() -> None:

@@ -65,7 +65,7 @@ def refused(bench: Bench, code: int, *words: str, **changes: str) -> str:
 def tool(bench: Bench, *words: str | Path, folder: Path | None = None, **changes: str) -> subprocess.CompletedProcess[str]:
     """Run uv in a folder of the bench."""
     argv = [uv.find_uv_bin(), *map(str, words)]
-    return subprocess.run(argv, cwd=folder or bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=120)
+    return subprocess.run(argv, cwd=folder or bench.folder, env=bench.environment(**changes), capture_output=True, text=True, timeout=600)
 
 
 def venv(bench: Bench) -> Path:
@@ -227,7 +227,7 @@ def test_uv_installs_from_the_public_index_by_a_pylock(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(small_spec("rich", "colorama; sys_platform == 'win32'", extra="platforms: [linux-x86_64, windows-x86_64]\n"))
     line = [sys.executable, "-m", "provision"]
     for words in (["lock"], ["export", "--format", "pylock", "--out", "pylock.toml"]):
-        done = subprocess.run([*line, words[0], "spec.yaml", *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        done = subprocess.run([*line, words[0], "spec.yaml", *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=600)
         require("index", "could not be reached" not in done.stderr, done.stderr)
         if "no public address" in done.stderr:
             pytest.skip("the mirror of this machine does not keep the paths of PyPI's files")
@@ -237,7 +237,7 @@ def test_uv_installs_from_the_public_index_by_a_pylock(tmp_path: Path) -> None:
     assert not any("index" in row for row in document["packages"])
     python = tmp_path / "made/bin/python"
     subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, tmp_path / "made"], check=True)
-    synced = subprocess.run([uv.find_uv_bin(), "pip", "sync", "--python", python, "pylock.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    synced = subprocess.run([uv.find_uv_bin(), "pip", "sync", "--python", python, "pylock.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     require("index", "error sending request" not in synced.stderr, synced.stderr)
     assert synced.returncode == 0, synced.stderr
     assert subprocess.run([python, "-c", "import rich"]).returncode == 0
@@ -250,7 +250,7 @@ def pip(bench: Bench, python: Path, file: str) -> subprocess.CompletedProcess[st
     """Install as the file's own comment says."""
     words = ["install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", file]
     argv = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-cache-dir", *words]
-    return subprocess.run(argv, cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=120)
+    return subprocess.run(argv, cwd=bench.folder, env=bench.environment(), capture_output=True, text=True, timeout=600)
 
 
 def test_pip_installs_from_requirements_and_refuses_another_hash(bench: Bench, web: str) -> None:

@@ -22,7 +22,7 @@ HOSTILE = ("a%0A::error::x.yaml", "b\r::stop-commands::x.yaml", "c\n::add-mask::
 def lint(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}
     line = [*fork_server.ARGV, "lint", *words]
-    return fork_server.run(line, cwd=folder, env={**kept, "NO_COLOR": "1", **variables}, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return fork_server.run(line, cwd=folder, env={**kept, "NO_COLOR": "1", **variables}, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
 
 
 def write(folder: Path, **files: str) -> None:

@@ -87,7 +87,7 @@ def test_a_lock_compared_with_itself(moved: Bench) -> None:
 def test_the_older_lock_comes_from_standard_input(moved: Bench) -> None:
     def given(content: bytes) -> subprocess.CompletedProcess[bytes]:
         argv = moved.argv("lock", "spec.yaml", "--diff", "-", "--output-format", "markdown")
-        return fork_server.run(argv, cwd=moved.folder, env=moved.environment(), capture_output=True, input=content, timeout=120)
+        return fork_server.run(argv, cwd=moved.folder, env=moved.environment(), capture_output=True, input=content, timeout=600)
 
     done = given((moved.folder / "old.lock").read_bytes())
     assert done.returncode == 0, done.stderr
@@ -246,7 +246,7 @@ def test_the_lock_beside_the_spec_has_to_be_there_and_whole(moved: Bench, left: 
 def test_a_standard_input_that_cannot_be_read_is_no_bug(moved: Bench) -> None:
     unreadable = os.open(os.devnull, os.O_WRONLY)
     argv = moved.argv("lock", "spec.yaml", "--diff", "-")
-    done = fork_server.run(argv, cwd=moved.folder, env=moved.environment(), capture_output=True, text=True, stdin=unreadable, timeout=120)
+    done = fork_server.run(argv, cwd=moved.folder, env=moved.environment(), capture_output=True, text=True, stdin=unreadable, timeout=600)
     os.close(unreadable)
     assert done.returncode == 2
     assert "cannot read standard input" in done.stderr

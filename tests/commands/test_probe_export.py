@@ -32,7 +32,7 @@ class Carry:
     def verify(self, *flags: str, python: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
         command = [python or str(self.python), *flags, "probe.pyz", "verify", "--expectations", "expectations.json", "--out", "report.json"]
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-        return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, timeout=600)
 
     @property
     def report(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_the_stages_of_the_standard_library_run_on_every_promised_python(carry: 
         assert [stage["name"] for stage in carry.report["stages"]] == ["host", "packages"]
         assert all(stage["exit"] == 0 for stage in carry.report["stages"])
         assert "unknown" not in {check["status"] for check in carry.report["checks"] if check["id"].startswith("H")}
-        bare = subprocess.run([python, "-I", "-S", "probe.pyz", "env"], cwd=carry.folder, capture_output=True, text=True, check=False, timeout=60)
+        bare = subprocess.run([python, "-I", "-S", "probe.pyz", "env"], cwd=carry.folder, capture_output=True, text=True, check=False, timeout=600)
         assert (bare.returncode, bare.stderr) == (0, "")
         assert bare.stdout.startswith("system ")
 

@@ -11,17 +11,16 @@ import pytest
 from provision.cli.recounting import told
 from provision.probe.canonical import canonical, digest
 from provision.world import Machine
+from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a program takes")
 
 
 @pytest.fixture
-def made(bench: Bench) -> Bench:
-    bench.spec(small_spec("alpha", extra="secrets: {MY_TOKEN: {env: MY_TOKEN}}\n"))
-    done = bench.run("apply", "spec.yaml", "--yes", MY_TOKEN="s3cret-value")
-    assert done.returncode == 0, done.stderr
-    return bench
+def made(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    text = small_spec("alpha", extra="secrets: {MY_TOKEN: {env: MY_TOKEN}}\n")
+    return apply_once(tmp_path_factory, bench, "applied-with-a-secret", text, MY_TOKEN="s3cret-value")
 
 
 def records(bench: Bench) -> list[Path]:

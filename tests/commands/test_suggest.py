@@ -195,7 +195,7 @@ def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: P
     line = [*fork_server.ARGV]
     variables = {**os.environ, **pytorch.variables()}
     done = subprocess.run(
-        [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"], env=variables, capture_output=True, text=True, timeout=300
+        [*line, "suggest", str(spec), "--most", "1", "--resolve", "--output-format", "json"], env=variables, capture_output=True, text=True, timeout=600
     )
     (first,) = json.loads(done.stdout)["combinations"]
     require("index", "could not be asked" not in first["note"], first["note"])
@@ -204,5 +204,5 @@ def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: P
     spec.write_text(
         f'gpu: V100\ncuda: "{first["cuda"]}"\npython: "{first["python"]}"\npackages: {json.dumps(first["packages"])}\ntraining: {{precision: fp16}}\n'
     )
-    clean = fork_server.run([*line, "lint", str(spec)], capture_output=True, text=True, timeout=60)
+    clean = fork_server.run([*line, "lint", str(spec)], capture_output=True, text=True, timeout=600)
     assert (clean.returncode, clean.stdout) == (0, "No findings.\n")

@@ -42,13 +42,13 @@ def up(bench: Bench, *words: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=600)
 
 
 def test_a_sandbox_that_is_up_already_is_used_and_boots_the_device(bench: Bench) -> None:
     spec(bench)
     with up(bench) as other:
-        done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", timeout=110)
+        done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", timeout=600)
         assert done.returncode in (0, 3), done.stderr  # 3: this machine cannot isolate one
         assert f"SANDBOX: used as it runs already (process {other.pid}: provision sandbox up" in done.stderr
         refused = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", "hang")
@@ -67,7 +67,7 @@ def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(bench: B
         seen.append(process.stderr.readline())
         assert seen[-1], "".join(seen)
     process.send_signal(ending)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == code, said
     first, second, third, fourth = said.splitlines()[-4:]
     assert first == f"{word}: what was done is recorded; run the command again to go on"

@@ -41,7 +41,7 @@ def fetch(tmp_path: Path, **asked: Any) -> subprocess.CompletedProcess[str]:
     (tmp_path / "device.pyz").write_bytes(verification.device())
     document = {"name": "uv", "version": "9.9.9", "target": str(tmp_path / "tools"), **asked}
     words = [sys.executable, "-I", str(tmp_path / "device.pyz"), "fetch"]
-    return subprocess.run(words, input=json.dumps(document), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, input=json.dumps(document), capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["the index names hashes", "it names none"])

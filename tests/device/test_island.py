@@ -31,7 +31,7 @@ def test_it_imports_the_standard_library_and_itself_only(path: Path) -> None:
 def test_it_starts_on_every_promised_python(tmp_path: Path, pythons: list[str]) -> None:
     (tmp_path / "device.pyz").write_bytes(device())
     for python in pythons:
-        done = subprocess.run([python, "-I", "-S", str(tmp_path / "device.pyz"), "run", "--help"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([python, "-I", "-S", str(tmp_path / "device.pyz"), "run", "--help"], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, (python, done.stderr)
         assert "--document" in done.stdout
 
@@ -44,7 +44,7 @@ def test_its_file_has_the_same_bytes_every_time_and_is_none_of_the_others() -> N
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_shell_programs_lint_and_are_laid_out_as_they_lie(script: Path) -> None:
     for words in (["shellcheck", str(script)], ["shfmt", "-d", str(script)]):
-        done = subprocess.run([str(Path(sys.executable).with_name(words[0])), *words[1:]], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([str(Path(sys.executable).with_name(words[0])), *words[1:]], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -171,10 +171,10 @@ def test_a_kernel_with_secrets_holds_references_and_fetches_them_when_it_starts(
     argv = json.loads((folder / ".local/share/jupyter/kernels/provision-x/kernel.json").read_text())["argv"]
     words = [sys.executable, *argv[1 : argv.index("--") + 1], sys.executable, "-c", "import os; print(os.environ['HF_TOKEN'][::-1])"]
     environment = {"PROVISION_METADATA": f"{bench.cloud.address}/computeMetadata/v1", "PROVISION_SECRETS": bench.cloud.address}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout.strip()) == (0, CANARY[::-1])
     bench.cloud.secrets.clear()
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert f"cannot read the secret {REFERENCE}: HTTP 404" in done.stderr
     assert "Traceback" not in done.stderr

@@ -47,7 +47,7 @@ def start(cloud: Cloud, folder: Path, before: str = ":") -> subprocess.Completed
         f"{cloud.address}/computeMetadata/v1",
         cloud.address,
     ]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 class Editor:

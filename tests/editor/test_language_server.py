@@ -38,7 +38,7 @@ def editor(tmp_path_factory: pytest.TempPathFactory, schema_text: str) -> Iterat
 def linted(folder: Path, text: str) -> set[tuple[int, int, int, int]]:
     """The places that our own linter points at, from 0 as editors count: first line, character, last line, character."""
     (folder / "spec.yaml").write_text(text)
-    done = fork_server.run([*fork_server.ARGV, "lint", "spec.yaml", "--output-format", "json"], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = fork_server.run([*fork_server.ARGV, "lint", "spec.yaml", "--output-format", "json"], cwd=folder, capture_output=True, text=True, timeout=600)
     ranges = [found["range"] for found in json.loads(done.stdout)["diagnostics"]]
     return {(r["start"]["line"] - 1, r["start"]["column"] - 1, r["end"]["line"] - 1, r["end"]["column"] - 1) for r in ranges}
 
@@ -108,7 +108,7 @@ def test_our_words_are_shown_over_a_field(editor: Editor, schema: dict[str, dict
 
 
 def test_the_line_that_init_writes_is_enough(tmp_path: Path) -> None:
-    fork_server.run([*fork_server.ARGV, "init"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    fork_server.run([*fork_server.ARGV, "init"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
     text = (tmp_path / "provision.yaml").read_text()
     with started(tmp_path, None) as plain:
         assert plain.problems("provision.yaml", text) == []

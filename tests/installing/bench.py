@@ -72,7 +72,7 @@ class Device:
         (self.folder / "install.json").write_text(json.dumps(document))
         named = ("--document", str(self.folder / "install.json"), "--result", str(self.folder / "installed.json"), "--uv", UV)
         argv = [*interpreter, str(self.folder / "installer.pyz"), "install", *named, *words]
-        return subprocess.run(argv, env=self.environment(**changes), capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(argv, env=self.environment(**changes), capture_output=True, text=True, timeout=600, check=False)
 
     def result(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "installed.json").read_text())

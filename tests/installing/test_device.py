@@ -50,7 +50,7 @@ def test_without_a_path_it_installs_for_the_python_that_runs_it(device: Device) 
 def test_it_runs_as_a_module_of_the_source_tree(device: Device) -> None:
     (device.folder / "install.json").write_text(json.dumps(device.document("alpha==1.0")))
     argv = [sys.executable, "-m", "provision.installing", "install", "--document", "install.json", "--result", "installed.json"]
-    done = subprocess.run(argv, cwd=device.folder, env=device.environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, cwd=device.folder, env=device.environment(), capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (0, "1 hash-checked\n"), done.stderr
 
 
@@ -172,7 +172,7 @@ def test_a_bad_document_is_refused_with_the_place_and_without_a_traceback(device
 def test_a_file_that_is_no_document_and_a_place_that_cannot_be_written(device: Device) -> None:
     def ask(document: Path, result: Path, *words: str) -> str:
         argv = [sys.executable, str(device.folder / "installer.pyz"), "install", "--document", str(document), "--result", str(result), *words]
-        done = subprocess.run(argv, env=device.environment(PATH="/nowhere"), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, env=device.environment(PATH="/nowhere"), capture_output=True, text=True, timeout=600)
         assert done.returncode == 2, done.stderr
         assert "Traceback" not in done.stderr
         return done.stderr
@@ -194,7 +194,7 @@ def test_a_machine_without_uv_says_how_to_get_it(device: Device) -> None:
     lonely = device.folder / "env/bin/python"
     (device.folder / "install.json").write_text(json.dumps(device.document("alpha==1.0")))
     argv = [str(lonely), str(device.folder / "installer.pyz"), "install", "--document", "install.json", "--result", "out.json"]
-    done = subprocess.run(argv, cwd=device.folder, env=device.environment(PATH="/nowhere"), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=device.folder, env=device.environment(PATH="/nowhere"), capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert "there is no uv on this machine" in done.stderr
     assert "pip install uv" in done.stderr

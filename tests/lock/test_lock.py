@@ -125,7 +125,7 @@ def test_for_a_python_that_is_not_here_uv_is_asked_once_and_lists_none(bench: Be
     path = bench.spec(small_spec("alpha").replace(MINOR, "3.98"))
     (tmp_path / "calls").mkdir()
     call = Workshop(tmp_path, variables=bench.environment()).shortened("lock", str(path), record=tmp_path / "calls")
-    done = subprocess.run(call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     calls = [json.loads((tmp_path / f"calls/{number}.json").read_text())["argv"] for number in range(3)]
     assert [words[1:3] for words in calls] == [["python", "find"], ["lock", "--python"], ["export", "--frozen"]]

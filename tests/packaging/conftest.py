@@ -75,9 +75,9 @@ def bare(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def make(folder: Path) -> None:
         prefix = str(folder / "env")
-        subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, prefix], check=True, timeout=120)
+        subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, prefix], check=True, timeout=600)
         install = [uv.find_uv_bin(), "pip", "install", "--quiet", "--python", f"{prefix}/bin/python", str(built.wheel)]
-        subprocess.run(install, env=outside(), check=True, timeout=300)
+        subprocess.run(install, env=outside(), check=True, timeout=600)
 
     return make_once(tmp_path_factory, "installed", make) / "env/bin"
 
@@ -86,7 +86,7 @@ def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:
     """Build with hatchling as pip would, without an index; returns the wheel and the sdist (or the wheel's path twice when only it is wanted)."""
     words = [word for target in targets or ("wheel", "sdist") for word in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(out), *words]
-    done = subprocess.run(command, cwd=tree, env=outside(), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tree, env=outside(), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = out.glob("*.whl")
     return wheel, next(out.glob("*.tar.gz"), wheel)

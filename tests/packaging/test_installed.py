@@ -18,7 +18,7 @@ from tests.rig import MINOR, Bench, small_spec
 pytestmark = pytest.mark.network
 
 
-def run(bare: Path, folder: Path, *words: str, timeout: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(bare: Path, folder: Path, *words: str, timeout: float = 600, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the installed `provision` in a folder."""
     environment = {**outside(PATH=f"{bare}:{os.environ['PATH']}"), **variables}
     return subprocess.run(["provision", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
@@ -35,7 +35,7 @@ def test_the_command_and_the_module(bare: Path, tmp_path: Path) -> None:
     from provision import __version__
 
     assert run(bare, tmp_path, "--version").stdout == f"provision, version {__version__}\n"
-    done = subprocess.run([str(bare / "python"), "-m", "provision", "--version"], cwd=tmp_path, env=outside(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(bare / "python"), "-m", "provision", "--version"], cwd=tmp_path, env=outside(), capture_output=True, text=True, timeout=600)
     assert done.stdout == f"provision, version {__version__}\n"
 
 
@@ -71,14 +71,14 @@ def test_types_are_seen_by_a_type_checker(bare: Path, tmp_path: Path) -> None:
         env=outside(),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
     )
     assert 'Incompatible return value type (got "str", expected "int")' in done.stdout, done.stdout + done.stderr
 
 
 def test_uvx_runs_it_from_the_checkout(tmp_path: Path) -> None:
     command = [uv.find_uv_bin(), "tool", "run", "--python", sys.executable, "--from", str(ROOT), "provision", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, env=outside(UV_CACHE_DIR=str(tmp_path / "cache")), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=outside(UV_CACHE_DIR=str(tmp_path / "cache")), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("provision, version ")
 

@@ -41,7 +41,7 @@ class Environment:
 
     def verify(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> tuple[int, dict[str, Any], str]:
         process = self.start(*arguments, environ=environ, **changes)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=600)
         report = self.root / "report.json"
         return process.returncode, whole(json.loads(report.read_text(encoding="utf-8"))) if report.exists() else {}, said
 

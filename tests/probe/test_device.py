@@ -55,7 +55,7 @@ GOLDEN: dict[str, dict[str, tuple[float, float]]] = {
 def here() -> dict[str, Any]:
     """What is installed here and which card torch sees; skips, or fails where REQUIRE names `device`, when there is none."""
     try:
-        done = subprocess.run([PYTHON, "-c", LOOK], capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run([PYTHON, "-c", LOOK], capture_output=True, text=True, check=False, timeout=600)
         found: dict[str, Any] = (
             json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"card": None, "why": done.stderr.strip().splitlines()[-1:]}
         )

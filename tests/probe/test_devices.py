@@ -75,7 +75,7 @@ COMPILED = {f"training__{key}": given for key, given in RUN.items()}
 @pytest.fixture(scope="module")
 def facts(hf_python: str, probe: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     argv = [hf_python, str(SCRIPT), str(probe), str(tmp_path_factory.mktemp("scratch"))]
-    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -114,15 +114,15 @@ def test_bytes_and_operations_are_counted_right(facts: dict[str, Any]) -> None:
 @pytest.mark.long
 def test_reasons_heat_and_power_are_gathered_while_it_multiplies(hf_python: str, probe: Path, newer: Path) -> None:  # noqa: F811
     environ = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(newer), "FAKE_NVML": "reasons=76;count=2;temperature=83;power_mw=71500"}
-    done = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env=environ, timeout=300)
+    done = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env=environ, timeout=600)
     assert done.stdout.split() == ["76", "83", "71.5"], done.stderr[-2000:]
-    lost = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env={**environ, "FAKE_NVML": "handle=15"}, timeout=300)
+    lost = subprocess.run([hf_python, "-c", BURN, str(probe)], capture_output=True, text=True, env={**environ, "FAKE_NVML": "handle=15"}, timeout=600)
     assert lost.stdout.split() == ["None"] * 3, lost.stderr[-2000:]
 
 
 def test_what_the_probe_times_can_be_held_against_a_bare_loop(hf_python: str) -> None:
     argv = [hf_python, "-m", "benchmarks.throughput", "--device", "cpu", "--size", "128", "--format", "fp32"]
-    done = subprocess.run(argv, cwd=SCRIPT.parents[2], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    done = subprocess.run(argv, cwd=SCRIPT.parents[2], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=600)
     (line,) = done.stdout.splitlines()
     # Whether the bound holds is a matter of a quiet machine; that both sides measure the same work is not.
     assert done.returncode == (0 if line.endswith("holds yes") else 1), done.stderr
@@ -222,7 +222,7 @@ def test_the_link_is_read_from_linux(tmp_path: Path) -> None:
 
 def run_together(hf_python: str, probe: Path, folder: Path, patience: float, *script: str, before: tuple[str, ...] = ()) -> Together:
     argv = [*before, hf_python, "-c", TOGETHER, str(probe), str(folder), str(patience), *script]
-    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     code, told, tail, steps = json.loads(done.stdout.splitlines()[-1])
     return Together(code, tuple(told), tail, tuple(steps))
@@ -346,7 +346,7 @@ def test_a_batch_larger_than_shared_memory_fails(
     (tmp_path / "expectations.json").write_text(json.dumps(promised))
     words = [hf_python, str(probe), "verify", "--expectations", str(tmp_path / "expectations.json"), "--out", str(tmp_path / "report.json"), "--only", check]
     script = f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"'
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *words], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=300)
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *words], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=600)
     assert (tmp_path / "report.json").exists(), done.stderr
     found = checks(json.loads((tmp_path / "report.json").read_text()))[check]
     # A part of the checks alone verifies nothing, which is exit 3.

@@ -98,7 +98,7 @@ def sampled(tmp_path: Path, *words: dict[str, Any], **variables: str) -> dict[st
     code = "import sys; sys.path.append(sys.argv[1]); from probe.monitor.sampler import main; sys.exit(main())"
     told = "".join(json.dumps(word) + "\n" for word in (about, *words))
     environment = {**os.environ, "TOKEN": "s3cret-word", **variables}
-    subprocess.run([sys.executable, "-I", "-S", "-c", code, str(PACKAGE)], input=told, text=True, timeout=30, check=True, env=environment)
+    subprocess.run([sys.executable, "-I", "-S", "-c", code, str(PACKAGE)], input=told, text=True, timeout=600, check=True, env=environment)
     found: dict[str, Any] = json.loads((tmp_path / "r.json").read_text())
     return found
 
@@ -151,6 +151,6 @@ def watched_for_a_moment(tmp_path: Path, pid: int, **variables: str) -> dict[str
     except subprocess.TimeoutExpired:
         sampler.stdin.write('{"code": 0, "signal": null, "seconds": 1.6}\n')
     sampler.stdin.close()
-    assert sampler.wait(20) == 0
+    assert sampler.wait(300) == 0
     found: dict[str, Any] = json.loads((tmp_path / "r.json").read_text())
     return found

@@ -198,7 +198,7 @@ def rehearse(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]
         }
         (folder / "expectations.json").write_text(json.dumps(document(**promised)), encoding="utf-8")
         command = [*(prefix or []), hf_python, str(probe), "verify", "--expectations", str(folder / "expectations.json"), "--out", str(folder / "report.json")]
-        done = subprocess.run([*command, "--only", "S01", "--only", "S02", "--only", "S03"], capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run([*command, "--only", "S01", "--only", "S02", "--only", "S03"], capture_output=True, text=True, check=False, timeout=600)
         assert (folder / "report.json").exists(), done.stderr
         report: dict[str, Any] = whole(json.loads((folder / "report.json").read_text(encoding="utf-8")))
         return report
@@ -255,7 +255,7 @@ print(json.dumps([told, time.perf_counter() - began]))
 @pytest.mark.long
 @pytest.mark.hf
 def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) -> None:
-    done = subprocess.run([hf_python, "-c", PACE, str(probe)], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([hf_python, "-c", PACE, str(probe)], capture_output=True, text=True, timeout=600, check=False)
     told, took = json.loads(done.stdout)
     assert (told["pace.precision"], told["pace.finite"]) == ("fp32", True), done.stderr[-2000:]
     assert told["pace.parameters"] == pytest.approx(500_000, rel=0.05)
@@ -277,6 +277,6 @@ print(json.dumps([sorted({f"{one.device} {one.dtype}" for one in make(plan).para
 @pytest.mark.long
 @pytest.mark.hf
 def test_a_model_is_made_where_it_is_trained(hf_python: str, probe: Path) -> None:
-    done = subprocess.run([hf_python, "-c", MADE, str(probe)], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([hf_python, "-c", MADE, str(probe)], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == [["meta torch.float32"], ["meta torch.bfloat16"]]

@@ -260,7 +260,7 @@ def test_stopping_kills_the_stage_and_leaves_no_report(environment: Environment,
     process = environment.start()
     wait_for(pid_file.exists)
     process.send_signal(number)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=600)
     assert process.returncode == code
     assert "Traceback" not in said
     assert not alive(int(pid_file.read_text()))

@@ -30,7 +30,7 @@ def run(script: str, tables: Path, address: str, *words: str) -> subprocess.Comp
     """Run a script with pip configured to an index."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tables), "PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": f"{address}/simple", "PIP_RETRIES": "0"}
     command = [sys.executable, f"support/{script}.py", "--tables", str(tables), "--cache", str(tables / "cache"), *words]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def torch_wheels(version: str, platforms: tuple[str, ...] = ("x86_64", "aarch64")) -> dict[str, bytes]:

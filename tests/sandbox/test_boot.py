@@ -47,7 +47,7 @@ def booter(tmp_path: Path) -> Iterator[Booter]:
 def boot(booter: Booter, cloud: Cloud, *faults: str) -> int | None:
     booter.start(cloud.store, NAME, cloud.endpoints, Faults(*faults))
     code = booter.wait(NAME, 120)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while "handle_post_startup_script" not in repr(cloud.store.guest) and time.monotonic() < deadline:
         time.sleep(0.05)
     return code
@@ -206,7 +206,7 @@ def test_a_machine_ends_at_its_longest_life(booter: Booter, cloud: Cloud) -> Non
     document = cloud.document("nonce-0001", "alpha", gpu={"type": "L4", "count": 1}, driver_timeout_s=600)
     cloud.announce(document, **{"provision-max-lifetime-seconds": "4"})
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while "the machine was shut down" not in cloud.store.serial and time.monotonic() < deadline:
         time.sleep(0.1)
     assert "the machine was shut down" in cloud.store.serial, "though it would wait for a driver for ten minutes"
@@ -291,7 +291,7 @@ def test_fault_script_failure(booter: Booter, cloud: Cloud) -> None:
 def test_fault_forged_report(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud, "forged-report")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while cloud.report("nonce-0001")["subject"]["nonce"] == "nonce-0001" and time.monotonic() < deadline:
         time.sleep(0.05)
     content = cloud.objects[f"{BUCKET}/nonce-0001/report.json"]
@@ -330,7 +330,7 @@ class Gone(Store):
 def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while "phase packages" not in cloud.store.serial and time.monotonic() < deadline:
         time.sleep(0.01)
     booter.stop(NAME)
@@ -383,7 +383,7 @@ def test_without_root_a_user_namespace_will_do(booter: Booter) -> None:
         pytest.skip("nobody can run no Python here")
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
         os.chown(folder, 65534, 65534)
-        done = subprocess.run([able[0], "-c", _AS_NOBODY, folder], timeout=200, **nobody)
+        done = subprocess.run([able[0], "-c", _AS_NOBODY, folder], timeout=600, **nobody)
     assert done.returncode == 0, done.stdout + done.stderr
     why = done.stdout.partition("\n")[0]
     if why:

@@ -55,7 +55,7 @@ def test_stockout(tmp_path: Path) -> None:
 def test_stockout_over_grpc_keeps_its_details(tmp_path: Path) -> None:
     with clients(tmp_path, "stockout:us-central1-a") as sandbox:
         with pytest.raises(said.ResourceExhausted, match="does not have enough resources") as caught:
-            sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE).result(timeout=5, polling=SOON)
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE).result(timeout=600, polling=SOON)
         (packed,) = caught.value.response.error.details
         assert packed.type_url == "type.googleapis.com/google.rpc.ErrorInfo"
 
@@ -73,7 +73,7 @@ def test_quota_of_a_region(tmp_path: Path) -> None:
     with clients(tmp_path, "quota:us-central1") as sandbox:
         assert outcome(sandbox) == {"code": 7, "message": "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 0.0 in region us-central1."}
         with pytest.raises(said.PermissionDenied, match="Quota 'NVIDIA_L4_GPUS' exceeded"):
-            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE).result(timeout=5, polling=SOON)
+            sandbox.grpc.create_instance(parent=ZONE, instance_id="two", instance=MESSAGE).result(timeout=600, polling=SOON)
         assert "error" not in sandbox.done(creation(sandbox, f"{PROJECT}/locations/us-west1-a").execute())
         quotas = sandbox.http("GET", "/compute/v1/projects/my-project/regions/us-central1")[1]["quotas"]
         assert {"metric": "NVIDIA_L4_GPUS", "limit": 0.0, "usage": 2.0} in quotas
@@ -153,7 +153,7 @@ def test_lost_operation(tmp_path: Path) -> None:
     with clients(tmp_path, "lost-operation") as sandbox:
         begun = sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=MESSAGE)
         with pytest.raises(said.NotFound):
-            begun.result(timeout=5, polling=SOON)
+            begun.result(timeout=600, polling=SOON)
         assert [sandbox.grpc.get_instance(name=NAME).state.name for _ in range(2)] == ["PROVISIONING", "ACTIVE"]
 
 

@@ -23,7 +23,7 @@ def test_the_operation_is_done_before_the_instance_is_active(sandbox: Clients) -
     operation = sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=message())
     assert operation.metadata.verb == "create"
     assert operation.metadata.target == NAME
-    assert operation.result(timeout=10, polling=SOON).state == nb.State.PROVISIONING
+    assert operation.result(timeout=600, polling=SOON).state == nb.State.PROVISIONING
     states = [sandbox.grpc.get_instance(name=NAME).state for _ in range(3)]
     assert states == [nb.State.PROVISIONING, nb.State.ACTIVE, nb.State.ACTIVE]
 
@@ -86,22 +86,22 @@ def test_one_operation_at_a_time(tmp_path: Path) -> None:
         assert caught.value.status_code == 409
         begun.cancel()
         with pytest.raises(said.Cancelled):
-            begun.result(timeout=5, polling=SOON)
+            begun.result(timeout=600, polling=SOON)
         assert [one["name"] for one in sandbox.rest.operations().list(name=ZONE).execute()["operations"]] == [begun.operation.name]
         assert sandbox.grpc.stop_instance({"name": NAME}).operation.name
 
 
 def test_stopped_started_reset_deleted(sandbox: Clients) -> None:
     sandbox.made()
-    assert sandbox.grpc.stop_instance({"name": NAME}).result(timeout=5, polling=SOON).state == nb.State.STOPPED
-    assert sandbox.grpc.stop_instance({"name": NAME}).result(timeout=5, polling=SOON).state == nb.State.STOPPED
+    assert sandbox.grpc.stop_instance({"name": NAME}).result(timeout=600, polling=SOON).state == nb.State.STOPPED
+    assert sandbox.grpc.stop_instance({"name": NAME}).result(timeout=600, polling=SOON).state == nb.State.STOPPED
     with pytest.raises(said.BadRequest, match="must be ACTIVE"):
         sandbox.grpc.reset_instance({"name": NAME})
-    assert sandbox.grpc.start_instance({"name": NAME}).result(timeout=5, polling=SOON).state == nb.State.PROVISIONING
+    assert sandbox.grpc.start_instance({"name": NAME}).result(timeout=600, polling=SOON).state == nb.State.PROVISIONING
     assert [sandbox.grpc.get_instance(name=NAME).state.name for _ in range(2)] == ["PROVISIONING", "ACTIVE"]
-    assert sandbox.grpc.start_instance({"name": NAME}).result(timeout=5, polling=SOON).state == nb.State.ACTIVE
-    assert sandbox.grpc.reset_instance({"name": NAME}).result(timeout=5, polling=SOON).state == nb.State.PROVISIONING
-    sandbox.grpc.delete_instance(name=NAME).result(timeout=5, polling=SOON)
+    assert sandbox.grpc.start_instance({"name": NAME}).result(timeout=600, polling=SOON).state == nb.State.ACTIVE
+    assert sandbox.grpc.reset_instance({"name": NAME}).result(timeout=600, polling=SOON).state == nb.State.PROVISIONING
+    sandbox.grpc.delete_instance(name=NAME).result(timeout=600, polling=SOON)
     with pytest.raises(said.NotFound):
         sandbox.grpc.get_instance(name=NAME)
     with pytest.raises(said.NotFound):
@@ -146,8 +146,8 @@ def test_a_machine_changes_when_it_is_stopped(sandbox: Clients) -> None:
     change = nb.Instance(name=NAME, gce_setup=nb.GceSetup(machine_type="g2-standard-8"))
     with pytest.raises(said.BadRequest, match="must be STOPPED"):
         sandbox.grpc.update_instance(instance=change, update_mask={"paths": ["gce_setup.machine_type"]})
-    sandbox.grpc.stop_instance({"name": NAME}).result(timeout=5, polling=SOON)
-    changed = sandbox.grpc.update_instance(instance=change, update_mask={"paths": ["gce_setup.machine_type"]}).result(timeout=5, polling=SOON)
+    sandbox.grpc.stop_instance({"name": NAME}).result(timeout=600, polling=SOON)
+    changed = sandbox.grpc.update_instance(instance=change, update_mask={"paths": ["gce_setup.machine_type"]}).result(timeout=600, polling=SOON)
     assert changed.gce_setup.machine_type == "g2-standard-8"
     assert changed.state == nb.State.STOPPED
 
@@ -175,7 +175,7 @@ def test_a_diagnosis_is_written_to_the_bucket(sandbox: Clients) -> None:
     assert sandbox.store is not None
     sandbox.store.append_serial(NAME, "it booted\n")
     config = nb.DiagnosticConfig(gcs_bucket="gs://logs", relative_path="here")
-    sandbox.grpc.diagnose_instance(name=NAME, diagnostic_config=config).result(timeout=5, polling=SOON)
+    sandbox.grpc.diagnose_instance(name=NAME, diagnostic_config=config).result(timeout=600, polling=SOON)
     held = sandbox.store.object("logs", "here/one-serial.txt")
     assert held is not None
     assert held.content == b"it booted\n"
@@ -187,7 +187,7 @@ def test_an_operation_is_found_again_by_its_name(sandbox: Clients) -> None:
     name = sandbox.grpc.create_instance(parent=ZONE, instance_id="one", instance=message()).operation.name
     known = sandbox.grpc.get_operation({"name": name})
     found = lro.from_gapic(known, sandbox.grpc.transport.operations_client, nb.Instance, metadata_type=nb.OperationMetadata)
-    assert found.result(timeout=5, polling=SOON).name == NAME
+    assert found.result(timeout=600, polling=SOON).name == NAME
 
 
 def test_everything_is_there_when_it_comes_back(tmp_path: Path) -> None:

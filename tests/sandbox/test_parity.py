@@ -37,7 +37,7 @@ def message(body: dict[str, Any]) -> nb.Instance:
 
 def by_grpc(sandbox: Clients) -> None:
     def wait(operation: Any) -> None:
-        operation.result(timeout=10, polling=SOON)
+        operation.result(timeout=600, polling=SOON)
 
     client = sandbox.grpc
     wait(client.create_instance(request={"parent": ZONE, "instance_id": "one", "instance": message(BODY), "request_id": "r1"}))
@@ -125,7 +125,7 @@ def test_the_extract_serves_where_the_document_is_not_installed() -> None:
     code = (
         "import sys\nsys.modules['googleapiclient'] = None\nfrom provision.sandbox.discovery import document, surface\nprint(document(), len(surface().masks))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == f"None {len(surface().masks)}\n"
 
 

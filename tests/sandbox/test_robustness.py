@@ -90,7 +90,7 @@ def test_many_make_one(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=20)
+            thread.join(timeout=600)
         assert len(made) == 1
         assert refused == [409] * 15
         assert sandbox.store is not None

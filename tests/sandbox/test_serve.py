@@ -114,7 +114,7 @@ def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
         "from provision.sandbox import serve\nfrom provision.errors import WorldError\n"
         "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept WorldError as error:\n    print(error.hint)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600)
     assert done.stdout == "pip install 'provision-ml[sandbox]'\n", done.stderr
 
 
@@ -132,7 +132,7 @@ def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
     ],
 )
 def test_requests_that_are_refused(sandbox: Clients, method: str, path: str, headers: dict[str, str], status: int) -> None:
-    connection = http.client.HTTPConnection(sandbox.root.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(sandbox.root.removeprefix("http://"), timeout=600)
     connection.putrequest(method, path, skip_host="Host" in headers)
     for name, value in headers.items():
         connection.putheader(name, value)
@@ -154,7 +154,7 @@ def test_a_body_that_is_no_json(sandbox: Clients) -> None:
 
 def test_a_connection_ends_with_the_sandbox(tmp_path: Path) -> None:
     with serve(tmp_path) as running:
-        connection = http.client.HTTPConnection(running.endpoints["storage"].removeprefix("http://"), timeout=5)
+        connection = http.client.HTTPConnection(running.endpoints["storage"].removeprefix("http://"), timeout=600)
         connection.request("GET", f"/v2/{ZONE}/instances")
         assert connection.getresponse().read() == b"{}\n"
     assert connection.sock.recv(1) == b""
@@ -169,7 +169,7 @@ def test_a_bug_is_told_as_an_internal_error() -> None:
     router.add("GET", "/broken", broken)
     router.add("GET", "/echo/{one}/{rest*}", lambda request, one, rest: answer([one, rest, dict(request.query)]))
     with sandbox_http.served(router) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         connection.request("GET", "/broken")
         got = connection.getresponse()
         assert (got.status, json.loads(got.read())["error"]["message"]) == (500, "the sandbox failed: ValueError: oh")
@@ -187,7 +187,7 @@ def test_the_messages_of_grpc_are_loaded_by_the_first_call_alone(tmp_path: Path)
         "    assert asked.getresponse().status == 200\n"
         "print('google.cloud.notebooks_v2' in sys.modules, 'googleapiclient' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "False False\n"
 
 
@@ -197,7 +197,7 @@ def started(folder: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str,
     process = fork_server.Process(argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert line, process.communicate(timeout=10)[1]
+    assert line, process.communicate(timeout=600)[1]
     return process, json.loads(line)
 
 
@@ -206,13 +206,13 @@ def test_the_command_runs_until_it_is_ended(tmp_path: Path, ending: signal.Signa
     process, told = started(tmp_path, "--fault", "quota-global")
     try:
         assert told["environment"]["STORAGE_EMULATOR_HOST"] == told["endpoints"]["storage"]
-        other = fork_server.run([*fork_server.ARGV, "sandbox", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        other = fork_server.run([*fork_server.ARGV, "sandbox", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
         assert (other.returncode, "at work there already" in other.stderr) == (2, True)
         with serve(tmp_path / ".provision/sandbox") as running:
             assert running.endpoints == told["endpoints"]
     finally:
         process.send_signal(ending)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=600)
     assert process.returncode == code, said
     assert "SANDBOX" in said
     assert not (tmp_path / ".provision/sandbox/endpoints.json").exists()
@@ -221,7 +221,7 @@ def test_the_command_runs_until_it_is_ended(tmp_path: Path, ending: signal.Signa
 def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
     process, _ = started(tmp_path, "--folder", "here")
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=600)
     with serve(tmp_path / "here") as running:
         assert running.store is not None
 
@@ -230,14 +230,14 @@ def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
     ("words", "said"), [(("up", "--fault", "stokout:x"), "did you mean stockout?"), (("up", "--port", "70000"), "70000"), (("down",), "down")]
 )
 def test_words_that_are_wrong(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = fork_server.run([*fork_server.ARGV, "sandbox", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = fork_server.run([*fork_server.ARGV, "sandbox", *words], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_faults_are_listed(tmp_path: Path) -> None:
-    done = fork_server.run([*fork_server.ARGV, "sandbox", "faults"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    done = fork_server.run([*fork_server.ARGV, "sandbox", "faults"], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True)
     assert "stockout:ZONE" in done.stdout
     assert "busy[:N]" in done.stdout
     assert list(tmp_path.iterdir()) == []

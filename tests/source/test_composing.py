@@ -174,7 +174,7 @@ def test_without_libyaml_nothing_is_read_and_the_way_out_is_named(folder):
         "try: read(Path(sys.argv[1]), None)\n"
         "except SourceError as error: print(error.what, error.hint)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(folder.write("spec.yaml", OK))], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, str(folder.write("spec.yaml", OK))], capture_output=True, text=True, check=True, timeout=600)
     assert "without libyaml" in done.stdout
     assert "pip install" in done.stdout
 

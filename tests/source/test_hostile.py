@@ -120,7 +120,7 @@ def outcomes(tmp_path_factory):
     for name, (content, _) in CASES.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     program = Path(__file__).with_name("hostile.py")
-    done = subprocess.run([sys.executable, str(program), str(folder)], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([sys.executable, str(program), str(folder)], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
@@ -147,5 +147,5 @@ def test_the_limits_bite(tmp_path):
         "hostile.examine = spin; print(hostile.contain(Path('x'))['status'])\n"
         "hostile.examine = grow; print(hostile.contain(Path('x'))['status'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(Path(__file__).parent)], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, str(Path(__file__).parent)], capture_output=True, text=True, check=True, timeout=600)
     assert [int(line) != 0 for line in done.stdout.split()] == [True, True]

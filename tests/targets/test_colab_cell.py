@@ -89,7 +89,7 @@ def stub_cell(payload: bytes, url: str = "") -> str:
 def executed(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HOME": str(folder / "home"), "TMPDIR": str(folder), **variables}
     (folder / "home").mkdir(exist_ok=True)
-    return subprocess.run([sys.executable, "-I", "-"], input=text, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-I", "-"], input=text, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_a_cell_has_the_same_bytes_every_time(facts: Facts) -> None:
@@ -318,7 +318,7 @@ def test_in_a_notebook_a_refusal_has_no_traceback(tmp_path: Path) -> None:
     program = "from IPython.core.interactiveshell import InteractiveShell\nimport sys\nInteractiveShell.instance().run_cell(sys.stdin.read())\n"
     environment = {**os.environ, "PROVISION_CELL_BASE": str(tmp_path / "base"), "IPYTHONDIR": str(tmp_path / "ipython"), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", program], input=_turned(stub_cell(stub_payload())), env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], input=_turned(stub_cell(stub_payload())), env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.stdout.startswith("provision: this cell was edited or cut short")
     assert "Traceback" not in done.stdout + done.stderr

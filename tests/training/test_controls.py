@@ -272,7 +272,7 @@ def test_what_is_not_the_declared_strategy_fails(
     promised["training"] = {**promised["training"], **rest, "strategy": strategy, "launcher": launcher}
     environ = {**os.environ, "ACCELERATE_USE_CPU": "true", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     command = [hf_python, "-c", STARTED, str(probe), str(tmp_path), json.dumps(promised), json.dumps([strategy, launcher])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, env=environ)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environ)
     assert done.returncode == 0, done.stderr[-2000:]
     status, message = json.loads(done.stdout.splitlines()[-1])
     assert status == "fail"

@@ -182,7 +182,7 @@ def test_accelerate_reads_every_configuration(hf_python: str, tmp_path: Path) ->
         file.write_text(as_yaml(accelerate_configuration(launch(strategy, "accelerate", 2))))
         (tmp_path / f"{strategy}.yaml.odd").write_text(file.read_text() + "number_of_processes: 2\n")
         files.append(str(file))
-    done = subprocess.run([hf_python, "-c", READ, *files], capture_output=True, text=True, timeout=200, check=False, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    done = subprocess.run([hf_python, "-c", READ, *files], capture_output=True, text=True, timeout=600, check=False, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     assert done.returncode == 0, done.stderr[-2000:]
     kinds = ("MULTI_GPU", "MULTI_GPU", "FSDP", "DEEPSPEED", "DEEPSPEED")
     assert done.stdout.split("\n")[::2][:5] == [f"{kind} 2 bf16 False" for kind in kinds]

@@ -227,7 +227,7 @@ def chromium(tmp_path: Path, *arguments: str) -> str:
     home = {**os.environ, "HOME": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=home, start_new_session=True) as browser:
         try:
-            return browser.communicate(timeout=60)[0]
+            return browser.communicate(timeout=600)[0]
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(browser.pid, signal.SIGKILL)

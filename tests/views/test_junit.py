@@ -127,7 +127,7 @@ def test_secrets_are_redacted() -> None:
 
 def test_the_command() -> None:
     argv = [str(Path(sys.executable).parent / "provision"), "report", str(RECORDED / "small-shm.json"), "--output-format", "junit"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=True)
     (suite,) = fits(done.stdout)
     assert [case.attrib["name"] for case in suite.findall("testcase") if case.find("failure") is not None] == [
         "is the declared environment",

@@ -37,7 +37,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_content(tmp_path: Path) 
         assert writer.stdout.readline() == b"begun\n"
         time.sleep(0.003 * attempt)
         writer.kill()
-        assert writer.wait(30) == -signal.SIGKILL
+        assert writer.wait(300) == -signal.SIGKILL
         lines = path.read_text().splitlines()
         assert len(set(lines)) == 1, "a mixture of two writes"
         assert len(lines) == (10, 300_000)[int(lines[0]) % 2], "cut short"
@@ -140,7 +140,7 @@ def test_a_removal_cut_short_leaves_nothing_at_the_path(tmp_path: Path) -> None:
     assert remover.stdout is not None
     remover.stdout.readline()
     remover.kill()
-    remover.wait(30)
+    remover.wait(300)
     whole = folder.exists() and len(list(folder.iterdir())) == 2000
     assert whole or not folder.exists()
 

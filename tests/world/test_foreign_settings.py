@@ -63,7 +63,7 @@ def hostile(bench: Bench, elsewhere: str) -> dict[str, str]:
 def lock_without(part: str, bench: Bench, **changes: str) -> subprocess.CompletedProcess[str]:
     """Run `provision lock` without the caller's variables that have `part` in their name."""
     environment = {key: value for key, value in bench.environment(**changes).items() if part not in key.upper()}
-    return fork_server.run(bench.argv("lock", "spec.yaml"), cwd=bench.folder, env=environment, capture_output=True, text=True, timeout=60)
+    return fork_server.run(bench.argv("lock", "spec.yaml"), cwd=bench.folder, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_foreign_variables_and_files_change_neither_lock_nor_environment(bench: Bench, elsewhere: str) -> None:

@@ -145,7 +145,7 @@ def test_pip_itself_answers_the_same(tmp_path: Path, case: str) -> None:
     changes = {name: str(tmp_path / value) if name == "PIP_CONFIG_FILE" and value != os.devnull else value for name, value in variables.items()}
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "XDG_"))}
     environment = {**inherited, "HOME": str(tmp_path / "home"), "XDG_CONFIG_DIRS": f"{tmp_path / 'etc'}:{tmp_path / 'etc2'}", **changes}
-    answer = subprocess.run([sys.executable, "-c", ASK_PIP], env=environment, capture_output=True, text=True, check=True, timeout=60)
+    answer = subprocess.run([sys.executable, "-c", ASK_PIP], env=environment, capture_output=True, text=True, check=True, timeout=600)
     index, extra, links, proxy, cert = json.loads(answer.stdout)
     ours = read_pip_configuration(environment, (sys.prefix,))
     assert ours.index_url == index

@@ -101,7 +101,7 @@ def test_an_interrupt_ends_the_whole_family_first(tmp_path: Path, way: str, blow
     caller = subprocess.Popen([sys.executable, "-c", CALLER, way, FAMILY, str(tmp_path / "pids")], stderr=subprocess.PIPE, text=True)
     family = pids(tmp_path / "pids")
     caller.send_signal(blow)
-    _, said = caller.communicate(timeout=30)
+    _, said = caller.communicate(timeout=600)
     assert said == f"ended by {words}\n"
     assert all(gone(pid) for pid in family)
 
@@ -112,7 +112,7 @@ def test_a_program_dies_with_us(tmp_path: Path, way: str) -> None:
     caller = subprocess.Popen([sys.executable, "-c", CALLER, way, LONELY, str(tmp_path / "pids")])
     (child,) = pids(tmp_path / "pids")
     caller.kill()
-    caller.wait(30)
+    caller.wait(300)
     assert gone(child)
 
 
@@ -128,7 +128,7 @@ def becoming(code: str, *words: str) -> list[str]:
 
 @pytest.mark.parametrize(("code", "ended"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 15)", -15), ("print('out')", 0)])
 def test_a_program_that_we_become_ends_as_itself(code: str, ended: int) -> None:
-    done = subprocess.run(becoming(code), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(becoming(code), capture_output=True, text=True, timeout=600)
     assert done.returncode == ended
     assert done.stdout == ("before\nout\n" if ended == 0 else "before\n"), "what we wrote comes first"
 
@@ -141,7 +141,7 @@ def test_a_program_ignores_only_what_its_caller_meant_it_to_ignore(ignored: tupl
             signal.signal(number, signal.SIG_IGN)
 
     first = "import os; from provision.world import process; process.become(['/bin/grep', 'SigIgn', '/proc/self/status'], os.environ)"
-    done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, timeout=60, preexec_fn=ignore)
+    done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, timeout=600, preexec_fn=ignore)
     named = (1 << 31) - 1  # higher numbers are signals of the C library, which a caller may have left ignored
     assert int(done.stdout.split()[-1], 16) & named == sum(1 << (number - 1) for number in kept), done.stdout
 
@@ -152,7 +152,7 @@ def test_a_program_that_we_became_has_its_own_time_to_end(tmp_path: Path) -> Non
     program = subprocess.Popen(becoming(saves, str(tmp_path / "pids")), stdout=subprocess.PIPE, text=True)
     assert pids(tmp_path / "pids") == [program.pid], "there is no process of ours beside it"
     program.send_signal(signal.SIGTERM)
-    said, _ = program.communicate(timeout=30)
+    said, _ = program.communicate(timeout=600)
     assert (program.returncode, said) == (3, "before\nsaved\n")
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_started_is_said_with_the_way_out(tmp_path: Path) -> None
         "import sys; from provision.errors import WorldError; from provision.world import Machine\n"
         "try: Machine().run((sys.argv[1],), {'PATH': '/bin'})\nexcept WorldError as error: print(error.what, '|', error.hint)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(script)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, str(script)], capture_output=True, text=True, timeout=600)
     assert done.stdout == f"cannot start {script} | a script needs a first line such as #!/usr/bin/env python3\n", done.stderr
-    missing = subprocess.run([sys.executable, "-c", code, "nonesuch-program"], capture_output=True, text=True, timeout=60)
+    missing = subprocess.run([sys.executable, "-c", code, "nonesuch-program"], capture_output=True, text=True, timeout=600)
     assert missing.stdout.startswith("no program called nonesuch-program | "), missing.stderr

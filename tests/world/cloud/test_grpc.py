@@ -160,7 +160,7 @@ print(json.dumps([list(services.reader.instances("my-project")), sorted(name for
     for key in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
         environment.pop(key, None)
     with serve(tmp_path / "sandbox") as sandbox:
-        done = subprocess.run([sys.executable, "-c", program, json.dumps(sandbox.endpoints)], capture_output=True, text=True, timeout=60, env=environment)
+        done = subprocess.run([sys.executable, "-c", program, json.dumps(sandbox.endpoints)], capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0] == []
     assert {name.split(".")[2] for name in json.loads(done.stdout)[1]} <= {"notebooks_v2", "location"}

@@ -103,7 +103,7 @@ def test_credentials_never_go_to_a_place_that_is_half_ours(mixed: tuple[str, str
 
 def run(program: str, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "NO_GCE_CHECK": "true", **variables}
-    return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=600, env=environment)
 
 
 TOLD = """

@@ -173,6 +173,6 @@ print(json.dumps(Rest(AnonymousCredentials(), Pace(), loopback=True).json("GET",
     environment.pop("no_proxy", None)
     environment.pop("NO_PROXY", None)
     with answering(DONE) as (address, _):
-        done = subprocess.run([sys.executable, "-c", program, address], capture_output=True, text=True, timeout=60, env=environment)
+        done = subprocess.run([sys.executable, "-c", program, address], capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["done"]
