@@ -1,0 +1,1 @@
+"""Mutants of src/provision and the tests that kill them, for support/mutation_sample.py."""
