@@ -45,7 +45,9 @@ def main() -> int:
 def _tests(paths: list[str], folder: Path) -> list[str]:
     """Return the ids of the tests that start a program, and of all tests in files that use time or threads."""
     report = folder / "quick.xml"
-    _pytest("-q", "--quick", "-n", "2", f"--junitxml={report}", "-o", "junit_family=xunit1", *paths)
+    done = _pytest("-q", "--quick", "-n", "2", f"--junitxml={report}", "-o", "junit_family=xunit1", *paths)
+    if done.returncode not in (0, 1):
+        sys.exit(f"the tests cannot be listed; pytest ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
     timed = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py") if _USES_TIME.search(path.read_text(encoding="utf-8"))}
     chosen = []
     for case in ElementTree.parse(report).iter("testcase"):
@@ -54,6 +56,8 @@ def _tests(paths: list[str], folder: Path) -> list[str]:
         if starts or case.get("file") in timed:
             classes = str(case.get("classname")).removeprefix(str(case.get("file")).removesuffix(".py").replace("/", ".")).strip(".")
             chosen.append("::".join(part for part in (case.get("file"), *classes.split("."), case.get("name")) if part))
+    if not chosen:
+        sys.exit(f"no test in {' '.join(paths)} starts a program or uses time")
     return chosen
 
 

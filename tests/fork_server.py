@@ -175,15 +175,15 @@ def serve(number: int) -> None:
             with io.FileIO(descriptors[0]) as document, socket.socket(fileno=descriptors[1]) as status:
                 document.seek(0)
                 request = json.load(document)
-                if (threads := len(list(Path("/proc/self/task").iterdir()))) != 1:
+                threads, pid = len(list(Path("/proc/self/task").iterdir())), -1
+                if threads != 1:
                     status.send(f"it has {threads} threads".encode())
-                    continue
-                if pid := os.fork():
+                elif pid := os.fork():
                     status.send(str(pid).encode())
                     watch = os.pidfd_open(pid)
                     children[watch] = pid, status.dup()
                     poller.register(watch, select.POLLIN)
-            if not pid:
+            if pid == 0:
                 control.close()
                 for watch, (_, other) in children.items():
                     os.close(watch)
