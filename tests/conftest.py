@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("quick"):
         _leave_out(config, items, {item.nodeid for item in items if item.get_closest_marker("thorough")})
     chosen = str(config.getoption("long"))
-    long = sorted(item.nodeid for item in items if item.get_closest_marker("long"))
+    long = sorted(_long_tests(items))
     if chosen == "all":
         return
     kept = [] if chosen == "none" else random.Random(chosen).sample(long, -(-len(long) // _LONG_SHARE))
     _leave_out(config, items, set(long) - set(kept))
+
+
+def _long_tests(items: list[pytest.Item]) -> Iterator[str]:
+    """Yield the names of the tests marked long; with `after=N` the first N cases of each test are not."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("long")) is not None:
+            test = item.nodeid.partition("[")[0]
+            seen[test] += 1
+            if seen[test] > mark.kwargs.get("after", 0):
+                yield item.nodeid
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], names: set[str]) -> None:

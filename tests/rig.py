@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import functools
 import gzip
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
+
+import uv
 
 from tests import fork_server
 
@@ -150,6 +154,16 @@ def served(folder: Path, before: Callable[[str], None] | None = None) -> Iterato
         server.server_close()
 
 
+@functools.cache
+def interpreters() -> Path:
+    """A cache of uv that knows the machine's interpreters and nothing else: asking them is most of what uv does for a small spec."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    words = ["python", "list", "--only-installed", "--offline", "--quiet", "--no-config"]
+    subprocess.run([uv.find_uv_bin(), *words, "--cache-dir", folder], check=True, capture_output=True, cwd="/")
+    return Path(folder)
+
+
 @dataclass
 class Bench:
     """A folder to work in, with a home and a uv cache of its own, in which the real command is run."""
@@ -160,8 +174,11 @@ class Bench:
 
     def environment(self, **changes: str) -> dict[str, str]:
         """The caller's variables: nothing of the machine's pip or uv configuration, the rig's index as the default one."""
+        cache = self.folder / "uv-cache"
+        if (self.folder / "home").exists() and not cache.exists():
+            shutil.copytree(interpreters(), cache)
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV"))}
-        own = {"HOME": str(self.folder / "home"), "UV_CACHE_DIR": str(self.folder / "uv-cache"), "PIP_CONFIG_FILE": os.devnull, "COLUMNS": "100"}
+        own = {"HOME": str(self.folder / "home"), "UV_CACHE_DIR": str(cache), "PIP_CONFIG_FILE": os.devnull, "COLUMNS": "100"}
         own |= {"XDG_CACHE_HOME": str(self.folder / "home/.cache")}
         own |= {"PROVISION_INDEX_PYPI": self.index, "UV_PYTHON_DOWNLOADS": "never", "UV_HTTP_RETRIES": "0", "NO_COLOR": "1"}
         return {**kept, **own, **self.extra, **changes}

@@ -74,6 +74,7 @@ def test_every_flavour_resolves_without_network(bench: Bench, pytorch: PyTorch, 
     assert any(name.startswith("nvidia-") for name in found) == (flavour != "cpu")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("python", PYTHONS)
 def test_every_python_and_aarch64_have_a_cpu_build(bench: Bench, pytorch: PyTorch, python: str) -> None:
     bench.spec(spec("cpu", "torch==2.12.*", "torchaudio", python=python).replace("[linux-x86_64]", "[linux-x86_64, linux-aarch64, macos-arm64]"))
@@ -94,6 +95,7 @@ def test_what_a_release_pins_is_what_is_locked(bench: Bench, pytorch: PyTorch) -
     assert (found["triton"], found["cuda-bindings"]) == ("3.7.1", "13.5.0")
 
 
+@pytest.mark.long
 def test_on_loopback_it_is_the_same_lock(bench: Bench, pytorch: PyTorch) -> None:
     bench.spec(spec("cu126", "torch", "accelerate"))
     assert bench.run("lock", "spec.yaml", **pytorch.offline()).returncode == 0
@@ -104,6 +106,7 @@ def test_on_loopback_it_is_the_same_lock(bench: Bench, pytorch: PyTorch) -> None
     assert (bench.folder / "spec.lock").read_bytes() == text
 
 
+@pytest.mark.long
 def test_without_the_rigs_default_index_torch_has_nothing_to_stand_on(bench: Bench, pytorch: PyTorch) -> None:
     bench.spec(spec("cpu", "torch"))
     done = bench.run("lock", "spec.yaml", **pytorch.variables(), **UNREACHABLE)
@@ -111,6 +114,7 @@ def test_without_the_rigs_default_index_torch_has_nothing_to_stand_on(bench: Ben
     assert "filelock was not found" in done.stderr
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.network
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_the_pins_exist_on_the_public_index(bench: Bench, pytorch: PyTorch, flavour: str) -> None:

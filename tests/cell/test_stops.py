@@ -110,6 +110,7 @@ def test_the_interpreter_of_an_image_that_another_installer_owns_is_added_to(run
     assert (runtime.packages / "theirs").is_dir()
 
 
+@pytest.mark.long
 def test_pip_says_so_too_where_another_installer_owns_the_interpreter(runtime: Runtime) -> None:
     shutil.rmtree(runtime.folder / "image")
     python = copy_of_python(runtime.folder / "image")
@@ -209,6 +210,7 @@ def test_a_package_that_was_changed_after_the_proof_is_proven_anew(runtime: Runt
     assert "1 packages are not as locked: gamma" in verified.stderr
 
 
+@pytest.mark.long
 def test_a_stored_report_that_was_edited_is_not_shown(runtime: Runtime) -> None:
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
     assert runtime.start(folder).returncode == 0

@@ -27,6 +27,7 @@ def path_without_uv(runtime: Runtime) -> dict[str, str]:
     return {"PATH": f"{runtime.folder}/bin:/usr/bin:/bin"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("uv", path="/usr/bin:/bin") is not None, reason="the system has a uv of its own")
 def test_pip_installs_the_same_files_where_no_uv_can_be_had(runtime: Runtime) -> None:
     with_pip(runtime)
@@ -41,6 +42,7 @@ def test_pip_installs_the_same_files_where_no_uv_can_be_had(runtime: Runtime) ->
     assert runtime.start(folder, **path_without_uv(runtime)).stdout.count("nothing to install") == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("uv", path="/usr/bin:/bin") is not None, reason="the system has a uv of its own")
 def test_pip_checks_hashes_and_builds_nothing(runtime: Runtime) -> None:
     with_pip(runtime)

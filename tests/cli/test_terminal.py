@@ -47,6 +47,7 @@ def made(bench: Bench) -> list[str]:
     return sorted(str(path.relative_to(bench.folder)) for path in bench.folder.iterdir() if path.name not in ("home", "uv-cache", "spec.yaml"))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("answer", ["n\r", "\r", "\x04", "no\r", "maybe\r"])
 def test_anything_but_yes_changes_nothing(bench: Bench, answer: str) -> None:
     bench.spec(small_spec("alpha"))
@@ -58,6 +59,7 @@ def test_anything_but_yes_changes_nothing(bench: Bench, answer: str) -> None:
     assert made(bench) == []
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("answer", ["y\r", "YES\r"])
 def test_yes_makes_it_and_destroy_asks_too(bench: Bench, answer: str) -> None:
     bench.spec(small_spec("alpha"))
@@ -99,6 +101,7 @@ def test_the_plan_is_shown_before_the_question(bench: Bench, form: str) -> None:
     assert "Plan: 1 to create" in re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
+@pytest.mark.long
 def test_a_narrow_terminal_is_kept_to(bench: Bench) -> None:
     bench.spec(small_spec("alpha").replace('"', ""))
     for words in (("lint", "spec.yaml"), ("--help",), ("apply", "--help")):
@@ -130,6 +133,7 @@ def hostile_wheel(folder: Path) -> Path:
     return make_wheel(folder, "rogue", "1.0", code=code)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]], ids=["short", "verbose"])
 def test_what_a_package_writes_does_not_reach_the_terminal(bench: Bench, tmp_path: Path, verbose: list[str]) -> None:
     make_index(tmp_path / "index", (hostile_wheel(tmp_path / "wheels"),))
@@ -142,6 +146,7 @@ def test_what_a_package_writes_does_not_reach_the_terminal(bench: Bench, tmp_pat
     _harmless(again)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "text",
     [
@@ -173,6 +178,7 @@ def test_what_an_index_says_does_not_reach_the_terminal(bench: Bench, tmp_path: 
     _harmless(shown)
 
 
+@pytest.mark.long
 def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
     name = f"evil{BELL.replace('/', '')}.yaml"
     (bench.folder / name).write_text(small_spec("alpha"))

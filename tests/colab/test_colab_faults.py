@@ -66,6 +66,7 @@ def asks_for(gpu: str, device: str) -> Callable[[Document], None]:
 # The machine
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("wanted", smi.CARDS)
 def test_only_the_card_that_was_asked_for_will_do(light: Rendered, machine: Machine, tmp_path: Path, wanted: str) -> None:
     made = light.otherwise(tmp_path / "gpu", asks_for(wanted, smi.CARDS[wanted].name))
@@ -86,12 +87,14 @@ def test_without_nvidia_smi_there_is_no_card(light: Rendered, stopped: Callable[
     assert "CONTINUE_ANYWAY" in ran.text
 
 
+@pytest.mark.long
 def test_who_continues_anyway_gets_past_the_card(light: Rendered, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     made = light.otherwise(tmp_path / "gpu", asks_for("T4", smi.T4.name))
     made = made.edited(tmp_path / "anyway", lambda text: text.replace("CONTINUE_ANYWAY = False", "CONTINUE_ANYWAY = True"))
     stopped(made, "compare")
 
 
+@pytest.mark.long
 def test_memory_of_the_card_that_another_notebook_holds_is_told(light: Rendered, machine: Machine, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     machine.put(smi.Card(smi.T4.name, smi.T4.memory, "7.5", used=9000, users={"4242": 8900}))
     ran = stopped(light.otherwise(tmp_path / "gpu", asks_for("T4", smi.T4.name)), "compare")
@@ -99,6 +102,7 @@ def test_memory_of_the_card_that_another_notebook_holds_is_told(light: Rendered,
     assert "4242" in ran.text
 
 
+@pytest.mark.long
 def test_a_driver_that_is_too_old_is_told_before_anything_is_installed(light: Rendered, machine: Machine, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     def change(document: Document) -> None:
         asks_for("T4", smi.T4.name)(document)
@@ -110,6 +114,7 @@ def test_a_driver_that_is_too_old_is_told_before_anything_is_installed(light: Re
     assert "570.26" in ran.text
 
 
+@pytest.mark.long
 def test_another_python_ends_it_whatever_one_chooses(light: Rendered, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     def change(document: Document) -> None:
         document["python"] = document["install"]["python_version"] = document["expectations"]["python"]["version"] = "3.12"
@@ -142,6 +147,7 @@ def test_a_package_of_the_image_is_never_called_hash_checked(light: Rendered, ma
     assert machine.status["counts"] == {"hash-checked": 1, "preinstalled": 2, "reinstalled": 0}
 
 
+@pytest.mark.long
 def test_ipython_9_in_the_lock_is_refused(light: Rendered, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     ran = stopped(light.otherwise(tmp_path / "protected", with_ipython_9), "compare")
     assert "ipython 7.34.0 -> 9.0.0" in ran.text
@@ -208,6 +214,7 @@ def test_a_folder_that_cannot_be_written_gives_way_to_another(light: Rendered, m
 # The cell's text
 
 
+@pytest.mark.long
 def test_a_cell_that_was_cut_short_changes_nothing(light: Rendered, machine: Machine, tmp_path: Path) -> None:
     before = machine.versions()
     lines = len(light.cell.read_text().splitlines())
@@ -254,6 +261,7 @@ def test_files_that_were_edited_where_they_lie_are_refused_and_laid_out_anew(lig
 # What a spec says
 
 
+@pytest.mark.long
 def test_hostile_values_arrive_as_they_are_and_do_nothing(render: Callable[..., Rendered], machine: Machine) -> None:
     values = {
         "QUOTES": "'; import os; os.system('touch PWNED') #",

@@ -93,6 +93,7 @@ def test_the_cell_restarts_the_kernel_itself_where_one_chose_that(render: Callab
         assert machine.status["outcome"] == "verified"
 
 
+@pytest.mark.long
 def test_what_lies_about_in_the_variables_decides_nothing(light: Rendered, machine: Machine) -> None:
     nowhere = "/backend-container/containers/build.constraints"
     machine.variables.update(dict.fromkeys(("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "PIP_REQUIREMENT"), nowhere))
@@ -102,6 +103,7 @@ def test_what_lies_about_in_the_variables_decides_nothing(light: Rendered, machi
     assert machine.status["outcome"] == "verified"
 
 
+@pytest.mark.long
 def test_the_marker_of_an_interpreter_that_others_manage_is_passed_over(light: Rendered, machine: Machine) -> None:
     (machine.site.parent / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=not here\n")
     with Notebook(machine, light.notebook) as notebook:
@@ -110,6 +112,7 @@ def test_the_marker_of_an_interpreter_that_others_manage_is_passed_over(light: R
     assert machine.status["outcome"] == "verified"
 
 
+@pytest.mark.long
 def test_without_uv_pip_installs_and_checks_the_hashes(light: Rendered, machine: Machine, tmp_path: Path) -> None:
     (machine.folder / "tools/uv").unlink()
     machine.variables["UV_CACHE_DIR"] = str(machine.folder / "none")

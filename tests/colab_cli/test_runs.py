@@ -113,6 +113,7 @@ def test_service_out_of_reach(runs: Runs) -> None:
     assert "Max retries exceeded" in caught.value.why
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("auth", ["adc", "oauth2"])
 def test_nobody_signed_in(runs: Runs, auth: str) -> None:
     with pytest.raises(WorldError, match="not signed in") as caught:

@@ -113,6 +113,7 @@ def test_failed_verification_is_exit_1_and_is_shown_again(bench: Bench) -> None:
     assert bench.run("status", "spec.yaml").returncode == 0
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_interrupted_during_the_install_it_goes_on_afterwards(bench: Bench, tmp_path: Path, blow: signal.Signals) -> None:
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "heavy", "1.0", size=4_000_000),))

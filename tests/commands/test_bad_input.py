@@ -201,6 +201,7 @@ def test_an_interpreter_that_is_not_there(bench: Bench) -> None:
     assert not (bench.own / "envs").exists()
 
 
+@pytest.mark.long
 def test_a_missing_interpreter_that_uv_could_fetch_is_an_action_of_the_plan(bench: Bench) -> None:
     wanted = next(minor for minor in ("3.14", "3.13", "3.12") if not _has(bench, minor))
     bench.spec(small_spec("alpha").replace(f'"{MINOR}"', f'"{wanted}"'))
@@ -364,6 +365,7 @@ def test_ctrl_c_while_locking_writes_nothing(bench: Bench, tmp_path: Path) -> No
     assert not (bench.folder / "spec.lock").exists()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_while_verifying_it_keeps_the_environment_and_leaves_no_process(bench: Bench, tmp_path: Path, blow: signal.Signals) -> None:
     nap = tmp_path / "asleep"

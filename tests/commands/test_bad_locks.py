@@ -73,6 +73,7 @@ def test_a_conflict_names_the_file_that_asked(bench: Bench) -> None:
     refused(bench, 1, "incompatible", "loosen one", "base.yaml:4:5 asks for beta", "spec.yaml:2:12 asks for gamma")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("how", "said"),
     [({"headers": ("Requires-Python: >=3.99",)}, "requires Python >=3.99"), ({"tag": "cp39-cp39-manylinux_2_17_x86_64"}, "Python ABI tag: `cp39`")],
@@ -187,6 +188,7 @@ def _gone(folder: Path) -> None:
     shutil.rmtree(folder / "alpha")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [

@@ -70,6 +70,7 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
     assert "half-made" in made.run("status", "spec.yaml").stdout
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
@@ -103,6 +104,7 @@ def test_a_probe_that_is_killed_from_outside(made: Bench, tmp_path: Path) -> Non
     assert (made.own / "reports/spec.here/report.json").read_bytes() != before
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_verification_that_is_cut_short_leaves_the_last_report(made: Bench, tmp_path: Path, ending: signal.Signals, code: int) -> None:
     before = (made.own / "reports/spec.here/report.json").read_bytes()
@@ -220,6 +222,7 @@ def clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("year", "shift"), [("1970", None), ("2069", 43 * 365 * 86400)])
 def test_a_clock_that_is_wrong_stops_nothing_here_and_is_refused_from_elsewhere(made: Bench, tmp_path: Path, clock: Path, year: str, shift: int | None) -> None:
     usb, seconds = tmp_path / "usb", -int(time.time()) + 3600 if shift is None else shift

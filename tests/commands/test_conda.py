@@ -109,6 +109,7 @@ def test_another_lock_makes_another_prefix_and_removes_the_old_one(made: Bench) 
     assert (prefix(made) / "conda-meta/ffmpeg-6.1.2-h0_gpl.json").exists()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("harm", ["conda-meta", "package", "half"])
 def test_what_was_changed_or_left_half_made_is_made_anew(made: Bench, harm: str) -> None:
     if harm == "conda-meta":
@@ -154,6 +155,7 @@ def test_a_channel_that_is_gone_is_named(bench: Bench, conda: CondaChannel, tmp_
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_killed_midway_it_is_made_anew(bench: Bench, conda: CondaChannel, number: int, code: int) -> None:
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
@@ -195,6 +197,7 @@ def test_a_prefix_that_is_not_ours_is_left_as_it_is(bench: Bench, conda: CondaCh
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.root
 def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, conda: CondaChannel) -> None:
     require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a small disk is mounted in a namespace, which needs root and unshare")
@@ -238,6 +241,7 @@ def fake_conda(folder: Path, name: str = "conda", *, code: int = 0, upto: str = 
     return path
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("name", "variable"), [("conda", ""), ("mamba", "CONDA_EXE"), ("micromamba", "MAMBA_EXE")])
 def test_the_users_own_program_is_given_the_locked_files(bench: Bench, conda: CondaChannel, tmp_path: Path, name: str, variable: str) -> None:
     own = fake_conda(tmp_path / "programs", name)
@@ -253,6 +257,7 @@ def test_the_users_own_program_is_given_the_locked_files(bench: Bench, conda: Co
     assert listed.splitlines() == ["@EXPLICIT", *(f"{conda.address}/{row['subdir']}/{row['file']}#{row['md5']}" for row in rows)]
 
 
+@pytest.mark.long
 def test_pixi_is_said_to_be_there_and_is_not_used(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
     pixi = fake_conda(tmp_path / "programs", "pixi")
     bench.extra = {**conda.variables(), "PATH": f"{pixi.parent}{os.pathsep}{_path_without_conda()}"}
@@ -296,6 +301,7 @@ def test_without_the_extra_it_is_refused_before_anything_is_made(bench: Bench, c
     assert TARGETS["local"].refusals(place, have) == ()
 
 
+@pytest.mark.long
 def test_offline_takes_what_was_fetched_before(bench: Bench, conda: CondaChannel) -> None:
     with served(conda.folder) as address:
         applied(bench, conda, CONDA)
@@ -351,6 +357,7 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(bench: Bench, co
     assert "alpha" in done.stdout
 
 
+@pytest.mark.long
 def test_what_conda_brings_under_another_name_is_known_by_its_files(bench: Bench, conda: CondaChannel) -> None:
     """The channel's gizmo-base 1.0 holds the Python package gizmo 1.0.post1, which no lock names."""
     bench.extra = {**conda.variables(), "PROVISION_CONDA": "py-rattler"}
@@ -371,6 +378,7 @@ def test_what_conda_brings_under_another_name_is_known_by_its_files(bench: Bench
     assert "gizmo is 1.5, not 1.0.post1" in " ".join(bench.run("plan", "spec.yaml").stdout.split())
 
 
+@pytest.mark.long
 def test_a_torch_that_conda_did_not_really_bring_is_not_green(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> None:
     bench.extra = {**conda.variables(), **pytorch.offline(), "PROVISION_CONDA": "py-rattler"}
     bench.spec(small_spec("{name: torch, version: ==2.13.0, source: conda}", extra=CONDA.replace("ffmpeg=7, needs-alpha", "ffmpeg")))

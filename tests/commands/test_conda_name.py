@@ -114,6 +114,7 @@ def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_p
     assert sorted(path.name for path in envs(bench)[1].iterdir()) == ["theirs"]
 
 
+@pytest.mark.long
 def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     later = made.folder / "later"
     theirs = later / "spec.here"
@@ -193,6 +194,7 @@ def test_killed_before_it_was_written_down_the_name_is_known_still(made: Bench) 
     assert recorded(made) == details
 
 
+@pytest.mark.long
 def test_a_name_that_a_killed_run_gave_is_taken_back_by_destroy(made: Bench) -> None:
     link = envs(made)[1] / "spec.here"
     forgotten(made)

@@ -168,6 +168,7 @@ def test_names_that_would_share_a_lock_are_refused(bench: Bench) -> None:
     assert bench.run("lint", "x.yaml", "spec").returncode == 0
 
 
+@pytest.mark.long
 def test_odd_names_are_made_and_destroyed(bench: Bench) -> None:
     for name in ("a#b.yaml", "with space.yaml", "ünï.yaml", "a.b.c.yaml"):
         bench.spec(small_spec("alpha"), name)

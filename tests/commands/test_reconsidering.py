@@ -71,6 +71,7 @@ def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> 
     assert "CUD006" in home.bench.run("apply", "spec.yaml", "--yes").stdout
 
 
+@pytest.mark.long
 def test_a_newer_driver_moved_and_no_rule_minds(home: Home) -> None:
     one = received(home, driver__version="590.10", driver__major="590")
     assert one.exit_code == 0
@@ -78,6 +79,7 @@ def test_a_newer_driver_moved_and_no_rule_minds(home: Home) -> None:
     assert one.reconsidered.findings == ()
 
 
+@pytest.mark.long
 def test_another_python_is_told_and_judged(home: Home) -> None:
     one = received(home, python__version="3.13.15", python__minor="3.13", os__version="24", host__glibc="2.39")
     assert one.exit_code == 1
@@ -107,6 +109,7 @@ def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Hom
     ]
 
 
+@pytest.mark.long
 def test_another_torch_than_listed_is_told_where_the_lock_keeps_it(home: Home) -> None:
     one = received(home, package__torch="2.12.0+cu128", torch__version="2.12.0+cu128", _packages__installed={"torch": "2.12.0+cu128"})
     assert one.exit_code == 1

@@ -88,6 +88,7 @@ def test_check_names_what_differs_and_the_command_that_writes_it(golden: Bench) 
     assert files(golden.folder) == before
 
 
+@pytest.mark.long
 def test_check_sees_another_spec(golden: Bench) -> None:
     rendered(golden, "spec.yaml")
     path = golden.folder / "spec.yaml"

@@ -19,6 +19,7 @@ def _forged(genuine: bytes) -> bytes:
     return changed(genuine, change)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", ["report (1).json", "report.json", "REPORT.JSON"])
 @pytest.mark.parametrize(("verb", "code"), [("status", 1), ("apply", 0), ("verify", 0)])
 def test_a_dropped_report_is_filed(home: Home, genuine: bytes, name: str, verb: str, code: int) -> None:

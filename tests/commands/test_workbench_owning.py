@@ -192,6 +192,7 @@ def test_asking_again_says_that_it_is_stopped_and_started(bench: Bench) -> None:
         assert shown[0].verifications["wb"].because == "asked for with --verify; it is stopped and started: running kernels end"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("effect", "after"), [(UploadObjects, True), (UpdateInstance, False), (UpdateInstance, True), (StartInstance, False)])
 def test_a_change_that_is_cut_short_at_any_step_goes_on(bench: Bench, effect: type, after: bool) -> None:
     device = Device()

@@ -49,6 +49,7 @@ def known(bench: Bench) -> set[str]:
     return names | set(ledger.interrupted.names if ledger.interrupted else ())
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_of_google_cloud(bench: Bench, name: str) -> None:
     row = TEXTS[name]

@@ -97,6 +97,7 @@ def test_a_fault_of_a_card_is_refused_where_there_is_none(bench: Bench) -> None:
     assert "request:" not in done.stderr
 
 
+@pytest.mark.long
 def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Bench) -> None:
     spec(bench)
     made = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")

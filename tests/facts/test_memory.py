@@ -38,6 +38,7 @@ def test_bytes_a_parameter_are_those_of_the_documentation(precision: str, optimi
     assert model_states(Workload(parameters=BILLION, precision=precision, optimizer=optimizer)) == bytes_each
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.hf
 @pytest.mark.parametrize(("precision", "named"), [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
 def test_model_states_are_those_of_accelerates_estimator(hf_python: str, precision: str, named: str) -> None:

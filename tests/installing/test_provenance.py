@@ -55,6 +55,7 @@ def removed(packages: Path, name: str) -> None:
     (packages / name).unlink()
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -232,6 +233,7 @@ def test_what_a_package_requires_is_not_fetched_beside_the_lock(device: Device, 
     assert [path.name for path in device.packages.glob("*.dist-info")] == ["needy-1.0.dist-info"]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("mode", ["own", "shared"])
 def test_only_what_is_locked_as_a_source_file_is_built(device: Device, mode: str) -> None:
     source = device.wheels["src==1.0"] = make_source(device.folder / "sources", "src", "1.0")

@@ -229,6 +229,7 @@ def beside(rig: PyTorch, folder: Path, *wheels: Path) -> dict[str, str]:
     return {"PROVISION_INDEX_PYPI": make_index(folder / "more", (*(rig.folder / "default").glob("*/*.whl"), *wheels))}
 
 
+@pytest.mark.long
 def test_one_version_serves_every_release_of_a_python(bench: Bench, tmp_path: Path) -> None:
     """uv would give early and late releases of the same Python different versions; what only the early ones need comes along."""
     wheels = tmp_path / "wheels"
@@ -281,6 +282,7 @@ def test_a_companion_of_another_build_is_refused(bench: Bench, pytorch: PyTorch,
     assert caught.value.what == "index pytorch-cu128 gave torchvision 0.26.0+cpu, and cu128 was asked for"
 
 
+@pytest.mark.long
 def test_another_build_is_tried_where_the_first_has_no_release_that_fits(bench: Bench, pytorch: PyTorch) -> None:
     """torchvision 0.27.0 is that of torch 2.12.0, which has no cu128; the runtime's own torch 2.11.0 is asked about first."""
     lock = locked(bench, pytorch, spec("torch<2.13", "torchvision==0.27.0", targets={"colab": COLAB}))

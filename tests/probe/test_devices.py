@@ -81,11 +81,13 @@ def facts(hf_python: str, probe: Path, tmp_path_factory: pytest.TempPathFactory)
     return told
 
 
+@pytest.mark.long
 def test_memory_is_held_in_whole_blocks_until_there_is_no_more(facts: dict[str, Any]) -> None:
     assert facts["held"] == [5, 5 * 4096]
     assert facts["refused"] == 0
 
 
+@pytest.mark.long
 def test_a_planted_byte_a_moved_word_and_two_addresses_of_one_place_are_found(facts: dict[str, Any]) -> None:
     assert (facts["sound"], facts["planted"], facts["displaced"]) == (0, 1, 1)
     # Two blocks at one address agree on every pattern: only the addresses tell.
@@ -325,6 +327,7 @@ def test_a_declared_compile_is_run(verify: Verify) -> None:  # noqa: F811
     assert [stage["name"] for stage in report["stages"]] == ["compile"]
 
 
+@pytest.mark.long
 def test_a_machine_without_a_compiler_fails_before_the_job_does(verify: Verify, tmp_path: Path) -> None:  # noqa: F811
     code, report = verify("K01", "K02", environ={"PATH": str(tmp_path)}, **COMPILED)
     found = checks(report)
@@ -333,6 +336,7 @@ def test_a_machine_without_a_compiler_fails_before_the_job_does(verify: Verify, 
     assert "g++" in found["K02"]["fix"], found["K02"]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("check", "size", "batch", "status"),
     [("L04", "64m", 256, "fail"), ("L04", "64m", None, "warn"), ("L04", "64m", 4, "pass"), ("L01", "1m", None, "fail"), ("L02", "1m", None, "fail")],
@@ -431,6 +435,7 @@ def test_a_card_that_raises_or_hangs_is_named(verify: Verify) -> None:  # noqa: 
     assert (hung["cause"], hung["fix"]) != (None, None)
 
 
+@pytest.mark.long
 def test_a_card_that_is_counted_and_may_not_be_used_is_named(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2;busy=1", "T02")
     assert found["T02"]["status"] == "fail"

@@ -47,6 +47,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
     assert found["D03"]["message"] == "NVIDIA L4, compute capability 8.9"
 
 
+@pytest.mark.long(after=8)
 @pytest.mark.parametrize(
     ("answers", "check", "status", "says", "fix"),
     [
@@ -189,6 +190,7 @@ def test_without_the_library_the_program_is_asked(environment: Environment, tmp_
     assert {name: found[name]["status"] for name in ALL} == {**dict.fromkeys(ALL, "pass"), "D02": "skip", "D07": "skip"}
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("change", "check", "status", "says"),
     [

@@ -96,6 +96,7 @@ def test_a_hugging_face_environment_is_verified_by_a_trainer_run(verify: Verify)
     assert len(canonical(brief(report))) < 20_000
 
 
+@pytest.mark.long
 def test_declared_options_are_in_effect(verify: Verify) -> None:
     code, report = verify(
         "R03", "R07", "R05",
@@ -111,6 +112,7 @@ def test_declared_options_are_in_effect(verify: Verify) -> None:
     assert value(report, "train.not_exercised") == ["push_to_hub"]
 
 
+@pytest.mark.long
 def test_a_precision_that_trainer_refuses_on_a_cpu_unless_told_is_said(verify: Verify) -> None:
     code, report = verify("R01", training__precision="bf16")
     found = checks(report)["R01"]

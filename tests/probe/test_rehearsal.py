@@ -210,6 +210,7 @@ def readings(report: dict[str, Any]) -> dict[str, Any]:
     return {one["key"]: one["value"] for one in report["readings"]}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.hf
 @pytest.mark.parametrize("changes", [{}, {"training__framework": "torch", "training__gradient_checkpointing": True}], ids=["trainer", "torch"])
 def test_a_small_declared_model_is_really_trained(rehearse: Asked, changes: dict[str, Any]) -> None:

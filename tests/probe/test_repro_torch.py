@@ -94,6 +94,7 @@ def test_a_function_that_cannot_be_compiled(hf_python: str, tmp_path: Path) -> N
 OF_CARDS = ("D03", "T03", "M01", "M02", "B01", "B02", "F01", "F02", "F03", "N05", "C01")
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.hf
 @pytest.mark.parametrize("check", OF_CARDS)
 def test_without_a_card_a_program_for_cards_says_so(hf_python: str, tmp_path: Path, check: str) -> None:

@@ -82,6 +82,7 @@ def test_a_report_comes_home_and_this_machine_stays_as_it_was(booter: Booter, cl
     assert not Path("/var/log/provision-startup.log").exists()
 
 
+@pytest.mark.long
 def test_a_second_boot_with_the_same_nonce_does_nothing(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
@@ -106,6 +107,7 @@ def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(booter: Bo
     assert (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns == stamp
 
 
+@pytest.mark.long
 def test_a_new_lock_goes_the_same_way_beside_the_old_environment(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
@@ -189,6 +191,7 @@ def test_a_damaged_announcement_is_told_and_nothing_is_fetched(booter: Booter, c
     assert "provision/status" not in cloud.store.guest
 
 
+@pytest.mark.long
 def test_an_index_that_is_a_folder_of_this_machine_is_shown(booter: Booter, cloud: Cloud, tmp_path: Path) -> None:
     stand_in = tmp_path / "stand-in/alpha"
     stand_in.mkdir(parents=True)
@@ -230,6 +233,7 @@ class Nowhere(Booter):
         return "unshare: unshare failed: Operation not permitted"
 
 
+@pytest.mark.long
 def test_a_user_cannot_make_a_sandbox_look_real(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"), **{"provision-simulated": "[]"})
     assert boot(booter, cloud) == 0
@@ -288,6 +292,7 @@ def test_fault_script_failure(booter: Booter, cloud: Cloud) -> None:
         assert "fetch" in program[status["line"] - 1]
 
 
+@pytest.mark.long
 def test_fault_forged_report(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud, "forged-report")
@@ -300,6 +305,7 @@ def test_fault_forged_report(booter: Booter, cloud: Cloud) -> None:
     assert cloud.store.result()["sha256"] != hashlib.sha256(content).hexdigest()
 
 
+@pytest.mark.long
 def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
@@ -311,6 +317,7 @@ def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud
     assert list((booter.folder / "machines").iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_next_boot(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud)

@@ -130,6 +130,7 @@ def test_pips_proxy_and_certificates_count_where_the_caller_says_nothing() -> No
     assert "HTTPS_PROXY" not in own
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("way", ["pip's index-url", "override of a named index", "uv's variables"])
 def test_a_password_opens_an_index_and_is_seen_nowhere(bench: Bench, tmp_path: Path, way: str) -> None:
     argvs: set[str] = set()
