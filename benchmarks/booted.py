@@ -28,7 +28,7 @@ from provision.sandbox import Store, serve
 from provision.sandbox.boot import Booter
 from provision.world import Machine
 
-_MAKING = "provision_device/making.py"
+_MAKING = "provision_device/device/making.py"
 _IN_PLACE = "provision: packages: "
 _LIMIT_S = 300
 _UV = """

@@ -147,10 +147,11 @@ def _pack_python(folder: Path, staging: Path) -> None:
 
 
 def _bundled(name: str) -> Path:
-    """A wheel that comes with this Python."""
+    """A wheel that comes with this Python; Debian and Fedora keep them in another folder."""
     import ensurepip
 
-    return next((Path(ensurepip.__file__).parent / "_bundled").glob(f"{name}-*.whl"))
+    folders = [Path(ensurepip.__file__).parent / "_bundled", Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or "nowhere")]
+    return next(wheel for folder in folders for wheel in folder.glob(f"{name}-*.whl"))
 
 
 def _pack_wheel(folder: Path, wheel: Path, staging: Path, *, name: str = "", version: str = "") -> None:

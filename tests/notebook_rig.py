@@ -24,7 +24,7 @@ from provision.probe.canonical import canonical, digest
 from provision.probe.catalogue import asked
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import Account, judge
-from provision.probe.redact import Redactor
+from provision.probe.redactor import Redactor
 from provision.probe.report import Judged, make_report
 from provision.targets import Place
 from provision.verification import expectations_of, parcel

@@ -71,8 +71,8 @@ def find_imported_names(path: Path, dotted: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom):
             parents = dotted.split(".")[: -node.level] if node.level else []
             module = ".".join([*parents, *filter(None, [node.module])])
-            # The probe has another name on other machines.
-            module = re.sub(r"^provision_probe\b", "provision.probe", module)
+            # The package has another name on other machines.
+            module = re.sub(r"^provision_probe\b", "provision", module)
             yield from ((module, alias.name) for alias in node.names)
 
 

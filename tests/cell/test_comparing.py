@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from provision.agent.core.versions import same_version
 from provision.cell.comparing import compare, protected_changes, surprises
-from provision.cell.inventory import entries_of, installed, same_version
+from provision.cell.inventory import entries_of, installed
 from provision.cell.stale import Kernel, Loaded, in_use, kernel_here, loaded_here, stale, started_ns
 from provision.cell.undoing import put_back, save, versions_before
 from tests.probe.bench import write_package

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 import provision
 from provision.cell import MEMBERS, pack
@@ -17,18 +13,6 @@ from tests.cell.bench import Runtime
 
 ISLAND = Path(provision.__file__).parent / "cell"
 OF_THE_KERNEL = {"google.colab.userdata"}
-
-
-@pytest.mark.parametrize("path", sorted(ISLAND.glob("*.py")), ids=lambda path: path.name)
-def test_it_imports_the_standard_library_and_itself_only(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            assert all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 1 or (node.level == 0 and str(node.module).split(".")[0] in sys.stdlib_module_names)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
-            assert isinstance(node.args[0], ast.Constant)
-            assert node.args[0].value in OF_THE_KERNEL
 
 
 def test_nothing_that_a_lock_installs_is_imported_in_the_kernel(runtime: Runtime) -> None:

@@ -130,7 +130,7 @@ def test_a_missing_secret_says_what_to_do_and_the_proof_fails(runtime: Runtime) 
 def test_a_store_that_does_not_answer_is_not_waited_for(runtime: Runtime) -> None:
     runtime.in_colab()
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
-    code = "from provision_cell.kernel import NoSecret, colab_secret\ntry:\n    colab_secret('SLOW', 0.3)\nexcept NoSecret as error:\n    print(error)"
+    code = "from provision_cell.cell.kernel import NoSecret, colab_secret\ntry:\n    colab_secret('SLOW', 0.3)\nexcept NoSecret as error:\n    print(error)"
     assert "Colab's store did not answer" in runtime.cell(folder, code).stdout
 
 

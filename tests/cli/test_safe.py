@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from provision.safe import looks_secret, redact, safe, safe_line
+from provision.agent.core.redact import looks_secret
+from provision.safe import redact, safe, safe_line
 from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
 
 

@@ -35,6 +35,8 @@ def packages() -> Mapping[str, str]:
 
 def make(folder: Path, uv: str) -> Path:
     """Make an image without torch, which is quick to clone, and return its prefix; raises Missing."""
+    if "deb_system" in sysconfig.get_scheme_names():
+        raise Missing("a copy of Debian's own Python does not look in its own site-packages; name another Python: make test PYTHON=PATH")
     prefix = folder / "usr"
     _interpreter(prefix)
     done = _installed(uv, prefix, *_pins("small"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -17,15 +16,6 @@ from provision.verification import device, installer, parcel
 PACKAGE = Path(provision.__file__).parent
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted([*(ROOT / "templates").glob("*.sh"), *(PACKAGE / "sandbox").glob("*.sh")])
-
-
-@pytest.mark.parametrize("path", [*(PACKAGE / "device").glob("*.py"), PACKAGE / "sandbox/inside.py"], ids=lambda path: path.name)
-def test_it_imports_the_standard_library_and_itself_only(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            assert all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 1 or (node.level == 0 and str(node.module).split(".")[0] in sys.stdlib_module_names)
 
 
 def test_it_starts_on_every_promised_python(tmp_path: Path, pythons: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import shutil
 import subprocess
@@ -19,15 +18,6 @@ from tests.rig import MINOR, served
 
 ISLAND = Path(provision.__file__).parent / "installing"
 NOWHERE = "http://127.0.0.1:9/simple"
-
-
-def test_it_imports_the_standard_library_and_itself_only() -> None:
-    for path in ISLAND.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                assert all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in node.names), path
-            if isinstance(node, ast.ImportFrom):
-                assert node.level == 1 or (node.level == 0 and str(node.module).split(".")[0] in sys.stdlib_module_names), path
 
 
 def test_it_runs_as_a_file_on_every_promised_python(device: Device, pythons: list[str]) -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from provision.agent.core.versions import normal_name, same_version
 from provision.installing.document import Audit
-from provision.installing.inventory import audit, installed, normal_name, same_version
+from provision.installing.inventory import audit, installed
 
 SPELLINGS = ["1.0", "1", "1.0.0", "v1.0", "1.0.post1", "1.0-1", "1.0.rev1", "1.0.dev1", "1.0rc1", "1.0.RC.1", "1.0c1", "1.0pre1", "1.0b2", "1.0-beta_2"]
 SPELLINGS += [

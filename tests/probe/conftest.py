@@ -16,10 +16,8 @@ from typing import Any
 
 import pytest
 
+from provision.verification import parcel
 from tests.probe.bench import Environment
-
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "provision" / "probe"
-_MAIN = "import sys\nfrom provision_probe.cli import main\nsys.exit(main())\n"
 
 
 def build_probe(target: Path) -> Path:
@@ -31,13 +29,13 @@ def build_probe(target: Path) -> Path:
 @functools.cache
 def _probe() -> bytes:
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as out, tempfile.TemporaryDirectory() as folder:
-        out.writestr("__main__.py", _MAIN)
-        for file in sorted(PACKAGE.rglob("*.py")):
-            name = f"provision_probe/{file.relative_to(PACKAGE).as_posix()}"
-            compiled = py_compile.compile(str(file), f"{folder}/compiled", name, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-            out.writestr(name, file.read_bytes())
-            out.writestr(f"{name}c", Path(str(compiled)).read_bytes())
+    with zipfile.ZipFile(io.BytesIO(parcel())) as shipped, zipfile.ZipFile(written, "w") as out, tempfile.TemporaryDirectory() as folder:
+        for name in shipped.namelist():
+            out.writestr(name, shipped.read(name))
+            if name != "__main__.py":
+                source = Path(shipped.extract(name, folder))
+                compiled = py_compile.compile(str(source), f"{source}c", name, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+                out.writestr(f"{name}c", Path(str(compiled)).read_bytes())
     return written.getvalue()
 
 

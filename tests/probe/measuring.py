@@ -11,8 +11,8 @@ from typing import Any
 
 def facts(scratch: Path) -> dict[str, Any]:
     import torch
-    from provision_probe.observing import abilities, cards, compiling, device, memory, numbers, speed, tensors
-    from provision_probe.proofs import adding
+    from provision_probe.probe.observing import abilities, cards, compiling, device, memory, numbers, speed, tensors
+    from provision_probe.probe.proofs import adding
 
     torch.set_num_threads(1)
     places = [cards.Place("cpu", index, name) for index, name in enumerate("abc")]

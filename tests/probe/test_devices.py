@@ -33,7 +33,7 @@ HANGS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.proofs.adding import work
+from provision_probe.probe.proofs.adding import work
 if os.environ["RANK"] == "1":
     print("NCCL WARN rank 1 never joins", flush=True)
     time.sleep(300)
@@ -43,7 +43,7 @@ WAITS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.proofs.adding import STEPS, work
+from provision_probe.probe.proofs.adding import STEPS, work
 if os.environ["RANK"] == "1":
     from torch import distributed
     distributed.init_process_group("gloo")
@@ -56,7 +56,7 @@ TOGETHER = """
 import json, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from provision_probe.observing.several import rank_program, together
+from provision_probe.probe.observing.several import rank_program, together
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
 run = together(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
 print("\\n" + json.dumps([run.code, run.told, run.tail, run.steps]))
@@ -64,7 +64,7 @@ print("\\n" + json.dumps([run.code, run.told, run.tail, run.steps]))
 BURN = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from provision_probe.observing.device import burn
+from provision_probe.probe.observing.device import burn
 told = burn("fp32", "cpu", 32, 0.1)
 print(*(told["burn." + name] for name in ("reasons", "temperature_c", "power_w")))
 """

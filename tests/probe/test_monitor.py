@@ -19,7 +19,7 @@ from provision.probe.monitor.series import Series
 from tests.probe.machines import HERE
 from tests.support import require
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "provision"
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 CARD = {"name": "L4", "total_bytes": 100, "used_bytes": 40, "busy_percent": 50, "temperature_c": 60, "power_mw": 55500, "reasons": 4}
 
 
@@ -95,10 +95,10 @@ def test_a_container_tells_its_limit_peak_and_kills(tmp_path: Path, files: dict[
 def sampled(tmp_path: Path, *words: dict[str, Any], **variables: str) -> dict[str, Any]:
     """Run the sampler as it is shipped, without site-packages, and return the record it writes."""
     about = {"out": str(tmp_path / "r.json"), "notes": str(tmp_path), "secrets": ["TOKEN"], "tool": {}, "subject": {}, "program": {"name": "x s3cret-word"}}
-    code = "import sys; sys.path.append(sys.argv[1]); from probe.monitor.sampler import main; sys.exit(main())"
+    code = "import sys; sys.path.append(sys.argv[1]); from provision.probe.monitor.sampler import main; sys.exit(main())"
     told = "".join(json.dumps(word) + "\n" for word in (about, *words))
     environment = {**os.environ, "TOKEN": "s3cret-word", **variables}
-    subprocess.run([sys.executable, "-I", "-S", "-c", code, str(PACKAGE)], input=told, text=True, timeout=600, check=True, env=environment)
+    subprocess.run([sys.executable, "-I", "-S", "-c", code, str(SOURCE)], input=told, text=True, timeout=600, check=True, env=environment)
     found: dict[str, Any] = json.loads((tmp_path / "r.json").read_text())
     return found
 
@@ -140,9 +140,9 @@ def test_cards_are_read_through_nvml(tmp_path: Path) -> None:
 
 
 def watched_for_a_moment(tmp_path: Path, pid: int, **variables: str) -> dict[str, Any]:
-    code = "import sys; sys.path.append(sys.argv[1]); from probe.monitor.sampler import main; sys.exit(main())"
+    code = "import sys; sys.path.append(sys.argv[1]); from provision.probe.monitor.sampler import main; sys.exit(main())"
     about = {"out": str(tmp_path / "r.json"), "notes": str(tmp_path), "secrets": [], "tool": {}, "subject": {}, "program": {}}
-    sampler = subprocess.Popen([sys.executable, "-I", "-S", "-c", code, str(PACKAGE)], stdin=subprocess.PIPE, text=True, env={**os.environ, **variables})
+    sampler = subprocess.Popen([sys.executable, "-I", "-S", "-c", code, str(SOURCE)], stdin=subprocess.PIPE, text=True, env={**os.environ, **variables})
     assert sampler.stdin is not None
     sampler.stdin.write(json.dumps(about) + "\n" + json.dumps({"pid": pid}) + "\n")
     sampler.stdin.flush()

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from provision.probe.redact import HIDDEN, Redactor
+from provision.agent.core.redact import HIDDEN
+from provision.probe.redactor import Redactor
 
 MULTILINE = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n"
 TOKENS = (
@@ -110,7 +111,7 @@ def test_more_shapes_of_tokens_go(text: str) -> None:
     assert redacted.endswith(" after")
 
 
-@pytest.mark.parametrize("text", ["bearer of news", "pypi-index", "https://x.example/?page=2&sort=name", "https://short@host/x", "xoxo-hugs"])
+@pytest.mark.parametrize("text", ["bearer of news", "pypi-index", "https://x.example/?page=2&sort=name", "xoxo-hugs"])
 def test_what_only_resembles_a_token_stays(text: str) -> None:
     assert Redactor().text(text) == text
 

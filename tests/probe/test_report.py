@@ -13,7 +13,7 @@ import pytest
 from provision.probe.canonical import canonical, digest, write_whole
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
-from provision.probe.redact import Redactor
+from provision.probe.redactor import Redactor
 from provision.probe.report import EXIT_CODES, Judged, identity_digest, make_report, result_of
 from provision.probe.values import Asked, Judgement, Reading, ReadingClass, Result, Status
 from provision.verification import read_report

@@ -11,8 +11,8 @@ from packaging.markers import InvalidMarker, Marker, default_environment
 from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as Theirs
 
+from provision.agent.core.versions import Unreadable
 from provision.probe.requirements import marker_environment, marker_holds, read_requirement
-from provision.probe.versions import Unreadable
 
 ATOMS = [
     'python_version >= "3.10"', 'python_version < "3.8"', "python_version == '3.11'", 'python_version != "3.11.*"', 'python_full_version >= "3.11.4"',

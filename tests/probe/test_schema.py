@@ -20,7 +20,7 @@ from provision.probe.canonical import canonical
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
 from provision.probe.readings import READINGS
-from provision.probe.redact import Redactor
+from provision.probe.redactor import Redactor
 from provision.probe.report import Judged, make_report
 from provision.probe.supervise import StageRun
 from provision.probe.values import Asked, Judgement, Proof, ReadingClass, Result, Status, Threshold, Tier

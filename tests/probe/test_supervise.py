@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.probe.redact import Redactor
+from provision.probe.redactor import Redactor
 from provision.probe.stage import both_ends
 from provision.probe.supervise import Leg, Process, StageRun
 

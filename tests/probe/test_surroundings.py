@@ -98,8 +98,8 @@ LOOK = (
     "import ctypes, json, sys\n"
     "from pathlib import Path\n"
     "sys.path.insert(0, sys.argv[1])\n"
-    "from provision_probe.expectations import parse_expectations\n"
-    "from provision_probe.observing import Bench, mapped\n"
+    "from provision_probe.probe.expectations import parse_expectations\n"
+    "from provision_probe.probe.observing import Bench, mapped\n"
     "for name in sys.argv[3:]: ctypes.CDLL(name)\n"
     "print(json.dumps(mapped.OBSERVERS['P08'](Bench(parse_expectations(json.loads(sys.argv[2])), Path('.')))))\n"
 )

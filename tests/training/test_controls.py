@@ -20,13 +20,13 @@ sys.path.insert(0, sys.argv[1])
 os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", WANDB_DISABLED="true")
 from dataclasses import replace
 from pathlib import Path
-from provision_probe.catalogue import asked
-from provision_probe.expectations import parse_expectations
-from provision_probe.judging import Account, judge
-from provision_probe.observing import Bench, observers_of
-from provision_probe.observing.training import build_run
-from provision_probe.proofs import adapter
-from provision_probe.proofs.recipe import Recipe
+from provision_probe.probe.catalogue import asked
+from provision_probe.probe.expectations import parse_expectations
+from provision_probe.probe.judging import Account, judge
+from provision_probe.probe.observing import Bench, observers_of
+from provision_probe.probe.observing.training import build_run
+from provision_probe.probe.proofs import adapter
+from provision_probe.probe.proofs.recipe import Recipe
 
 scratch, document = Path(sys.argv[2]), json.loads(sys.argv[3])
 training, resume = observers_of("training"), observers_of("resume")
@@ -237,13 +237,13 @@ STARTED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from provision_probe.catalogue import asked
-from provision_probe.expectations import parse_expectations
-from provision_probe.judging import Account, judge
-from provision_probe.observing.launching import start, told
-from provision_probe.proofs.launching import Launch
-from provision_probe.proofs.ranks import shared_recipe
-from provision_probe.proofs.recipe import Recipe
+from provision_probe.probe.catalogue import asked
+from provision_probe.probe.expectations import parse_expectations
+from provision_probe.probe.judging import Account, judge
+from provision_probe.probe.observing.launching import start, told
+from provision_probe.probe.proofs.launching import Launch
+from provision_probe.probe.proofs.ranks import shared_recipe
+from provision_probe.probe.proofs.recipe import Recipe
 
 launch = Launch(*json.loads(sys.argv[4]), "fp32", 0, True, True)
 folder = Path(sys.argv[2])

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..agent.core.versions import same_version
 from .comparing import Comparison
 from .document import Document
-from .inventory import Dist, files_of, flaw_of, same_version
+from .inventory import Dist, files_of, flaw_of
 from .ledger import write_json
 from .programs import ask
 from .stopped import Stopped

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..agent.core.gpu_names import is_called
 from .document import Document, Gpu
 from .machine import Card, Machine, held_much
 
@@ -97,7 +98,7 @@ def _called(gpu: Gpu) -> str:
 def _fits(card: Card, wanted: Gpu) -> bool:
     if wanted.device is not None:
         return card.name == wanted.device
-    return re.search(rf"(?<![A-Za-z0-9]){re.escape(wanted.type.partition('-')[0])}(?![A-Za-z0-9])", card.name) is not None
+    return is_called(card.name, wanted.type)
 
 
 def _memory_of_cards(document: Document, machine: Machine) -> Iterator[Difference]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from .inventory import Dist, flaw_of, same_version
+from ..agent.core.versions import same_version
+from .inventory import Dist, flaw_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc", "rev": "post", "r": "post"}
+from ..agent.core.versions import normal_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,6 @@ def flaw_of(dist: Dist) -> str:
     return ""
 
 
-def same_version(one: str, other: str) -> bool:
-    """Tell whether two spellings mean one version, in the forms that installers write."""
-    return one == other or _key(one) == _key(other)
-
-
-def normal_name(name: str) -> str:
-    """Return a name in its canonical form (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _in_folder(entry: str) -> Iterator[Dist]:
     try:
         names = sorted(os.listdir(entry))
@@ -104,13 +93,3 @@ def _stamp(metadata: str) -> tuple[int, ...]:
             continue
         return about.st_ino, about.st_mtime_ns, about.st_size, about.st_ctime_ns
     return ()
-
-
-def _key(version: str) -> tuple[object, ...]:
-    public, _, local = version.strip().lower().removeprefix("v").partition("+")
-    release, rest = re.fullmatch(r"((?:\d+!)?[\d.]*)(.*)", public, re.DOTALL).groups()  # type: ignore[union-attr]
-    numbers = [int(part) for part in re.findall(r"\d+", release)]
-    while len(numbers) > 1 and not numbers[-1]:
-        numbers.pop()
-    words = [_PRE.get(part, part) if part.isalpha() else int(part) for part in re.findall(r"[a-z]+|\d+", rest)]
-    return tuple(numbers), tuple(words), re.sub(r"[-_.]", ".", local)

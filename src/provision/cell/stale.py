@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .inventory import Dist, files_of, same_version
+from ..agent.core.versions import same_version
+from .inventory import Dist, files_of
 
 _DELETED = " (deleted)"
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-HIDDEN = "<redacted>"
+from ..agent.core.redact import redact, spellings
+
 _LONGEST = 400
-_USERINFO = re.compile(r"(?<=://)[^/\s]+@")
 
 
 def to_stdout(line: str) -> None:
@@ -30,13 +29,11 @@ class Teller:
 
     def hide(self, values: Iterable[str]) -> None:
         """Remember values that may never be shown. Shorter ones would blot out ordinary words."""
-        self.hidden.update(value for value in values if len(value) >= 4)
+        self.hidden.update(spellings(values))
 
     def clean(self, text: str) -> str:
-        """Return the text without them, without user names and passwords of addresses, and without control characters."""
-        for value in sorted(self.hidden, key=len, reverse=True):
-            text = text.replace(value, HIDDEN)
-        text = _USERINFO.sub(f"{HIDDEN}@", text)
+        """Return the text without them, without what has the shape of a secret, and without control characters."""
+        text = redact(text, sorted(self.hidden, key=len, reverse=True))
         return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
     def say(self, stage: str, line: str) -> None:

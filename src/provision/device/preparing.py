@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 
+from ..agent.core.gpu_names import is_called
 from .document import Document
 from .machine import Machine, PhaseFailed
 
@@ -31,7 +31,7 @@ def await_driver(document: Document, machine: Machine, sleep: Callable[[float], 
             told = f"nvidia-smi tells {len(cards)} card(s), {count} declared" if cards else f"nvidia-smi does not answer: {answer.output.strip()[-300:]}"
             raise PhaseFailed(f"no driver for {count} x {kind} after {document.driver_timeout_s} s\n{told}")
         sleep(_PAUSE_S)
-    strange = [card for card in cards if not _is_of_kind(card, kind)]
+    strange = [card for card in cards if not is_called(card, kind)]
     if strange:
         raise PhaseFailed(f"the card is {strange[0]}, {kind} was declared")
     return cards[0]
@@ -54,9 +54,3 @@ def install_system_packages(document: Document, machine: Machine) -> list[str]:
 def _installed(name: str, machine: Machine) -> bool:
     answer = machine.run(["dpkg-query", "--show", "--showformat=${db:Status-Status}", name], 60, root=True)
     return answer.code == 0 and answer.stdout == "installed"
-
-
-def _is_of_kind(card: str, kind: str) -> bool:
-    """Tell whether a card's name holds every word of the declared one, as the probe compares them."""
-    words = set(re.split(r"[^a-z0-9]+", card.lower()))
-    return all(part in words for part in re.split(r"[^a-z0-9]+", kind.lower()) if part)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
+from ..agent.core.redact import HIDDEN, redact, spellings
 from .cloud import Cloud, CloudError
 from .document import Document
 
@@ -26,35 +25,26 @@ LONG = ("packages", "verify")
 """Phases that take minutes and are told in any case."""
 LONGEST_LOG = 4 * 2**20
 _LONGEST_LINE = 300
-HIDDEN = "<redacted>"
-_SHAPES = re.compile(
-    r"hf_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9._-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|\bsk-[A-Za-z0-9_-]{20,}"
-    r"|Bearer [A-Za-z0-9._~+/-]{8,}=*|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)|(?<=://)[^/\s:@]+:[^/\s]+(?=@)"
-)
 
 
 @dataclass
 class Cleaner:
     """Takes secrets out of text: their values in the spellings in which they show up, and what has the shape of a token."""
 
-    spellings: set[str] = field(default_factory=set)
+    secrets: list[str] = field(default_factory=list)
 
     def learn(self, values: Iterable[str]) -> None:
         """Remember values that may never be shown."""
-        for value in values:
-            lines = [line for line in value.splitlines() if len(line) >= 12]
-            for text in (value, value.strip(), *lines):
-                if len(text) >= 4:
-                    self.spellings.update((text, repr(text)[1:-1], json.dumps(text)[1:-1], quote(text, safe="")))
+        self.secrets = sorted({*self.secrets, *spellings(values)}, key=len, reverse=True)
 
     def clean(self, text: str) -> str:
         """Return the text without them, without control characters but newline and tab."""
-        text = _SHAPES.sub(HIDDEN, self.without_values(text))
+        text = redact(text, self.secrets)
         return "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
 
     def without_values(self, text: str) -> str:
         """Return the text without the values alone."""
-        for value in sorted(self.spellings, key=len, reverse=True):
+        for value in self.secrets:
             text = text.replace(value, HIDDEN)
         return text
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..agent.core.redact import redact
 from .document import Audit, InstallError, read_document
 from .install import UvFailed, install
 from .interpreter import Answer
 from .sayings import REFUSED_FILE, SWITCHED_OFF
 from .scrubbing import scrub
 
-_USERINFO = re.compile(r"(?<=://)[^/\s]+@")
 _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the package registry")
 
 
@@ -76,7 +76,7 @@ def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -
 
 
 def _uv_failed(error: UvFailed) -> int:
-    said = _USERINFO.sub("***@", error.said)
+    said = redact(error.said, hidden="***")
     if REFUSED_FILE.search(said):
         return _say(1, "a file on the index is not the one that was locked; nothing was installed", said, "if the change is meant, lock again")
     if SWITCHED_OFF.search(said):

@@ -12,9 +12,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ..agent.core.versions import same_version
 from .document import Audit, InstallError, Mode, Pin, Wanted
 from .interpreter import Interpreter, Run, ask
-from .inventory import Audited, Found, audit, installed, same_version
+from .inventory import Audited, Found, audit, installed
 from .layout import GIVEN, HASHES, PROJECT, lay_out, located
 
 SCHEMA = "provision.installed/1"

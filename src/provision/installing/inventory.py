@@ -6,21 +6,16 @@ import base64
 import csv
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from ..agent.core.versions import normal_name
 from .document import Audit
 
 _CHUNK = 2**20
-_VERSION = re.compile(
-    r"v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)(?:[-_.]?(?P<pre>alpha|a|beta|b|preview|pre|c|rc)[-_.]?(?P<pre_n>\d*))?"
-    r"(?P<post>-(?P<post_bare>\d+)|[-_.]?(?:post|rev|r)[-_.]?(?P<post_n>\d*))?(?P<dev>[-_.]?dev[-_.]?(?P<dev_n>\d*))?(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?"
-)
-_PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +90,6 @@ def _without(audited: Audited, fitting: set[str]) -> Audited:
     return replace(audited, flaws=tuple(flaw for flaw, _ in kept), altered=tuple(path for _, path in kept))
 
 
-def same_version(one: str, other: str) -> bool:
-    """Tell whether two spellings mean one version (PEP 440); texts that are no version are compared as they are."""
-    return one == other or _key(one) == _key(other)
-
-
-def normal_name(name: str) -> str:
-    """Return a name in its canonical form (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _in_folder(entry: str) -> Iterator[Found]:
     try:
         names = sorted(os.listdir(entry))
@@ -173,17 +158,3 @@ def _hashed(path: str, algorithm: str) -> str:
         while chunk := file.read(_CHUNK):
             total.update(chunk)
     return base64.urlsafe_b64encode(total.digest()).rstrip(b"=").decode("ascii")
-
-
-def _key(version: str) -> tuple[object, ...]:
-    found = _VERSION.fullmatch(version.strip().lower())
-    if found is None:
-        return (version,)
-    release = found["release"].split(".")
-    while len(release) > 1 and not int(release[-1]):
-        release.pop()
-    pre = (_PRE.get(found["pre"], found["pre"]), int(found["pre_n"] or 0)) if found["pre"] else None
-    post = int(found["post_bare"] or found["post_n"] or 0) if found["post"] else None
-    dev = int(found["dev_n"] or 0) if found["dev"] else None
-    local = tuple(part.lstrip("0") or "0" if part.isdecimal() else part for part in re.split(r"[-_.]", found["local"] or "") if part)
-    return int(found["epoch"] or 0), tuple(map(int, release)), pre, post, dev, local

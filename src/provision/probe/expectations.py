@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..agent.core.versions import normal_name
 from .taking import Taker
 from .values import Need, ProbeError, Proof, Tier
-from .versions import normal_name
 
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")

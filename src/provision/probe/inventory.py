@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .versions import normal_name
+from ..agent.core.versions import normal_name
 
 NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
 _SUFFIXES = (".py", ".so", ".pyd")

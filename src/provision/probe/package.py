@@ -13,12 +13,11 @@ def own_archive() -> Path | None:
 
 
 def own_digest() -> str:
-    """sha256 of the zip, or of the package's files by relative name and content when it runs from a folder."""
+    """sha256 of the zip, or of the files by relative name and content when it runs from a folder."""
     archive = own_archive()
     if archive is not None:
         return hashlib.sha256(archive.read_bytes()).hexdigest()
-    total = hashlib.sha256()
-    folder = Path(__file__).parent
-    for file in sorted(folder.rglob("*.py")):
-        total.update(f"{file.relative_to(folder).as_posix()}\n".encode() + file.read_bytes())
+    total, root = hashlib.sha256(), Path(__file__).parents[1]
+    for file in sorted([*(root / "agent").rglob("*.py"), *(root / "probe").rglob("*.py")]):
+        total.update(f"{file.relative_to(root).as_posix()}\n".encode() + file.read_bytes())
     return total.hexdigest()

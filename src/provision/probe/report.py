@@ -13,7 +13,7 @@ from .expectations import Expectations
 from .judging.packages import differences, differences_of_conda
 from .package import own_digest
 from .readings import readings
-from .redact import Redactor
+from .redactor import Redactor
 from .supervise import StageRun
 from .values import Asked, Check, Judgement, Proof, Reading, ReadingClass, Result, Seen, Status, Tier
 

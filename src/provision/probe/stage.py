@@ -20,7 +20,7 @@ from .catalogue import applies, asked
 from .expectations import Expectations
 from .observing import Bench, observers_of
 from .observing.sampling import UNWATCHED, Watch
-from .redact import Redactor
+from .redactor import Redactor
 from .values import Asked
 
 _LONGEST_TEXT = 1500

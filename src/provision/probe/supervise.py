@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .redact import Redactor
+from .redactor import Redactor
 from .stage import Fragment
 
 _TAIL_READ, _TAIL_KEPT = 65536, 2048

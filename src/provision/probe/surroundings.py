@@ -18,7 +18,7 @@ from .inventory import first_found, installed
 from .observing import Bench, observers_of
 from .package import own_archive, own_digest
 from .readings import class_of
-from .redact import Redactor
+from .redactor import Redactor
 from .values import Tier
 
 SCHEMA = "provision.env/1"

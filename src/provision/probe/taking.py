@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..agent.core.versions import normal_name
 from .values import ProbeError
-from .versions import normal_name
 
 
 class Taker:

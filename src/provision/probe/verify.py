@@ -14,7 +14,7 @@ from typing import Any
 from .catalogue import STAGES, THREADS_AND_HUB, Stage, applies, asked, processes
 from .expectations import Expectations
 from .package import own_archive
-from .redact import Redactor
+from .redactor import Redactor
 from .stage import Fragment
 from .supervise import Leg, Process, StageRun
 from .values import Asked, Judgement, Status

@@ -22,9 +22,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from provision.agent.core.redact import looks_secret
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.rule import Case, Example, Rule
-from provision.safe import looks_secret
 
 _NAMES = frozenset({"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"})
 _KEYS = frozenset({"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"})

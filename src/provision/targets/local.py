@@ -14,6 +14,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from provision.agent.core.versions import same_version
 from provision.effects import (
     CondaProgram,
     CreateVenv,
@@ -30,7 +31,6 @@ from provision.effects import (
     WriteFile,
 )
 from provision.errors import Refused
-from provision.installing.inventory import same_version
 from provision.lock import Package
 from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec

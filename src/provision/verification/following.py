@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provision.agent.core.redact import HIDDEN
+from provision.agent.core.versions import Unreadable, same_version
 from provision.probe.canonical import digest
 from provision.probe.catalogue import asked
 from provision.probe.expectations import Expectations, parse_expectations
 from provision.probe.judging import Account, judge
 from provision.probe.readings import class_of
-from provision.probe.redact import HIDDEN, Redactor
+from provision.probe.redactor import Redactor
 from provision.probe.report import Judged, told_causes, verdict_of
 from provision.probe.values import Asked, Judgement, ReadingClass, Result, Status
-from provision.probe.versions import Unreadable, same_version
 from provision.safe import safe_line
 
 _STAND_INS = (HIDDEN, "<email>", "<user>", "<host>", "~")

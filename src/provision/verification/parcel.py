@@ -11,38 +11,43 @@ from pathlib import Path
 import provision
 from provision.lock import digest_of
 
-_MAIN = "import sys\n\n{before}from {package}.cli import main\n\nsys.exit(main())\n"
+_MAIN = "import sys\n\n{before}from {package}.{island}.cli import main\n\nsys.exit(main())\n"
 _TOO_OLD = """if sys.version_info < (3, 10):
     sys.stderr.write("probe: this is Python %d.%d, and the probe needs 3.10 or newer: run it with the Python of the environment\\n" % sys.version_info[:2])
     sys.exit(2)
 
 """
 """Stands before the first import of the probe, which is carried to machines by hand: no older Python can even read the rest."""
+_NAMES = {"cell": "from .cell import Stopped, rollback, run, start, verify\n"}
+"""What the package of a zipapp itself offers."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def probe_digest() -> str:
-    """Return the digest of the probe's sources: a verdict holds as long as it stays."""
+    """Return the digest of the probe's sources and of what it shares: a verdict holds as long as it stays."""
     return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in _files("probe").items()})
 
 
 def parcel() -> bytes:
-    """Return the probe's zipapp: its package under the name provision_probe, and a __main__.py. Source files only, sorted, with one fixed time."""
+    """Return the probe's zipapp: source files only, sorted, with one fixed time.
+
+    It holds a __main__.py and the package provision_probe, in which `probe` and `agent` stand beside each other as they do here.
+    """
     return zipped(_files("probe"))
 
 
 def installer() -> bytes:
-    """Return the installer's zipapp: its package under the name provision_installing, laid out as the probe's."""
+    """Return the installer's zipapp: the package provision_installing, laid out as the probe's."""
     return zipped(_files("installing"))
 
 
 def device() -> bytes:
-    """Return the zipapp that runs on an instance: its package under the name provision_device, laid out as the probe's."""
+    """Return the zipapp that runs on an instance: the package provision_device, laid out as the probe's."""
     return zipped(_files("device"))
 
 
 def cell() -> bytes:
-    """Return the zipapp that runs in a notebook: its package under the name provision_cell, laid out as the probe's."""
+    """Return the zipapp that runs in a notebook: the package provision_cell, laid out as the probe's; notebooks call its functions."""
     return zipped(_files("cell"))
 
 
@@ -61,6 +66,8 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def _files(island: str) -> dict[str, bytes]:
-    folder = Path(provision.__file__).parent / island
-    files = {f"provision_{island}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in folder.rglob("*.py")}
-    return {**files, "__main__.py": _MAIN.format(package=f"provision_{island}", before=_TOO_OLD if island == "probe" else "").encode()}
+    source, package = Path(provision.__file__).parent, f"provision_{island}"
+    paths = [*(source / "agent").rglob("*.py"), *(source / island).rglob("*.py")]
+    files = {f"{package}/{path.relative_to(source).as_posix()}": path.read_bytes() for path in paths}
+    main = _MAIN.format(package=package, island=island, before=_TOO_OLD if island == "probe" else "")
+    return {**files, f"{package}/__init__.py": _NAMES.get(island, "").encode(), "__main__.py": main.encode()}

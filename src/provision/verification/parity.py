@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from provision.agent.core.versions import Unreadable, allows
 from provision.probe.values import Proof, ReadingClass, Status
-from provision.probe.versions import Unreadable, allows
 from provision.verification.compare import compare
 from provision.verification.compared import Comparison
 from provision.verification.report import Report

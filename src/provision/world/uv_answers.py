@@ -29,7 +29,7 @@ _UNBUILT = re.compile(r"Failed to (?:download and )?build `([^`]+)` cause: The b
 _SOURCE_ONLY = re.compile(r"Wheels are required for `([\w.-]+)`")
 _SCRATCH = re.compile(r"provision-scratch(?:\[([\w-]+)\])?")
 _MARKED = re.compile(r"(?<=[\w\]])\{[^{}]*\}")
-_BESIDE_THE_POINT = re.compile(r"\n\s*\n\s*hint: While the active Python version is [^\n]*")
+_BESIDE_THE_POINT = re.compile(r"\n[ \t]*\n[ \t]*hint: While the active Python version is [^\n]*")
 
 
 def explained(verb: str, said: str, code: int, project: Project | None, sources: Sources | None) -> ProvisionError:

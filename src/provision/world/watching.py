@@ -31,7 +31,7 @@ _FROM_KERNEL = 0x80
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PACKAGE = Path(provision.__file__).parent
-_SAMPLER = "import sys; sys.path.append(sys.argv[1]); from probe.monitor.sampler import main; sys.exit(main())"
+_SAMPLER = "import sys; sys.path.append(sys.argv[1]); from provision.probe.monitor.sampler import main; sys.exit(main())"
 _PATIENCE_S = 5.0
 HOOK = _PACKAGE / "probe" / "monitor" / "hook"
 
@@ -87,7 +87,7 @@ class _Sampler:
         with suppress(OSError):
             watch.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _SAMPLER, str(_PACKAGE)],
+                [sys.executable, "-I", "-S", "-c", _SAMPLER, str(_PACKAGE.parent)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

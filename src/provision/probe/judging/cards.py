@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ...agent.core.gpu_names import is_called
+from ...agent.core.versions import allows
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
 from ..observing.cards import EACH
 from ..values import Judgement, Status
-from ..versions import allows
 from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
 _PCI_IDS = {
@@ -25,11 +25,6 @@ _PCI_IDS = {
     "10de:2901": "B200",
 }
 """Cards by PCI id, for a driver that calls a card by another name than the spec. Source: NVIDIA/DCGM, nvvs/diag-skus.yaml.in."""
-_ALIASES = {"h100-mega-80gb": "h100-80gb", "h100-mega": "h100-80gb", "rtx6000": "rtx-pro-6000", "g4": "rtx-pro-6000"}
-"""Names of an offer whose card says another name of itself (Compute Engine, GPU machine types; the facts' aliases)."""
-_MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
-_OTHER_CARD = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
-"""Words that make a name another card's: an RTX 4060 Ti is no RTX 4060."""
 _ASK_TORCH = "verify with the tier quick: there torch tells how much memory a program gets (M01)"
 _NAME_IT = "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID (nvidia-smi -L); with the tier quick torch tells which it is"
 _GB_TO_GIB = 1e9 / 2**30
@@ -76,25 +71,6 @@ def _which(expected: Any, found: str) -> Judgement:
     """What is said where a variable shows one of several kinds of cards, and torch was not asked which."""
     told = f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
     return replace(unknown(told, expected), fix=_NAME_IT)
-
-
-def is_called(name: str, wanted: str) -> bool:
-    """Whether a card that the driver calls so ("NVIDIA A100-SXM4-80GB") is the declared one ("A100-80GB").
-
-    A size in the declared name counts only against a size in the card's: "NVIDIA H200" names none, and D04 looks at the memory itself.
-    """
-    declared = _MAKER.sub("", wanted.lower())
-    declared = _ALIASES.get(declared.replace("_", "-"), declared)
-    words, asked = _words(name), _words(declared)
-    sizes = {word for word in words if re.fullmatch(r"\d+gb", word)}
-    asked_size = {word for word in asked if re.fullmatch(r"\d+gb", word)}
-    if asked_size and sizes and not asked_size & sizes:
-        return False
-    return asked - asked_size <= words and not (words - asked) & _OTHER_CARD
-
-
-def _words(name: str) -> set[str]:
-    return {word for word in re.split(r"[^a-z0-9]+", name.lower()) if word}
 
 
 def _same_card(pci: str, wanted: str) -> bool:

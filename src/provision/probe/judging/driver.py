@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...agent.core.versions import Unreadable, allows
 from ..checks.driver import CARD_USED, DRIVER_FLOOR, SLOWED, slowed
 from ..values import Judgement
-from ..versions import Unreadable, allows
 from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
 _ERRORS: dict[int, tuple[str, str, str]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...agent.core.versions import allows
 from ..checks.host import CHECKPOINT, DISK_FLOOR, NOFILE_FLOOR, PROCESS_FLOOR, RAM_SHARE, SHM_FLOOR, SHM_FREE
 from ..values import Judgement, Threshold
-from ..versions import allows
 from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
 
 

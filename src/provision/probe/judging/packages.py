@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...agent.core.versions import Unreadable, read_version, same_version
 from ..expectations import Expectations
 from ..values import Judgement
-from ..versions import Unreadable, read_version, same_version
 from .cases import Case, bad, listed, ok, skipped, unknown, unset, warned
 
 

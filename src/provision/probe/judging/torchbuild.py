@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ...agent.core.versions import allows, same_version
 from ..values import Judgement
-from ..versions import allows, same_version
 from .cases import Case, bad, listed, ok, unknown
 from .symptoms import explain
 

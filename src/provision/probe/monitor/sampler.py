@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..canonical import canonical, digest, write_whole
-from ..redact import Redactor
+from ..redactor import Redactor
 from .looking import Cards, container, family, ram, shared_memory
 from .peaks import CardPeak, Peaks, larger
 from .series import Series

@@ -9,8 +9,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from ...agent.core.versions import Unreadable, normal_name, read_version
 from ..inventory import Installed, first_found, installed, modules_of
-from ..versions import Unreadable, normal_name, read_version
 from . import Bench, Observer
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from typing import Any
 
+from ...agent.core.versions import Unreadable, allows
 from ..canonical import digest
 from ..inventory import NOT_PACKAGES, Installed, damaged, first_found, installed, module_names
 from ..recorded import Record, audit, fitting_another, read_record, unlisted
 from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
 from ..values import Tier
-from ..versions import Unreadable, allows
 from . import Bench, Observer
 from .folders import working_folder
 

@@ -21,7 +21,7 @@ TOGETHER = 8
 
 PATIENCE_S = 180
 """Imports of a first run without bytecode take a minute on a busy machine of two cores; the training itself takes seconds."""
-_FRAME = re.compile(r'File "[^"]*?([^"/]+)", line (\d+ in \w+)')
+_FRAME = re.compile(r'File "(?:[^"/]*/)*([^"/]+)", line (\d+ in \w+)')
 
 
 def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:

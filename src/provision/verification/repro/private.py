@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.probe.proofs.trainer import NOT_EXERCISED
-from provision.probe.redact import Redactor
+from provision.probe.redactor import Redactor
 
 HOME = "${HOME}"
 _OTHER_HOMES = re.compile(r"/(?:home|Users)/(?!(?:jupyter|shared|data|public)(?![\w.-]))[\w.-]+", re.IGNORECASE)

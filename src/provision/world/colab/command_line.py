@@ -44,7 +44,7 @@ _NOT_SIGNED_IN = re.compile(
 _UNREACHABLE = re.compile(r"Max retries exceeded|Name or service not known|Connection refused|ConnectTimeout|ReadTimeout")
 _OPEN_LINK = re.compile(r"^\[[^\]]*$")
 _PREFIX = re.compile(r"^\[colab\] (?:Warning: failed to fetch compute-unit info: )?")
-_BALANCE = re.compile(r"(\d+(?:\.\d+)?) compute units")
+_BALANCE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?) compute units")
 
 
 @dataclass(frozen=True, slots=True)

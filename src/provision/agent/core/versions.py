@@ -75,7 +75,7 @@ def read_version(text: str) -> Version:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two spellings name one version, local part included ("2.13" is "2.13.0", "2.13.0" is not "2.13.0+cpu")."""
+    """Tell whether two spellings name one version, local part included ("2.13" is "2.13.0", "2.13.0" is not "2.13.0+cpu"). Other texts are compared."""
     try:
         return read_version(one).key == read_version(other).key
     except Unreadable:

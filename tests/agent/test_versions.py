@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 from packaging.version import Version as Theirs
 
-from provision.probe.versions import Unreadable, allows, normal_name, read_version, same_version
+from provision.agent.core.versions import Unreadable, allows, normal_name, read_version, same_version
 
 VERSIONS = [
     "0", "1", "1.0", "1.0.0", "1.1", "1.10", "2.13.0", "2.13.0+cpu", "2.13.0+cu130", "2.13.0+cu130.2", "1.0a1", "1.0b2", "1.0rc1", "1.0.dev3",

@@ -1,0 +1,1 @@
+"""What all programs on devices and the command line share."""

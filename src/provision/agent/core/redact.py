@@ -1,0 +1,114 @@
+"""Secrets in text, replaced. The time it takes grows linearly with the text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+HIDDEN = "<redacted>"
+_SHORTEST_VALUE = 4
+_SHORTEST_LINE = 12
+_KEY_WINDOW = 80
+
+_PREFIXED = re.compile(
+    r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9._-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
+    r"|sk-[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{16}(?![A-Za-z0-9_])|xox[abprs]-[A-Za-z0-9-]{10,}|gl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"
+)
+"""Tokens with the published prefix of their service."""
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)")
+# Begins where a run of these characters begins, so that each is read a few times only.
+_DOTTED = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
+_WEB_TOKEN_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
+_BEARER = re.compile(r"(?i)(\bbearer )[A-Za-z0-9._~+/-]{8,}=*")
+_HEX_KEY = re.compile(r"(?<![A-Fa-f0-9])[A-Fa-f0-9]{40}(?![A-Za-z0-9_])")
+_KEY_NAME = re.compile(r"(?i)(?:key|token|secret|password|wandb)[\w-]{0,40}[\"']?\s{0,8}[=:]?\s{0,8}[\"']?\Z")
+_ADDRESS = re.compile(r"[^\s\"'<>]+")
+_END_OF_USER = re.compile("[/:@]")
+_PARAMETER = re.compile(r"([?&])([\w.-]*)=([^&#\s\"'<>`)]+)")
+_SECRET_NAME = re.compile(r"(?i)token|key|secret|sig|password|credential|auth")
+
+
+def spellings(values: Iterable[str]) -> list[str]:
+    """Return the texts in which secret values show up, the longest first: plain, by line, and inside a repr, a JSON text or a URL."""
+    found: set[str] = set()
+    for value in values:
+        lines = [line for line in value.splitlines() if len(line) >= _SHORTEST_LINE]
+        for text in (value, value.strip(), *lines):
+            if len(text) >= _SHORTEST_VALUE:
+                found.update((text, repr(text)[1:-1], json.dumps(text)[1:-1], quote(text, safe="")))
+    return sorted(found, key=len, reverse=True)
+
+
+def redact(text: str, secrets: Iterable[str] = (), hidden: str = HIDDEN) -> str:
+    """Return the text without secrets.
+
+    Args:
+        text: any text.
+        secrets: texts to hide, the longest first (see `spellings`).
+        hidden: what stands in their place.
+
+    Hides `secrets`, well-known shapes of tokens and private keys, values after `Bearer`, 40 hexadecimal digits after a word such as `key` or `token`,
+    user names and passwords of URLs, and the values of URL parameters whose names say that they are secret.
+    """
+    for secret in secrets:
+        text = text.replace(secret, hidden)
+    text = _hide_tokens(text, hidden)
+    text = _BEARER.sub(lambda match: match[1] + hidden, text)
+    text = _HEX_KEY.sub(lambda match: hidden if _follows_key_name(match) else match[0], text)
+    if "://" in text:
+        text = _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text)
+        text = _PARAMETER.sub(lambda match: f"{match[1]}{match[2]}={hidden}" if _SECRET_NAME.search(match[2]) else match[0], text)
+    return text
+
+
+def looks_secret(value: str) -> bool:
+    """Tell whether a value has the shape of a well-known token or private key."""
+    return _hide_tokens(value, "") != value
+
+
+def _hide_tokens(text: str, hidden: str) -> str:
+    text = _PREFIXED.sub(hidden, text)
+    if "eyJ" in text:
+        text = _DOTTED.sub(lambda match: _hide_web_tokens(match[0], hidden), text)
+    return _PRIVATE_KEY.sub(hidden, text) if "-----BEGIN" in text else text
+
+
+def _follows_key_name(match: re.Match[str]) -> bool:
+    before = match.string[max(0, match.start() - _KEY_WINDOW) : match.start()]
+    return _KEY_NAME.search(before) is not None
+
+
+def _hide_web_tokens(dotted: str, hidden: str) -> str:
+    """Hide the JSON web tokens (RFC 7519) in segments joined by dots."""
+    kept, segments, place = list[str](), dotted.split("."), 0
+    while place < len(segments):
+        start = _WEB_TOKEN_START.search(segments[place])
+        lengths = [len(segment) for segment in segments[place : place + 3]]
+        if start and len(lengths) == 3 and lengths[0] - start.start() >= 13 and lengths[1] >= 10 and lengths[2] >= 5:
+            kept.append(segments[place][: start.start()] + hidden)
+            place += 3
+        else:
+            kept.append(segments[place])
+            place += 1
+    return ".".join(kept)
+
+
+def _hide_user(address: str, hidden: str) -> str:
+    """Hide user and password of the URLs in a text without white space: up to the last @, as uv and urllib read it; a password may hold one, or a slash."""
+    if "://" not in address or "@" not in address:
+        return address
+    last, kept, position = address.rindex("@"), list[str](), 0
+    while (found := address.find("://", position)) != -1 and (start := found + 3) <= last:
+        kept.append(address[position:start])
+        position = start
+        end = _END_OF_USER.search(address, start)
+        if end is None or end[0] == "/":
+            continue
+        slash = address.find("/", start)
+        final = last if end[0] == ":" else address.rindex("@", start, slash if slash != -1 else None)
+        kept.append(f"{hidden}@")
+        position = final + 1
+    return "".join([*kept, address[position:]])

@@ -1,0 +1,79 @@
+"""Every program hides the same secrets, in time that grows with the text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from provision.agent.core.redact import looks_secret, redact, spellings
+from provision.cell.telling import Teller
+from provision.device.telling import Cleaner
+from provision.probe.redactor import Redactor
+from provision.safe import redact as redact_at_home
+from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
+
+PROGRAMS: dict[str, Callable[[str], str]] = {
+    "command line": redact_at_home,
+    "probe": Redactor().text,
+    "program on an instance": Cleaner().clean,
+    "program in a notebook": Teller().clean,
+    "installer": lambda text: redact(text, hidden="***"),
+}
+
+
+@pytest.mark.parametrize("text", [*TOKENS, "https://me:hun/ter22@pypi.example/simple", MULTILINE.partition("-----END")[0]])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_shape_is_hidden_by_each_program(program: str, text: str) -> None:
+    shown = PROGRAMS[program](f"before {text}")
+    assert shown.startswith("before")
+    assert not any(part in shown for part in (*PARTS, "ter22"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_digests_names_and_versions_stay(program: str) -> None:
+    text = "torch 2.13.0+cpu sha256:" + "0f" * 32 + " git hash " + "0a1b" * 10 + " pypi-simple eyJ.a.b npm_install monkey=" + "a" * 39
+    assert PROGRAMS[program](text) == text
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "key-",
+        "key",
+        "a.",
+        "a-",
+        "eyJ-",
+        "eyJ.",
+        "eyJaaaaaaaaaa.",
+        "://",
+        "://a:",
+        "a://@",
+        "?key",
+        "&token=",
+        "-----BEGIN PRIVATE KEY",
+        "a@",
+        "bearer ",
+        "0a",
+        "sk-",
+    ],
+)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_time_grows_with_the_text_and_no_faster(program: str, part: str) -> None:
+    text = part * (200_000 // len(part))
+    before = time.process_time()
+    PROGRAMS[program](text)
+    PROGRAMS[program](text + " end")
+    assert time.process_time() - before < 5
+
+
+def test_values_are_hidden_as_they_show_up() -> None:
+    secret = 'pass"word\n/x'
+    for shown in (secret, repr(secret), "pass%22word%0A%2Fx", 'pass\\"word\\n/x'):
+        assert "word" not in redact(f"value {shown}", spellings([secret])), shown
+
+
+def test_what_looks_secret() -> None:
+    assert looks_secret("hf_" + "Ab1" * 6)
+    assert not looks_secret("hf_transfer")
