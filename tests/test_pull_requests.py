@@ -95,7 +95,9 @@ class Runner:
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
-    made.stand_in("provision", 'case " $* " in *" sarif "*) echo "{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"')
+    made.stand_in(
+        "python", '[[ "$*" == "-I -m provision "* ]] || exit 9\ncase " $* " in *" sarif "*) echo "{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"'
+    )
     return made
 
 
@@ -136,7 +138,7 @@ def test_the_action_lints_and_says_how_it_ended(runner: Runner) -> None:
     done = runner.lint(CODE="1")
     assert done.returncode == 1
     assert done.stdout == "::error::found\n"
-    line = ["provision", "lint", "--output-format"]
+    line = ["python", "-I", "-m", "provision", "lint", "--output-format"]
     assert runner.calls == [[*line, "sarif", "--", "provision.yaml"], [*line, "github", "--", "provision.yaml"]]
     sarif = runner.folder / "temp" / "provision.sarif"
     assert runner.output == {"exit-code": "1", "sarif-file": str(sarif)}
@@ -156,7 +158,7 @@ def test_names_are_matched_and_never_split(runner: Runner) -> None:
         (work / name).touch()
     runner.lint(LINT_SPECS="*.yaml\n\nsub/**/*.yaml\nno such*.yaml\n", LINT_ARGUMENTS="--skip-foreign\n--fix\n")
     (first, _) = runner.calls
-    assert first[2:4] == ["--skip-foreign", "--fix"]
+    assert first[5:7] == ["--skip-foreign", "--fix"]
     assert first[first.index("--") + 1 :] == ["a b.yaml", "c.yaml", "sub/deep/d.yaml", "no such*.yaml"]
 
 
@@ -165,7 +167,7 @@ def test_hostile_specs_and_arguments_arrive_as_they_are(runner: Runner) -> None:
     done = runner.lint(LINT_SPECS=listed, LINT_ARGUMENTS=listed)
     assert done.returncode == 0, done.stderr
     for call in runner.calls:
-        assert call[2:] == [*HOSTILE, "--output-format", call[call.index("--output-format") + 1], "--", *HOSTILE]
+        assert call[5:] == [*HOSTILE, "--output-format", call[call.index("--output-format") + 1], "--", *HOSTILE]
     assert list(runner.folder.rglob("pwned")) == []
 
 
@@ -192,7 +194,7 @@ def test_what_is_no_input_is_refused(runner: Runner, inputs: dict[str, str]) -> 
 
 
 def test_without_a_sarif_file_none_is_named(runner: Runner) -> None:
-    runner.stand_in("provision", "exit 2")
+    runner.stand_in("python", "exit 2")
     assert runner.lint().returncode == 2
     assert runner.output == {"exit-code": "2", "sarif-file": ""}
 
@@ -201,7 +203,7 @@ def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> Non
     work = runner.folder / "checkout"
     work.mkdir()
     (work / "provision.yaml").write_text('gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n')
-    (runner.bin / "provision").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} -m provision "$@"\n')
+    (runner.bin / "python").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n')
     done = runner.lint(GITHUB_WORKSPACE=str(work), GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
     assert done.returncode == 1, done.stderr
     (said,) = commands(done.stdout)
@@ -216,14 +218,19 @@ def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> Non
 @pytest.fixture
 def installer(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
-    made.stand_in("python3", '[[ "$1" != -c ]] || exit "${OLD:-0}"\n[[ "$2" != venv ]] || { mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; }')
+    made.stand_in(
+        "python3", '[[ "$1" == -I ]] || exit 9\n[[ "$2" != -c ]] || exit "${OLD:-0}"\n[[ "$3" != venv ]] || { mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; }'
+    )
     return made
 
 
-@pytest.mark.parametrize("version", ["0.1.0", "1", "2.0rc1", "1.0.post2", "1.2.3.dev4", "1.0a1.dev2"])
-def test_a_version_is_installed_from_the_index(installer: Runner, version: str) -> None:
-    assert installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action").returncode == 0
-    assert installer.calls[-1][-2:] == ["--", f"provision-ml=={version}"]
+REPOSITORY = "https://git.example/someone/provision"
+
+
+@pytest.mark.parametrize("version", ["v0.1.0", "main", "release/1.x", "0f" * 20])
+def test_a_version_is_a_ref_of_the_actions_own_repository(installer: Runner, version: str) -> None:
+    assert installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action", LINT_REPOSITORY=REPOSITORY).returncode == 0
+    assert installer.calls[-1][-2:] == ["--", f"git+{REPOSITORY}@{version}"]
     assert installer.output == {"bin": f"{installer.folder}/temp/provision/bin"}
 
 
@@ -234,7 +241,8 @@ def test_without_a_version_the_checkout_is_installed(installer: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    "version", ["1.0; touch pwned", "$(touch pwned)", "1.0\n", "1.0 --pre", "-r x", "latest", "1.0\n1.0", "git+https://x", "1.0\r::error::x", ">=1"]
+    "version",
+    ["1.0; touch pwned", "$(touch pwned)", "1.0\n", "1.0 --pre", "-r x", "a..b", "1.0\n1.0", "git+https://x", "1.0\r::error::x", ">=1", "x@y", "x#egg=y"],
 )
 def test_what_is_no_version_is_refused(installer: Runner, version: str) -> None:
     done = installer.step(INSTALL, LINT_VERSION=version, LINT_ACTION="/action")
@@ -248,6 +256,51 @@ def test_an_old_python_is_refused(installer: Runner) -> None:
     assert done.returncode == 2
     assert "3.11" in done.stdout
     assert len(installer.calls) == 1
+
+
+# A checkout with modules of its own
+
+
+MODULES = ("venv", "pip", "logging", "json", "provision", "click", "yaml", "sitecustomize", "usercustomize", "encodings")
+
+
+@pytest.fixture
+def hostile(runner: Runner) -> Path:
+    """A checkout in which every module that Python might import leaves a trace; returns where."""
+    work, trace = runner.folder / "checkout", runner.folder / "trace"
+    for name in MODULES:
+        (work / name).mkdir(parents=True)
+        for file in ("__init__.py", "__main__.py"):
+            (work / name / file).write_text(f"open({str(trace)!r}, 'a').write('{name} ')\n")
+    (work / "provision.yaml").write_text('gpu: none\npython: "3.11"\npackages: []\n')
+    return trace
+
+
+def test_installing_imports_nothing_of_the_checkout(runner: Runner, hostile: Path) -> None:
+    runner.stand_in("python3", f'exec {shlex.quote(sys.executable)} "$@"')
+    done = runner.step(INSTALL, LINT_VERSION="", LINT_ACTION=str(runner.folder / "nothing"), LINT_REPOSITORY=REPOSITORY, PYTHONPATH=".")
+    assert "nothing" in done.stderr, "pip was run, and looked for what is not there"
+    assert not hostile.exists(), hostile.read_text()
+
+
+def test_linting_imports_nothing_of_the_checkout(runner: Runner, hostile: Path) -> None:
+    (runner.bin / "python").write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n')
+    done = runner.lint(GITHUB_WORKSPACE=str(runner.folder / "checkout"), PYTHONPATH=".")
+    assert done.returncode == 0, done.stderr
+    assert not hostile.exists(), hostile.read_text()
+
+
+def test_the_trap_is_one(runner: Runner, hostile: Path) -> None:
+    subprocess.run([sys.executable, "-m", "pip", "--version"], cwd=runner.folder / "checkout", capture_output=True, check=False)
+    assert "pip" in hostile.read_text()
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_a_hook_imports_nothing_of_the_checkout(runner: Runner, hostile: Path, hook: dict[str, Any]) -> None:
+    program, *words = [*shlex.split(hook["entry"]), *hook["args"], "provision.yaml"]
+    done = subprocess.run([tool(program), *words], cwd=runner.folder / "checkout", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not hostile.exists(), hostile.read_text()
 
 
 # The hooks
