@@ -76,7 +76,7 @@ def _mended(path: Path, found: tuple[Judged, ...], changed: dict[str, str], worl
         edits = edits_of(found)
         for name, (old, new) in edits.items():
             if not dry:
-                world.perform(WriteFile(Path(name), new, mode=None), tell)
+                world.perform(WriteFile(Path(name).resolve(), new, mode=None), tell)
             changed[name] = changed.get(name, "") + "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name))
         if dry or not edits:
             break

@@ -114,5 +114,5 @@ def _judged(document: Source, facts: Facts) -> Judged:
     spec, problems = source.validate(document)
     found = (*document.diagnostics, *problems)
     if spec is None:
-        return Judged(document, None, found)
+        return Judged(document, None, (*found, *rules.judge_broken(document.data or {})))
     return Judged(document, spec, (*found, *rules.judge(Case(spec, document, facts))))

@@ -6,7 +6,7 @@ a target. `RULES` is all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,13 @@ def judge(case: Case, rules: tuple[Rule, ...] | None = None) -> tuple[Diagnostic
     asked = _concerned(case) if rules is None else rules
     found = (finding for rule in asked for finding in _asked(rule, case))
     return tuple(sorted(dict.fromkeys(_harmless(finding) for finding in found), key=_order))
+
+
+def judge_broken(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """Return what can be said of a spec with errors of shape: that it holds a secret."""
+    from provision.rules.sec_secret_literal import check_data
+
+    return tuple(sorted(dict.fromkeys(_harmless(finding) for finding in check_data(data)), key=_order))
 
 
 def __getattr__(name: str) -> Any:

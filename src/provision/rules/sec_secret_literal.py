@@ -19,7 +19,7 @@ Revoke the one that was written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from provision.agent.core.redact import looks_secret
@@ -40,7 +40,20 @@ _SHORTEST = 8
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each value that is, or by its name is said to be, a secret."""
-    for route, value in _values(case):
+    yield from _findings(_values(case))
+
+
+def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Yield the same for a spec with errors of shape: what it holds need not be of the types that it should have."""
+    yield from _findings(text for key in ("env", "indexes", "paths", "training") for text in _texts((key,), data.get(key)))
+    targets = data.get("targets")
+    for name, target in targets.items() if isinstance(targets, dict) else ():
+        if isinstance(target, dict):
+            yield from _findings(_texts(("targets", name, "paths"), target.get("paths")))
+
+
+def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
+    for route, value in values:
         if looks_secret(value) or (len(value) >= _SHORTEST and _says_secret(str(route[-1]), value) and not _HARMLESS.fullmatch(value)):
             yield RULE.found(
                 f"{'.'.join(map(str, route))} holds a secret",

@@ -79,6 +79,8 @@ class Chain:
         if origin.path in [other.path for other in self.seen]:
             way = " -> ".join([*(other.name for other in self.seen), origin.name])
             raise _Refused("extends-cycle", f"a file extends itself: {way}", "take `extends` out of one of them")
+        if origin.path.suffix not in {".yaml", ".yml"}:
+            raise _Refused("extends-unusable", f"{name} is not called *.yaml or *.yml", "give the file that is extended such a name")
         if len(self.seen) > DEEPEST_CHAIN:
             raise _Refused("extends-limit", f"more than {DEEPEST_CHAIN} files extend one another", "put what they say into fewer files")
         try:
@@ -105,6 +107,8 @@ class Chain:
         path = Path(os.path.realpath(here.path.parent / name))
         if not path.is_relative_to(self.root):
             raise _Refused("extends-outside-root", f"{name} is not below {self.root}", "move the file into the project")
+        if any(part.startswith(".") for part in path.relative_to(self.root).parts):
+            raise _Refused("extends-outside-root", f"{name} is a hidden file, or in a hidden folder", "move the file into a folder that is not hidden")
         shown = os.path.normpath(Path(here.name).parent / name)
         # Behind a linked folder, `..` may lead to another file of the same shown name.
         return Origin(str(path) if shown in self.texts and path not in [other.path for other in self.seen] else shown, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,12 @@ def read(path: Path, reader: Reader) -> tuple[Source, ...]:
         raise SourceError(
             "PyYAML was installed without libyaml", why="specs are read by libyaml alone", hint="pip install --force-reinstall --only-binary :all: pyyaml"
         )
+    root = _root(path, reader)
     try:
-        raw = reader.read(path, LARGEST_FILE)
+        raw = reader.read(_inside(path, root), LARGEST_FILE)
     except WorldError as error:
         raise SourceError(error.what, why=error.why, hint=error.hint or "name a spec file, as in: provision lint spec.yaml") from error
     text, problems = decoded(str(path), raw)
-    root = _root(path.parent.resolve(), reader)
     if problems:
         return (Source(path, text.name, root, 0, {text.name: text}, None, problems, None),)
     chain = (text, root, len(raw))
@@ -53,9 +54,26 @@ def _source(path: Path, index: int, document: Document, chain: tuple[Text, Path,
     return Source(path, text.name, root, index, met.texts, tree, diagnostics, tree.data())
 
 
-def _root(folder: Path, reader: Reader) -> Path:
-    """Return the nearest folder, from `folder` upwards, that marks a project; `folder` itself when none does."""
-    for candidate in (folder, *folder.parents):
-        if any(reader.exists(candidate / mark) for mark in ROOT_MARKS):
-            return candidate
-    return folder
+def _root(path: Path, reader: Reader) -> Path:
+    """Return the nearest folder above a spec that marks a project, with links resolved; the spec's own folder when none does.
+
+    The folders are those of the path as it is written: a link inside a project does not lead to another project.
+    """
+    written, real = Path(os.path.normpath(Path.cwd() / path)).parent, path.parent.resolve()
+    for folder in (written, real):
+        for candidate in (folder, *folder.parents):
+            if any(reader.exists(candidate / mark) for mark in ROOT_MARKS):
+                return candidate.resolve()
+    return real
+
+
+def _inside(path: Path, root: Path) -> Path:
+    """Return the file at a path with links resolved; raises SourceError for a link that leads out of the project, or to a hidden file of it."""
+    real = path.resolve()
+    written = path.parent.resolve() / path.name
+    if not real.is_relative_to(root):
+        hint = f"put the file itself below {root}, or name it by its own path"
+        raise SourceError(f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint)
+    if real != written and any(part.startswith(".") for part in real.relative_to(root).parts):
+        raise SourceError(f"{path} is a link to a hidden file", why=f"it leads to {real}", hint="put the file itself there")
+    return real
