@@ -1,5 +1,7 @@
 """Fixes change the characters that they name and no others."""
 
+import time
+
 import pytest
 
 from provision.diagnostics import At, Fix, Insert, Place, Replace
@@ -137,3 +139,36 @@ def test_fixes_of_several_documents_go_into_one_text(folder):
 
 def test_nothing_to_do_is_no_text(lint):
     assert lint(TEXT).source.edited([]) == {}
+
+
+MANY = "gpu: none\nenv:\n" + "".join(f"  A{number}: {number}\n" for number in range(1200))
+
+
+def fixes_of_many(*bad):
+    return [Fix("t", (Replace(Place(("env", f"A{number}")), "[" if number in bad else f'"{number}"'),)) for number in range(1200)]
+
+
+@pytest.mark.parametrize("bad", [(), (0,), (7, 600, 1199)])
+def test_fixes_are_vetted_as_if_each_were_tried_alone(lint, bad):
+    source = lint(MANY).source
+    alone, fixes = lint(MANY).source, fixes_of_many(*bad)
+    source.vet(fixes)
+    for number in (0, 1, 7, 8, 600, 1199):
+        assert source.edited([fixes[number]]) == alone.edited([fixes[number]])
+        assert bool(source.edited([fixes[number]])) is (number not in bad)
+
+
+def test_fixes_of_one_place_are_vetted_one_after_the_other(lint):
+    source = lint(TEXT).source
+    fixes = [Fix("t", (Replace(Place(("gpu", "type")), text),)) for text in ("T4", "[", "A100")]
+    source.vet(fixes)
+    assert [bool(source.edited([fix])) for fix in fixes] == [True, False, True]
+
+
+def test_many_fixes_take_no_time(lint):
+    source, fixes = lint(MANY).source, fixes_of_many(3, 900)
+    began = time.process_time()
+    source.vet(fixes)
+    for fix in fixes:
+        source.edited([fix])
+    assert time.process_time() - began < 20

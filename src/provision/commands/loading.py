@@ -113,6 +113,7 @@ def resolved_parts(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, Resolved]]:
 def _judged(document: Source, facts: Facts) -> Judged:
     spec, problems = source.validate(document)
     found = (*document.diagnostics, *problems)
-    if spec is None:
-        return Judged(document, None, (*found, *rules.judge_broken(document.data or {})))
-    return Judged(document, spec, (*found, *rules.judge(Case(spec, document, facts))))
+    more = rules.judge_broken(document.data or {}) if spec is None else rules.judge(Case(spec, document, facts))
+    findings = (*found, *more)
+    document.vet(finding.fix for finding in findings if finding.fix is not None)
+    return Judged(document, spec, findings)

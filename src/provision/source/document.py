@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Source:
     tree: Placed | None
     diagnostics: tuple[Diagnostic, ...]
     data: dict[str, Any] | None
+    _vetted: dict[Fix, bool] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
@@ -87,7 +88,15 @@ class Source:
 
     def edited(self, fixes: Iterable[Fix]) -> dict[str, str]:
         """Return the new text, byte order mark included, of each file that the fixes change: none, or this spec's own."""
-        return edited_together((self, fix) for fix in fixes)
+        wanted = tuple(fixes)
+        known = self._vetted.get(wanted[0]) if len(wanted) == 1 else None
+        return {} if known is False else editing.edited(((self._subject, fix) for fix in wanted), trusted=known is True)
+
+    def vet(self, fixes: Iterable[Fix]) -> None:
+        """Find out, for many fixes at a time, which can be made; what is said of a single one is then known."""
+        asked = tuple(fixes)
+        good = editing.vetted(self._subject, asked)
+        self._vetted.update((fix, fix in good) for fix in asked)
 
     def changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
         """Return the stretches of this spec's own file that a fix replaces, each with its new text; () when the fix cannot be made here."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from provision.diagnostics import At, Edit, Fix, Insert, Route, Span
@@ -32,18 +34,19 @@ class Subject(NamedTuple):
     tree: Placed | None
 
 
-def edited(fixes: Iterable[tuple[Subject, Fix]]) -> dict[str, str]:
+def edited(fixes: Iterable[tuple[Subject, Fix]], *, trusted: bool = False) -> dict[str, str]:
     """Return the new text, byte order mark included, of each file that the fixes change.
 
     A fix is applied whole or not at all. It is left out when it overlaps an earlier one, when it would touch a file that is extended or a value that others
     share through an anchor, alias or merge key, or when the text would not be read as well as before. Callers lint again and come back with what remains.
+    With `trusted` it is known that the text will be read as well (see `vetted`).
     """
     files: dict[str, tuple[Text, list[tuple[Change, ...]]]] = {}
     for subject, fix in fixes:
         wanted = changes(subject, fix)
         if wanted:
             files.setdefault(subject.text.name, (subject.text, []))[1].append(wanted)
-    new = {name: (text, _applied(text, asked)) for name, (text, asked) in files.items()}
+    new = {name: (text, _applied(text, asked, trusted=trusted)) for name, (text, asked) in files.items()}
     return {name: ("\ufeff" if text.bom else "") + content for name, (text, content) in new.items() if content != text.content}
 
 
@@ -59,28 +62,87 @@ def own(subject: Subject, route: Route) -> Placed | None:
     return found if found is not None and not found.shared and found.at.text is subject.text else None
 
 
-def _applied(text: Text, wanted: list[tuple[Change, ...]]) -> str:
+def vetted(subject: Subject, fixes: Iterable[Fix]) -> set[Fix]:
+    """Return the fixes that can each be made and leave the text read as well as before.
+
+    They are tried many at a time, as reading the text once for each would take as long as their number times the text's length.
+    """
+    waiting = [(fix, wanted) for fix in dict.fromkeys(fixes) if (wanted := changes(subject, fix)) and not _Chosen().clashes(wanted)]
+    good: set[Fix] = set()
+    while waiting:
+        chosen, batch, later = _Chosen(), [], []
+        for fix, wanted in waiting:
+            if chosen.clashes(wanted):
+                later.append((fix, wanted))
+            else:
+                chosen.add(wanted)
+                batch.append((fix, wanted))
+        good |= _good(subject.text, batch)
+        waiting = later
+    return good
+
+
+def _good(text: Text, batch: list[tuple[Fix, tuple[Change, ...]]]) -> set[Fix]:
+    """Return the fixes of a batch after which the text is read as well as before: all, or those of its halves."""
+    if _reads_as_well(text, _written(text, [change for _, wanted in batch for change in wanted])):
+        return {fix for fix, _ in batch}
+    middle = len(batch) // 2
+    return _good(text, batch[:middle]) | _good(text, batch[middle:]) if middle else set()
+
+
+def _applied(text: Text, wanted: list[tuple[Change, ...]], *, trusted: bool) -> str:
     """Return the text with as many of the fixes as can stand together: all of them when that reads well, else one after the other."""
-    chosen: list[Change] = []
+    chosen = _Chosen()
     for changes in wanted:
-        if not _overlap(chosen, changes):
-            chosen += changes
-    whole = _written(text, chosen)
-    if _reads_as_well(text, whole):
+        if not chosen.clashes(changes):
+            chosen.add(changes)
+    whole = _written(text, chosen.changes)
+    if trusted or _reads_as_well(text, whole):
         return whole
-    chosen = []
+    chosen = _Chosen()
     for changes in wanted:
-        if not _overlap(chosen, changes) and _reads_as_well(text, _written(text, [*chosen, *changes])):
-            chosen += changes
-    return _written(text, chosen)
+        if not chosen.clashes(changes) and _reads_as_well(text, _written(text, [*chosen.changes, *changes])):
+            chosen.add(changes)
+    return _written(text, chosen.changes)
 
 
 def _written(text: Text, changes: list[Change]) -> str:
-    content = text.content
-    # From the end, so that offsets before a change stay true; of two insertions at one place the earlier stands first.
-    for _, change in sorted(enumerate(changes), key=lambda item: (item[1].start, item[1].end, item[0]), reverse=True):
-        content = content[: change.start] + change.text + content[change.end :]
-    return content
+    parts, reached = list[str](), 0
+    # Of two insertions at one place the earlier stands first.
+    for change in sorted(changes, key=lambda change: (change.start, change.end)):
+        parts += text.content[reached : change.start], change.text
+        reached = change.end
+    return "".join([*parts, text.content[reached:]])
+
+
+class _Chosen:
+    """Changes that do not touch each other, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._sorted: list[tuple[int, int, Change]] = []
+
+    def clashes(self, changes: tuple[Change, ...]) -> bool:
+        """Tell whether any of the changes touches one that was chosen, or another of them."""
+        return any(_touch(one, other) for index, one in enumerate(changes) for other in changes[:index]) or any(
+            _touch(change, other) for change in changes for other in self._beside(change)
+        )
+
+    def add(self, changes: tuple[Change, ...]) -> None:
+        """Add changes that clash with none."""
+        self.changes += changes
+        for change in changes:
+            insort(self._sorted, (change.start, change.end, change))
+
+    def _beside(self, change: Change) -> Iterator[Change]:
+        """Yield the chosen changes that begin at or before the end of this one and are not wholly before it."""
+        place = bisect_left(self._sorted, (change.start,))
+        if place:
+            yield self._sorted[place - 1][2]
+        for start, _, other in islice(self._sorted, place, None):
+            if start > change.end:
+                return
+            yield other
 
 
 def _reads_as_well(text: Text, content: str) -> bool:
@@ -88,12 +150,6 @@ def _reads_as_well(text: Text, content: str) -> bool:
         return Counter(problem.id for document in compose(of) for problem in document.diagnostics)
 
     return not problems(text_of(text.name, content)) - problems(text)
-
-
-def _overlap(chosen: list[Change], changes: tuple[Change, ...]) -> bool:
-    return any(_touch(one, other) for one in chosen for other in changes) or any(
-        _touch(one, other) for index, one in enumerate(changes) for other in changes[:index]
-    )
 
 
 def _touch(one: Change, other: Change) -> bool:
