@@ -15,7 +15,7 @@ from tests.workflow import commands
 
 GOOD = 'gpu: none\npython: "3.11"\npackages: []\n'
 BAD = 'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n'
-FIXED = 'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, accelerate>=1.1.0]\n'
+FIXED = 'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, accelerate>=1.3.0]\n'
 HOSTILE = ("a%0A::error::x.yaml", "b\r::stop-commands::x.yaml", "c\n::add-mask::x.yaml", "::error::d.yaml", "##[error]e.yaml", "f,line=1::g.yaml")
 
 
@@ -112,7 +112,7 @@ def test_hostile_values_give_no_commands_of_their_own(tmp_path: Path, form: str)
 def test_a_diff_hides_secrets_beside_what_it_changes(tmp_path: Path) -> None:
     write(tmp_path, a="gpu: none\nenv: {HF_TOKEN: correct-horse-battery}\npackages: [torch, transformers==5.13.1]\npython: '3.11'\n")
     done = lint(tmp_path, "--diff", "a.yaml")
-    assert "+packages: [torch, transformers==5.13.1, accelerate>=1.1.0]" in done.stderr
+    assert "+packages: [torch, transformers==5.13.1, accelerate>=1.3.0]" in done.stderr
     assert "correct-horse" not in done.stdout + done.stderr
 
 

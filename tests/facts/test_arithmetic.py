@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from provision.facts import cuda_of, flavour_of, load
-from provision.facts.versions import admitted, named, parsed, reaches, span
+from provision.facts.versions import admitted, named, ordered, parsed, reaches, span
 
 FACTS = load()
 
@@ -45,9 +45,11 @@ def test_torch_release_holds_what_was_published() -> None:
 @pytest.mark.parametrize(
     ("transformers", "floor", "certain"),
     [
-        ("5.23.0", "1.1.0", "1.1.0"),
-        ("5.5.3", "1.1.0", "1.1.0"),
-        ("4.57.6", "0.26.0", "0.26.0"),
+        ("5.23.0", "1.3.0", "1.3.0"),
+        ("5.5.3", "1.3.0", "1.3.0"),
+        ("4.57.6", "1.3.0", "1.3.0"),
+        ("4.52.4", "1.3.0", "1.3.0"),
+        ("4.51.3", "0.26.0", "0.26.0"),
         ("4.29.2", "0.19.0", "0.19.0"),
         ("4.30.0", "0.20.2", "0.19.0"),
         ("4.29.0", "0.19.0", None),
@@ -164,3 +166,15 @@ def test_loading_takes_neither_yaml_nor_pydantic() -> None:
     program = "import sys; from provision.facts import load; load(); print(sorted({'yaml', 'pydantic', 'click', 'rich'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_flash_attn_2_8_3_post1_has_wheels_of_its_release_alone() -> None:
+    row = next(row for row in FACTS.flash_attention if row.version == "2.8.3.post1")
+    assert (row.torch_first, row.torch_last, row.cuda_majors) == ("2.4", "2.8", ("12",))
+    assert row.pythons == ("3.9", "3.10", "3.11", "3.12", "3.13")
+
+
+@pytest.mark.parametrize(("release", "below"), [("1.26.1", "<3.13"), ("1.26.0", "<3.13"), ("1.26.2", ""), ("1.25.2", "")])
+def test_numpy_1_26_declares_a_newest_python_at_first(release: str, below: str) -> None:
+    row = next(row for row in FACTS.runs["numpy"] if ordered(row.first) <= ordered(release) <= ordered(row.last))
+    assert row.python == f">=3.9{',' + below if below else ''}"

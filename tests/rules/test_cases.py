@@ -49,7 +49,7 @@ def test_resolved_without_accelerate(ask: Ask) -> None:
     resolved = Resolved({"torch": "2.13.0", "transformers": "5.23.0"}, "3.11", "cpu")
     found = ask(_packages("torch", "transformers[torch]".join('""')), resolved).one("PKG001")
     assert "holds no accelerate" in found.message
-    enough = Resolved({**resolved.versions, "accelerate": "1.1.0"}, "3.11", "cpu")
+    enough = Resolved({**resolved.versions, "accelerate": "1.3.0"}, "3.11", "cpu")
     assert ask(_packages("torch", '"transformers[torch]"'), enough).ids == []
 
 
@@ -58,7 +58,7 @@ def test_the_missing_accelerate_is_written_where_the_list_is(ask: Ask) -> None:
     judged = ask(text)
     fix = judged.one("PKG001").fix
     assert fix is not None
-    assert judged.source.edited([fix]) == {judged.source.name: text + "  - accelerate>=1.1.0\n"}
+    assert judged.source.edited([fix]) == {judged.source.name: text + "  - accelerate>=1.3.0\n"}
 
 
 def test_a_torch_floor_that_was_not_read_is_a_warning(ask: Ask) -> None:
@@ -279,3 +279,10 @@ def test_the_count_of_cards_is_kept(ask: Ask) -> None:
     assert fix is not None
     (text,) = judged.source.edited([fix]).values()
     assert text.startswith('gpu: "A100-80GB:2"\n')
+
+
+@pytest.mark.parametrize("card", ["P100", "P4", "K80"])
+def test_a_resolved_torch_is_not_refused_on_a_card_that_triton_is_too_new_for(ask: Ask, card: str) -> None:
+    resolved = Resolved({"torch": "2.7.1+cu126", "triton": "3.3.1"}, "3.11", "cu126")
+    text = f'gpu: {card}\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.7.1]\ntraining: {{framework: none}}\n'
+    assert ask(text, resolved).of("PKG017") == []

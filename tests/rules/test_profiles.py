@@ -105,7 +105,7 @@ def test_the_card_that_is_documented(ask: Ask, facts: Facts) -> None:
 @pytest.mark.parametrize(
     ("profile", "name", "floor"),
     [
-        ("huggingface-trainer", "accelerate", "1.1.0"),
+        ("huggingface-trainer", "accelerate", "1.3.0"),
         ("huggingface-trainer", "datasets", "2.15.0"),
         ("huggingface-trainer", "safetensors", "0.4.3"),
         ("huggingface-trainer", "tokenizers", "0.22.0"),
@@ -113,7 +113,7 @@ def test_the_card_that_is_documented(ask: Ask, facts: Facts) -> None:
         ("huggingface-trainer", "numpy", "1.17"),
         ("huggingface-trainer", "tqdm", "4.27"),
         ("peft-qlora", "peft", "0.18.0"),
-        ("peft-qlora", "accelerate", "1.1.0"),
+        ("peft-qlora", "accelerate", "1.3.0"),
         ("deepspeed", "deepspeed", "0.9.3"),
     ],
 )

@@ -91,8 +91,8 @@ def test_a_pair_of_pins_that_cannot_be_is_solved_by_moving_one(look: Look, facts
 
 def test_accelerate_is_added_or_raised_to_the_floor(look: Look) -> None:
     head = 'gpu: none\npython: "3.11"\n'
-    assert written(look(head + "packages: [torch, transformers==5.13.1]\n", most=1)) == [[("", "accelerate>=1.1.0")]]
-    assert written(look(head + 'packages: [torch, transformers==5.13.1, "accelerate<1"]\n', most=1)) == [[("accelerate<1", "accelerate>=1.1.0")]]
+    assert written(look(head + "packages: [torch, transformers==5.13.1]\n", most=1)) == [[("", "accelerate>=1.3.0")]]
+    assert written(look(head + 'packages: [torch, transformers==5.13.1, "accelerate<1"]\n', most=1)) == [[("accelerate<1", "accelerate>=1.3.0")]]
     assert written(look(head + "packages: [torch, transformers==4.29.2, accelerate==0.21.0]\n", most=1)) == [[]]
 
 

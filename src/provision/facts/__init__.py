@@ -56,6 +56,7 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
         "torch": lambda: every(_torch, "torch"),
         "compile_pythons": lambda: {row.python: row for row in every(rows.CompilePython, "torch", "compile")},
         "transformers": lambda: every(TransformersRun, "transformers"),
+        "trainer_calls": lambda: every(packages.TrainerCall, "transformers", "trainer_calls"),
         "precision_checks": lambda: every(packages.PrecisionCheck, "transformers", "precision_checks"),
         "transformers_read": lambda: tuple(dict.fromkeys(end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"]))),
         "cards": lambda: every(Card, "gpus"),

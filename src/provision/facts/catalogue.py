@@ -29,6 +29,7 @@ from provision.facts.packages import (
     StrategyFloor,
     SubclassArgument,
     Tracker,
+    TrainerCall,
     TransformersUse,
     Undeclared,
     WheelPythons,
@@ -79,6 +80,7 @@ class Facts:
     """By Python; a Python without a row needs no particular torch for torch.compile."""
     transformers: tuple[TransformersRun, ...]
     precision_checks: tuple[PrecisionCheck, ...]
+    trainer_calls: tuple[TrainerCall, ...]
     transformers_read: tuple[str, ...]
     """The first and the last release of each run, oldest first."""
     cards: tuple[Card, ...]
@@ -261,8 +263,16 @@ class Facts:
         return Declared(str(rows[0].declared[of]), rows[0].evidence) if len(said) == 1 and None not in said else None
 
     def accelerate_floor(self, transformers: str) -> Floor | None:
-        """Return the accelerate that Trainer of that transformers release asks for; None when it asks for none, or is outside the table."""
-        return self._floor(transformers, "accelerate")
+        """Return the accelerate that Trainer of that transformers release needs: what it asks for, or what has the functions that it calls.
+
+        None when it needs none, or is outside the table.
+        """
+        floor, wanted = self._floor(transformers, "accelerate"), parsed(transformers)
+        if floor is None or wanted is None:
+            return floor
+        called = [row for row in self.trainer_calls if ordered(row.first) <= wanted and ordered(row.accelerate) > ordered(floor.version)]
+        newest = max(called, key=lambda row: ordered(row.accelerate), default=None)
+        return floor if newest is None else Floor(newest.accelerate, newest.accelerate, newest.evidence)
 
     def torch_floor(self, transformers: str) -> Floor | None:
         """Return the torch below which that transformers release switches PyTorch off; None when there is none, or it is outside the table."""

@@ -168,6 +168,15 @@ class PrecisionCheck(NamedTuple):
     evidence: Evidence
 
 
+class TrainerCall(NamedTuple):
+    """From release `first` of transformers on, Trainer makes a call that accelerate has from release `accelerate` on, which neither of them declares."""
+
+    first: str
+    accelerate: str
+    what: str
+    evidence: Evidence
+
+
 class Undeclared(NamedTuple):
     """What the releases `first` to `last` of a package ("" for any older, any newer) need of another without declaring it.
 

@@ -102,7 +102,7 @@ RULE = Rule(
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
             "fp16",
-            Resolved({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.1.0"}, "3.12", "cpu"),
+            Resolved({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.3.0"}, "3.12", "cpu"),
             beside=("PKG024",),
         ),
         Example(

@@ -95,7 +95,7 @@ RULE = Rule(
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: "==2.8.3", build: true}]\n'),
-        Example('gpu: L4\npython: "3.13"\npackages: [torch==2.10.0, {name: flash-attn, build: true}]\n'),
+        Example('gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),
         Example('gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n'),
     ),
 )

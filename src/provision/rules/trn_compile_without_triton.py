@@ -41,7 +41,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             )
         return
     fix = Fix("write torch_compile: false", (Replace(Place(ROUTE), "false"),), Applicability.UNSAFE)
-    floor = next((one for one in case.facts.capability_floors if (one.package, one.use) == ("triton", "any")), None)
+    floor = next((one for one in case.facts.capability_floors if (one.package, one.use) == ("triton", "torch.compile")), None)
     for site in {site.device.gpu_route: site for site in case.sites if site.card is not None}.values():
         if floor is not None and site.card is not None and ordered(site.card.cc) < ordered(floor.cc_min):
             yield RULE.found(
