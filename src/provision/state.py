@@ -12,6 +12,15 @@ from provision.errors import StateError
 from provision.plan import Action
 
 SCHEMA = "provision.state/1"
+_ANEW = "move .provision/state.json away and run apply again, which adopts whole environments (instances with --adopt)"
+
+
+class Record(dict[str, Any]):
+    """What is recorded of a part of a target; a missing field raises StateError, as nothing writes a record without it."""
+
+    def __missing__(self, name: str) -> Any:
+        title = self.get("title", "a record")
+        raise StateError("the state is damaged", why=f"{title!r} has no {name!r}", hint=f"what it recorded is untouched: {_ANEW}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +34,11 @@ class State:
     def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
         """Return what is recorded of a part of a target, or None."""
         found = self.resources.get(f"{address}#{part}")
-        return dict(found) if found is not None else None
+        return Record(found) if found is not None else None
 
     def parts(self, address: str) -> dict[str, Mapping[str, Any]]:
         """Return all that is recorded of a target, by part."""
-        return {key.rpartition("#")[2]: value for key, value in self.resources.items() if key.rpartition("#")[0] == address}
+        return {key.rpartition("#")[2]: Record(value) for key, value in self.resources.items() if key.rpartition("#")[0] == address}
 
     def after(self, action: Action) -> State:
         """Return the state once an action is done: one serial on, its record in place."""
@@ -70,6 +79,12 @@ class Ledger:
         return self.interrupted if self.interrupted is not None and self.interrupted.address == address else None
 
 
+def own_name(address: str) -> str:
+    """Return how folders are called that are made for an address: SPEC.TARGET."""
+    stem, _, target = address.rpartition("/")
+    return f"{stem}.{target}"
+
+
 def empty(lineage: str) -> State:
     """Return the state of a folder in which nothing was made yet."""
     return State(lineage, 0, {})
@@ -99,7 +114,14 @@ def loads(text: str, name: str) -> State:
     content = {key: value for key, value in document.items() if key != "checksum"}
     if document.get("checksum") != _checksum(content):
         raise StateError(f"the state file {name} is damaged", why="its checksum does not fit its content", hint=hint)
-    return State(content["lineage"], content["serial"], content["resources"])
+    lineage, serial, resources = content.get("lineage"), content.get("serial"), content.get("resources")
+    if not (isinstance(lineage, str) and lineage and type(serial) is int and isinstance(resources, dict) and _are_records(resources)):
+        raise StateError(f"the state file {name} is damaged", why="its lineage, serial or resources are missing or of the wrong form", hint=hint)
+    return State(lineage, serial, resources)
+
+
+def _are_records(resources: Mapping[str, Any]) -> bool:
+    return all("#" in key and isinstance(record, dict) for key, record in resources.items())
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

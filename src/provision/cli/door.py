@@ -152,6 +152,9 @@ def _without_output(code: int, stdout: TextIO) -> int:
 
 
 def _failed(error: Exception, manner: Manner) -> int:
+    if (short := _shortage(error)) is not None:  # told without imports, which open files and take memory
+        what, hint = short
+        return _ended(manner, _say(f"error: {what}\n  = help: {hint}", 2), {"what": what, "help": hint})
     from provision.cli import terminal
     from provision.errors import ProvisionError
 
@@ -163,6 +166,16 @@ def _failed(error: Exception, manner: Manner) -> int:
         return _ended(manner, _say(f"error: {what}", 2), {"what": what})
     what = f"this is a bug in provision: {type(error).__name__}; please report it with the file {terminal.write_crash(error)}"
     return _ended(manner, _say(what, _BUG), {"what": what})
+
+
+def _shortage(error: BaseException) -> tuple[str, str] | None:
+    """Return what this process was not given enough of, and the way out; None for any other error."""
+    causes = [error, error.__cause__, error.__context__]
+    if any(isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM) for cause in causes):
+        return "there is not enough memory for this command", "end other programs, or allow more (ulimit -v, the memory limit of the container)"
+    if any(isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE) for cause in causes):
+        return "this process may not open as many files as it needs", "allow more: ulimit -n 1024"
+    return None
 
 
 def _ended(manner: Manner, code: int, told: dict[str, str], findings: dict[str, Any] | None = None) -> int:

@@ -21,8 +21,8 @@ Agree = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
 
 
-_OURS = ("envs", "reports", "colab", "journal.json", "state.json", "lock")
-"""What apply makes in the folder beside the spec."""
+_FILES, _FOLDERS = ("journal.json", "state.json", "lock"), ("envs", "reports", "colab")
+"""What apply makes in the folder beside the spec. The folders go when they are empty: what is in them and in no record may be another's."""
 
 
 def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
@@ -73,8 +73,13 @@ def destroy(
                 if ledger.interrupted is not None and address == ledger.interrupted.address:
                     store.end()
         if not state.resources and store.interrupted() is None:
-            for name in _OURS:
+            for name in _FILES:
                 world.perform(RemoveTree(folder / name), tell)
+            for name in _FOLDERS:
+                if world.entries(folder / name) == ():
+                    world.perform(RemoveTree(folder / name), tell)
+                elif world.exists(folder / name):
+                    tell(f"{folder / name} stays: it holds what this state does not name")
             if world.entries(folder) in ((), (".gitignore",)):
                 world.perform(RemoveTree(folder), tell)
     return tuple(gone)

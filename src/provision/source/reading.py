@@ -33,7 +33,8 @@ def read(path: Path, reader: Reader) -> tuple[Source, ...]:
         )
     root = _root(path, reader)
     try:
-        raw = reader.read(_inside(path, root), LARGEST_FILE)
+        _refuse_link(path, root, reader)
+        raw = reader.read(path, LARGEST_FILE)
     except WorldError as error:
         raise SourceError(error.what, why=error.why, hint=error.hint or "name a spec file, as in: provision lint spec.yaml") from error
     text, problems = decoded(str(path), raw)
@@ -62,18 +63,22 @@ def _root(path: Path, reader: Reader) -> Path:
     written, real = Path(os.path.normpath(Path.cwd() / path)).parent, path.parent.resolve()
     for folder in (written, real):
         for candidate in (folder, *folder.parents):
-            if any(reader.exists(candidate / mark) for mark in ROOT_MARKS):
+            if _marks(candidate, reader):
                 return candidate.resolve()
     return real
 
 
-def _inside(path: Path, root: Path) -> Path:
-    """Return the file at a path with links resolved; raises SourceError for a link that leads out of the project, or to a hidden file of it."""
+def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
+    """Raise SourceError for a link that leads out of the project, or to a hidden file of it; where there is no project, for one that leads to no spec."""
     real = path.resolve()
-    written = path.parent.resolve() / path.name
-    if not real.is_relative_to(root):
+    if real == path.parent.resolve() / path.name and real.is_relative_to(root):
+        return
+    if not real.is_relative_to(root) and (_marks(root, reader) or real.suffix not in {".yaml", ".yml"}):
         hint = f"put the file itself below {root}, or name it by its own path"
         raise SourceError(f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint)
-    if real != written and any(part.startswith(".") for part in real.relative_to(root).parts):
+    if real.is_relative_to(root) and any(part.startswith(".") for part in real.relative_to(root).parts):
         raise SourceError(f"{path} is a link to a hidden file", why=f"it leads to {real}", hint="put the file itself there")
-    return real
+
+
+def _marks(folder: Path, reader: Reader) -> bool:
+    return any(reader.exists(folder / mark) for mark in ROOT_MARKS)

@@ -8,13 +8,15 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from provision.effects import MakeFolder, Tell, World, WriteFile
 from provision.errors import StateError, WorldError
-from provision.state import Intent, Ledger, State, dumps, empty, loads
+from provision.state import Intent, Ledger, Record, State, dumps, empty, loads
+from provision.stores.git_index import is_tracked
 
 _LIMIT = 16 * 2**20
 
@@ -70,10 +72,8 @@ class LocalStore:
         if not text:
             return None
         try:
-            document = json.loads(text)
-            names, details = tuple(document.get("names", ())), dict(document.get("details", {}))
-            return Intent(document["address"], document["part"], document["verb"], tuple(document["paths"]), document["began"], names, details)
-        except (ValueError, KeyError, TypeError, RecursionError):
+            return _intent_of(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
 
     def ledger(self) -> Ledger:
@@ -117,6 +117,8 @@ class LocalStore:
         for place in (self.folder, *(self.folder / name for name in ("envs", "reports"))):
             if place.is_symlink():
                 raise StateError(f"{place} is a link", why="what is made and removed there could be anything elsewhere", hint="remove the link")
+        if self.folder.exists():
+            _refuse_unsound(self.folder)
         self._world.perform(MakeFolder(self.folder, 0o700), _silent)
         ignore = self.folder / ".gitignore"
         if not self._world.exists(ignore):
@@ -124,6 +126,34 @@ class LocalStore:
 
     def _write(self, path: Path, content: str) -> None:
         self._world.perform(WriteFile(path, content, 0o600), _silent)
+
+
+def _refuse_unsound(folder: Path) -> None:
+    """Raise StateError for a folder that another user owns, or that git tracks: what it records was not made here, and is not ours to change.
+
+    A folder of ours that others may write to is closed to them. Where the file system holds no modes, only the owner counts.
+    """
+    about = folder.stat()
+    if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
+        hint = f"run the command as that user, or move {folder} away"
+        raise StateError(f"{folder} belongs to another user", why=f"its owner has the number {about.st_uid}, you have {os.geteuid()}", hint=hint)
+    if is_tracked(folder):
+        why = "what a repository brings along was made on another machine, or by nobody: acting on it could remove what is yours"
+        hint = f"take it out of version control: git rm -r --cached {folder.name}, then move the folder away and run the command again"
+        raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
+    if about.st_mode & 0o022:
+        with suppress(OSError):
+            folder.chmod(0o700)
+
+
+def _intent_of(document: dict[str, Any]) -> Intent:
+    """Return an intent as it was written; raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+    words = [document[name] for name in ("address", "part", "verb", "began")]
+    lists = [tuple(document["paths"]), tuple(document.get("names", ()))]
+    details = document.get("details", {})
+    if not all(isinstance(word, str) for word in (*words, *lists[0], *lists[1])) or not isinstance(details, dict) or "/" not in words[0]:
+        raise ValueError("a field of the wrong form")
+    return Intent(words[0], words[1], words[2], lists[0], words[3], lists[1], Record(details))
 
 
 def _take(handle: int, path: Path, deadline: float, tell: Tell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fnmatch
 import glob
 import hashlib
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from provision.errors import WorldError
 
+OWN_FOLDER = ".provision"
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space there and run the command again: it goes on where it stopped"),
     errno.EDQUOT: ("the disk quota is used up", "free some space there and run the command again: it goes on where it stopped"),
@@ -142,15 +144,53 @@ def move(path: Path, to: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, link or folder and all it holds; raises WorldError. Links inside are removed, never followed."""
+    """Remove a file, link or folder and all it holds; raises WorldError. Links inside are removed, never followed.
+
+    Below a folder `.provision`, nothing is removed behind a link either: what such a link leads to is not ours.
+    """
     with explained("remove", path):
-        if path.is_symlink() or path.is_file():
-            path.unlink(missing_ok=True)
-        elif path.exists():
-            # Renamed first, so that a removal cut short never leaves something at `path` that looks whole.
-            path.replace(path.with_name(f".doomed-{path.name}-{os.getpid()}"))
-        for doomed in path.parent.glob(f".doomed-{glob.escape(path.name)}-*") if path.parent.is_dir() else ():
-            shutil.rmtree(doomed)
+        try:
+            parent = _open_parent(path)
+        except FileNotFoundError:
+            return
+        try:
+            _remove_from(parent, path.name)
+        finally:
+            os.close(parent)
+
+
+def _remove_from(parent: int, name: str) -> None:
+    try:
+        mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        mode = 0
+    if stat.S_ISDIR(mode):
+        # Renamed first, so that a removal cut short never leaves something of that name that looks whole.
+        os.rename(name, f".doomed-{name}-{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
+    elif mode:
+        os.unlink(name, dir_fd=parent)
+    for doomed in os.listdir(parent):
+        if fnmatch.fnmatchcase(doomed, f".doomed-{glob.escape(name)}-*"):
+            shutil.rmtree(doomed, dir_fd=parent)
+
+
+def _open_parent(path: Path) -> int:
+    """Return a descriptor of the folder that holds a path; each folder from `.provision` on is opened from the one above it, and is no link."""
+    parts = path.parent.parts
+    base = len(parts) - 1 - parts[::-1].index(OWN_FOLDER) if OWN_FOLDER in parts else len(parts)
+    folder = os.open(Path(*parts[:base]), os.O_RDONLY | os.O_DIRECTORY)
+    for place, name in enumerate(parts[base:], start=base + 1):
+        try:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        except OSError as error:
+            link = Path(*parts[:place])
+            if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
+                raise WorldError(f"cannot remove {path}", why=f"{link} is a link, and what it leads to is not ours", hint="remove that link") from None
+            raise
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
 
 
 def remove_unchanged(path: Path, sha256: str) -> bool:

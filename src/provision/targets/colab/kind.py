@@ -94,7 +94,7 @@ class Colab:
         for part, record in ledger.state.parts(address).items():
             if part == SESSION:
                 continue
-            effects: tuple[Effect, ...] = tuple(RemoveTree(report_folder(folder, path)) for path in record.get("paths", ()))
+            effects: tuple[Effect, ...] = tuple(RemoveTree(report_folder(folder, path, address)) for path in record.get("paths", ()))
             effects = (*_away(record, folder.parent), *effects) if part == PART else effects
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects))
         return tuple(actions)

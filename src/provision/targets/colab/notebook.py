@@ -47,8 +47,9 @@ def code(text: str) -> str:
 
 
 def dumps(notebook: Mapping[str, Any]) -> str:
-    """Return the notebook's text, laid out as Jupyter lays it out."""
-    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    """Return the notebook's text, laid out as Jupyter lays it out; half a surrogate pair, which no encoding can write, stays an escape."""
+    text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def is_ours(document: Any) -> bool:

@@ -70,7 +70,9 @@ class Workbench:
         """Return the actions that remove the instance of an address, its objects in the bucket and its reports, half-made ones included."""
         actions = []
         for part, record in ledger.state.parts(address).items():
-            effects = tuple(instance_away(record)) if part == PART else tuple(RemoveTree(report_folder(folder, path)) for path in record.get("paths", ()))
+            effects = (
+                tuple(instance_away(record)) if part == PART else tuple(RemoveTree(report_folder(folder, path, address)) for path in record.get("paths", ()))
+            )
             notes = ("its disks go with it: /home/jupyter and all that lies there",) if part == PART else ()
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects, notes=notes))
         if (intent := ledger.cut_short(address)) is not None and intent.names:

@@ -9,7 +9,7 @@ from typing import Any
 
 from provision.effects import DeleteInstance, DeleteObjects, Effect
 from provision.errors import Refused
-from provision.state import Intent
+from provision.state import Intent, own_name
 
 
 def instance_away(record: Mapping[str, Any]) -> Iterator[Effect]:
@@ -37,8 +37,9 @@ def lies_in(record: Mapping[str, Any]) -> bool:
     return named and bucket.startswith("gs://") and bucket.endswith(f"/{instance}/{lineage}/")
 
 
-def report_folder(folder: Path, path: str) -> Path:
-    """Return a recorded folder of reports; raises Refused where it lies outside our own."""
-    if ".." in Path(path).parts or Path(path).is_absolute() or not path.startswith("reports/"):
-        raise Refused(f"{path} does not lie in {folder}/reports", why="the state names a path outside our own folder", hint="look at the state file")
+def report_folder(folder: Path, path: str, address: str) -> Path:
+    """Return a recorded folder of reports; raises Refused unless it is that of the address."""
+    if path != f"reports/{own_name(address)}":
+        why = f"the state names it as the folder of its reports in {folder}"
+        raise Refused(f"{path} is not what is made for {address}", why=why, hint="look at the state file: it was not written by us")
     return folder / path

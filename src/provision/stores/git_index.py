@@ -1,0 +1,78 @@
+"""Whether git tracks a folder, read from its index: starting git would run what a foreign repository's configuration says."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+_HEADER = struct.Struct(">4sII")
+_FIXED = 40
+"""Bytes of an entry before its object name (git documentation, index-format)."""
+_EXTENDED, _NAME_LENGTH = 0x4000, 0xFFF
+_MAX_BYTES = 256 * 2**20
+
+
+def is_tracked(folder: Path) -> bool:
+    """Tell whether the repository around a folder tracks a file in it; an index that cannot be read tracks nothing."""
+    folder = folder.parent.resolve() / folder.name
+    for parent in folder.parents:
+        if (parent / ".git").exists():
+            inside = os.fsencode(folder.relative_to(parent)) + b"/"
+            try:
+                return any(name.startswith(inside) for name in read_names(_index_of(parent / ".git")))
+            except (OSError, ValueError, struct.error, IndexError):
+                return False
+    return False
+
+
+def _index_of(git: Path) -> bytes:
+    """Return the index of a repository; in a worktree or submodule, `.git` is a file that names the folder."""
+    if git.is_file():
+        git = git.parent / git.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("gitdir:").strip()
+    with (git / "index").open("rb") as file:
+        return file.read(_MAX_BYTES)
+
+
+def read_names(index: bytes) -> Iterator[bytes]:
+    """Yield the names in an index of version 2, 3 or 4, with object names of SHA-1 or SHA-256; raises ValueError, struct.error or IndexError."""
+    for digest in (20, 32):
+        try:
+            names = list(_read_names(index, digest))
+        except (ValueError, struct.error, IndexError):
+            if digest == 32:
+                raise
+            continue
+        yield from names
+        return
+
+
+def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
+    magic, version, count = _HEADER.unpack_from(index)
+    if magic != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError("no index of git")
+    place, before = _HEADER.size, b""
+    for _ in range(count):
+        start = place
+        (flags,) = struct.unpack_from(">H", index, place + _FIXED + digest)
+        place += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
+        kept = b""
+        if version == 4:
+            cut, place = _number(index, place)
+            kept = before[: len(before) - cut]
+        end = index.index(b"\0", place)
+        before = kept + index[place:end]
+        if len(before) != flags & _NAME_LENGTH and len(before) < _NAME_LENGTH:
+            raise ValueError("a name of another length")
+        place = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
+        yield before
+
+
+def _number(index: bytes, place: int) -> tuple[int, int]:
+    """Return a number of variable width and the place behind it."""
+    value = index[place] & 0x7F
+    while index[place] & 0x80:
+        place += 1
+        value = ((value + 1) << 7) | (index[place] & 0x7F)
+    return value, place + 1

@@ -1,0 +1,167 @@
+"""Nothing is removed that was not made here: whatever state, journal, links and folders say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.state import State, dumps, loads
+from provision.stores.git_index import is_tracked, read_names
+from tests.rig import Bench, small_spec
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A folder of somebody, with a file."""
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years")
+    return folder
+
+
+def state_of(project: Bench) -> State:
+    return loads((project.own / "state.json").read_text(), "state.json")
+
+
+def forge(project: Bench, part: str, **changes: Any) -> None:
+    """Change a record in the state, and give the state a right checksum again."""
+    state = state_of(project)
+    record = {**(state.resource("spec/here", part) or {}), **changes}
+    (project.own / "state.json").write_text(dumps(state.recording("spec/here", part, {name: value for name, value in record.items() if value is not None})))
+
+
+def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Bench) -> None:
+    other = applied.spec(small_spec("gamma"), "other.yaml")
+    assert applied.run("apply", str(other), "--yes").returncode == 0
+    (applied.own / "envs/mine.txt").write_text("mine")
+    (applied.own / "state.json").unlink()
+    assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+    done = applied.run("destroy", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (applied.own / "envs/other.here/bin/python").exists()
+    assert (applied.own / "envs/mine.txt").read_text() == "mine"
+    assert (applied.own / "reports/other.here/report.json").exists()
+    assert not (applied.own / "envs/spec.here").exists()
+    assert "stays: it holds what this state does not name" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "path", ["envs/", "envs", "envs/other.here", "envs/l/home", "reports/", "envs/..", "../x", "envs/spec.here-0123456789ab/bin", "envs/spec.hereafter"]
+)
+def test_a_state_that_names_other_folders_is_refused(applied: Bench, victim: Path, path: str) -> None:
+    (applied.own / "envs/l").symlink_to(victim)
+    (applied.own / "envs/other.here").mkdir()
+    forge(applied, "environment", paths=[path])
+    done = applied.run("destroy", "spec.yaml", "--yes")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert (applied.own / "envs/spec.here/bin/python").exists()
+    assert (applied.own / "envs/other.here").is_dir()
+    assert (victim / "thesis.txt").exists()
+
+
+def test_a_state_that_names_another_kernel_is_refused(applied: Bench, victim: Path) -> None:
+    kernel = victim / "kernels/provision-other.here-01234567"
+    kernel.mkdir(parents=True)
+    forge(applied, "kernel", title="kernel", outside=[str(kernel)])
+    assert applied.run("destroy", "spec.yaml", "--yes").returncode == 2
+    assert kernel.is_dir()
+
+
+@pytest.mark.parametrize("place", ["envs", "reports"])
+def test_a_link_in_place_of_our_folders_is_refused(applied: Bench, victim: Path, place: str) -> None:
+    (victim / "spec.here").mkdir()
+    (applied.own / place).rename(applied.own / "away")
+    (applied.own / place).symlink_to(victim)
+    done = applied.run("destroy", "spec.yaml", "--yes")
+    assert done.returncode == 2
+    assert "is a link" in done.stderr
+    assert (victim / "spec.here").is_dir()
+
+
+def test_a_link_in_place_of_an_environment_is_removed_and_not_followed(applied: Bench, victim: Path) -> None:
+    for path in (applied.own / "envs").iterdir():
+        if not path.is_symlink():
+            path.rename(victim / path.name)
+            path.symlink_to(victim)
+    assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert (victim / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_what_a_repository_brings_along_is_refused(applied: Bench, version: str) -> None:
+    git = ["git", "-C", str(applied.folder), "-c", f"index.version={version}"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "add", "--force", "spec.yaml", ".provision/state.json", ".provision/envs"], check=True)
+    for words in (("destroy", "spec.yaml", "--yes"), ("apply", "spec.yaml", "--yes")):
+        done = applied.run(*words)
+        assert done.returncode == 2, done.stdout
+        assert "is tracked by git" in done.stderr
+        assert "git rm -r --cached" in done.stderr
+    assert (applied.own / "envs/spec.here/bin/python").exists()
+    subprocess.run([*git, "rm", "--quiet", "-r", "--cached", ".provision"], check=True)
+    assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_the_index_is_read_as_git_reads_it(tmp_path: Path, version: str) -> None:
+    names = ["a", "a-" * 110 + "b", "deep/er/file.py", "deep/er/other.py", "ü\n.txt", "z" * 200]
+    git = ["git", "-C", str(tmp_path), "-c", f"index.version={version}"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "add", "--intent-to-add", "."], check=True)
+    told = subprocess.run([*git, "ls-files", "-z"], check=True, capture_output=True).stdout.split(b"\0")[:-1]
+    assert list(read_names((tmp_path / ".git/index").read_bytes())) == told
+    assert is_tracked(tmp_path / "deep")
+    assert not is_tracked(tmp_path / "dee")
+    with pytest.raises(ValueError, match="no index"):
+        list(read_names(b"DIRX" + b"\0" * 100))
+
+
+def test_a_folder_that_others_may_write_to_is_closed_to_them(applied: Bench) -> None:
+    applied.own.chmod(0o777)
+    assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+    assert applied.own.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "null", "1", '"x"', "{}", '{"address": 1}', '{"address": "x", "part": "environment", "verb": "+", "paths": [], "began": ""}', "[" * 5000]
+)
+def test_a_damaged_journal_is_said_so(applied: Bench, text: str) -> None:
+    (applied.own / "journal.json").write_text(text)
+    for verb in ("status", "plan", "apply", "destroy"):
+        done = applied.run(verb, "spec.yaml", *(["--yes"] if verb in {"apply", "destroy"} else []))
+        assert done.returncode == 2, (verb, done.stdout, done.stderr)
+        assert "is damaged" in done.stderr
+    assert (applied.own / "envs/spec.here/bin/python").exists()
+
+
+@pytest.mark.parametrize(
+    "change", [{"resources": []}, {"resources": {"x": {}}}, {"resources": {"spec/here#environment": 1}}, {"serial": "1"}, {"lineage": None}, {"serial": True}]
+)
+def test_a_state_with_a_right_checksum_and_wrong_parts_is_damaged(applied: Bench, change: dict[str, Any]) -> None:
+    content = json.loads((applied.own / "state.json").read_text())
+    forged = State(**{"lineage": content["lineage"], "serial": content["serial"], "resources": content["resources"], **change})
+    (applied.own / "state.json").write_text(dumps(forged))
+    for verb in ("status", "plan", "destroy"):
+        done = applied.run(verb, "spec.yaml")
+        assert done.returncode == 2, (verb, done.stdout, done.stderr)
+        assert "is damaged" in done.stderr
+
+
+@pytest.mark.parametrize("part", ["environment", "verification"])
+def test_a_record_that_lacks_a_part_is_no_bug(applied: Bench, part: str) -> None:
+    for name in state_of(applied).resource("spec/here", part) or {}:
+        before = (applied.own / "state.json").read_text()
+        forge(applied, part, **{name: None})
+        for verb in ("status", "plan", "verify", "report", "apply"):
+            done = applied.run(verb, "spec.yaml", *(["--yes"] if verb == "apply" else []))
+            assert done.returncode in {0, 1, 2, 3}, (verb, name, done.stderr)
+        (applied.own / "state.json").write_text(before)
