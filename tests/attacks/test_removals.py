@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from provision.state import State, dumps, loads
-from provision.stores.git_index import is_tracked, read_names
 from tests.rig import Bench, small_spec
 
 
@@ -105,24 +104,6 @@ def test_what_a_repository_brings_along_is_refused(applied: Bench, version: str)
     assert (applied.own / "envs/spec.here/bin/python").exists()
     subprocess.run([*git, "rm", "--quiet", "-r", "--cached", ".provision"], check=True)
     assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
-
-
-@pytest.mark.parametrize("version", ["2", "4"])
-def test_the_index_is_read_as_git_reads_it(tmp_path: Path, version: str) -> None:
-    names = ["a", "a-" * 110 + "b", "deep/er/file.py", "deep/er/other.py", "ü\n.txt", "z" * 200]
-    git = ["git", "-C", str(tmp_path), "-c", f"index.version={version}"]
-    subprocess.run([*git, "init", "--quiet"], check=True)
-    for name in names:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x")
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "add", "--intent-to-add", "."], check=True)
-    told = subprocess.run([*git, "ls-files", "-z"], check=True, capture_output=True).stdout.split(b"\0")[:-1]
-    assert list(read_names((tmp_path / ".git/index").read_bytes())) == told
-    assert is_tracked(tmp_path / "deep")
-    assert not is_tracked(tmp_path / "dee")
-    with pytest.raises(ValueError, match="no index"):
-        list(read_names(b"DIRX" + b"\0" * 100))
 
 
 def test_a_folder_that_others_may_write_to_is_closed_to_them(applied: Bench) -> None:

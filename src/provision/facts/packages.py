@@ -226,12 +226,13 @@ class OneOf(NamedTuple):
 
 
 class StrategyFloor(NamedTuple):
-    """What a strategy needs of a package: `version` for sure, refused by the program itself below `refused_below`."""
+    """What a strategy needs of a package: `version` for sure, refused below `refused_below` by accelerate from its release `since` on."""
 
     strategy: str
     package: str
     version: str
     refused_below: str
+    since: str
     evidence: Evidence
 
 

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Looks for the deepspeed package beside a ZeRO strategy, and for a torch that FSDP takes (2.2; accelerate refuses it below 2.1).
+Looks for the deepspeed package beside a ZeRO strategy, and for a torch that FSDP takes (2.2; accelerate from 0.25 on refuses it below 2.1).
 
 ## Why
 
@@ -39,6 +39,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
         )
     for floor in case.facts.strategy_floors if strategy != "none" else ():
         torch = asked(case, floor.package) if floor.strategy == strategy else None
+        accelerate = asked(case, "accelerate")
+        if accelerate is not None and not reaches(specified(accelerate.specifiers), floor.since):
+            continue  # an older accelerate takes an older torch
         if torch is not None and not reaches(specified(torch.specifiers), floor.version):
             refused = not reaches(specified(torch.specifiers), floor.refused_below)
             yield RULE.found(
@@ -81,5 +84,6 @@ RULE = Rule(
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero3}\n'),
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n'),
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: {strategy: ddp}\n'),
+        Example('gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, "numpy<2"]\ntraining: {strategy: fsdp}\n'),
     ),
 )
