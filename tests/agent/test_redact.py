@@ -31,6 +31,27 @@ def test_each_shape_is_hidden_by_each_program(program: str, text: str) -> None:
     assert not any(part in shown for part in (*PARTS, "ter22"))
 
 
+@pytest.mark.parametrize("token", ["hf_" + "Ab1" * 6, "ghp_" + "Ab1" * 8, "AKIA" + "ABCD1234" * 2, "sk-" + "Ab1" * 8, "glpat-" + "Ab1" * 8])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_token_behind_an_escape_is_hidden(program: str, token: str) -> None:
+    for before in ("\\n", "\\t", "line\\r\\n"):
+        assert token not in PROGRAMS[program](f"{before}{token}"), before
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_token_that_is_glued_to_a_word_is_hidden(program: str) -> None:
+    token = "hf_" + "Ab1" * 6
+    assert token not in PROGRAMS[program](f"value{token}")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_follows_bearer_is_hidden_unless_it_is_a_word(program: str) -> None:
+    hide = PROGRAMS[program]
+    assert "abc12345" not in hide("Authorization: Bearer abc12345")
+    assert "abcdefghijklmnop" not in hide("Authorization: Bearer abcdefghijklmnop")
+    assert hide("Bearer authentication is needed") == "Bearer authentication is needed"
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_digests_names_and_versions_stay(program: str) -> None:
     text = "torch 2.13.0+cpu sha256:" + "0f" * 32 + " git hash " + "0a1b" * 10 + " pypi-simple eyJ.a.b npm_install monkey=" + "a" * 39

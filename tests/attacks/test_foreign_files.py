@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,25 @@ def test_a_spec_that_is_a_link_shows_nothing_of_what_it_leads_to(checkout: Bench
 def test_a_file_that_never_ends_is_not_opened(checkout: Bench) -> None:
     (checkout.folder / "provision.yaml").symlink_to("/proc/kmsg")
     assert "outside the project" in lint_in_all_forms(checkout, "provision.yaml")
+
+
+@pytest.mark.parametrize("command", ["lint", "plan"])
+def test_links_that_lead_to_each_other_are_said(checkout: Bench, command: str) -> None:
+    (checkout.folder / "provision.yaml").symlink_to("other.yaml")
+    (checkout.folder / "other.yaml").symlink_to("provision.yaml")
+    (checkout.folder / "loop").symlink_to("loop")
+    for name in ("provision.yaml", "loop/provision.yaml"):
+        done = checkout.run(command, name)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "symbolic links" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["lint", "plan", "status"])
+def test_a_working_folder_that_was_removed_is_said(checkout: Bench, command: str) -> None:
+    start = f"mkdir gone && cd gone && rmdir ../gone && exec {shlex.join([sys.executable, '-m', 'provision', command, 'provision.yaml'])}"
+    done = subprocess.run(["bash", "-c", start], cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "the folder that you are in was removed" in done.stderr
 
 
 def test_a_folder_that_is_a_link_leads_nowhere(checkout: Bench) -> None:

@@ -23,6 +23,7 @@ def test_the_index_is_read_as_git_reads_it(tmp_path: Path, version: str) -> None
     told = subprocess.run([*git, "ls-files", "-z"], check=True, capture_output=True).stdout.split(b"\0")[:-1]
     assert list(read_names((tmp_path / ".git/index").read_bytes())) == told
     assert is_tracked(tmp_path / "deep")
+    assert is_tracked(tmp_path / "DEEP")
     assert not is_tracked(tmp_path / "dee")
     with pytest.raises(ValueError, match="no index"):
         list(read_names(b"DIRX" + b"\0" * 100))

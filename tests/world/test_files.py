@@ -127,6 +127,7 @@ def test_removing_a_tree_never_follows_links(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nowhere")
     files.remove_tree(tmp_path / "dangling")
     files.remove_tree(tmp_path / "never-was")
+    files.remove_tree(outside / "precious" / "below-a-file")
     assert [entry.name for entry in tmp_path.iterdir()] == ["outside"]
 
 

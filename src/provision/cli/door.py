@@ -152,7 +152,7 @@ def _without_output(code: int, stdout: TextIO) -> int:
 
 
 def _failed(error: Exception, manner: Manner) -> int:
-    if (short := _shortage(error)) is not None:  # told without imports, which open files and take memory
+    if (short := _shortage(error)) is not None:  # reported without imports, which open files and take memory
         what, hint = short
         return _ended(manner, _say(f"error: {what}\n  = help: {hint}", 2), {"what": what, "help": hint})
     from provision.cli import terminal
@@ -161,6 +161,9 @@ def _failed(error: Exception, manner: Manner) -> int:
     if isinstance(error, ProvisionError):
         terminal.show_error(error)
         return _ended(manner, error.exit_code, terminal.told(error), terminal.findings_of(error))
+    if isinstance(error, FileNotFoundError) and _is_gone():
+        said = {"what": "the folder that you are in was removed", "help": "go to a folder that exists (cd), and run the command again"}
+        return _ended(manner, _say("error: {what}\n  = help: {help}".format_map(said), 2), said)
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         what = f"{error.filename}: {os.strerror(error.errno)}"
         return _ended(manner, _say(f"error: {what}", 2), {"what": what})
@@ -169,13 +172,22 @@ def _failed(error: Exception, manner: Manner) -> int:
 
 
 def _shortage(error: BaseException) -> tuple[str, str] | None:
-    """Return what this process was not given enough of, and the way out; None for any other error."""
+    """Return what this process was not given enough of, and what to do; None for any other error."""
     causes = [error, error.__cause__, error.__context__]
     if any(isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM) for cause in causes):
         return "there is not enough memory for this command", "end other programs, or allow more (ulimit -v, the memory limit of the container)"
     if any(isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE) for cause in causes):
         return "this process may not open as many files as it needs", "allow more: ulimit -n 1024"
     return None
+
+
+def _is_gone() -> bool:
+    """Tell whether the working folder of this process is no longer there."""
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is not imported here
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _ended(manner: Manner, code: int, told: dict[str, str], findings: dict[str, Any] | None = None) -> int:

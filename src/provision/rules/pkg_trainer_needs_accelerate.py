@@ -11,7 +11,9 @@ beside a package that uses transformers for something else: vllm, diffusers, sen
 ## Why
 
 transformers does not depend on accelerate, so an installer leaves it out without a word. The first `TrainingArguments(...)` then ends in "ImportError: Using
-the `Trainer` with `PyTorch` requires `accelerate>=...`". Colab has accelerate preinstalled: the same notebook works there and fails elsewhere.
+the `Trainer` with `PyTorch` requires `accelerate>=...`". Some releases pass accelerate an argument that came after the floor they name: `Trainer` of 4.52.1
+and later ends in a TypeError ("unexpected keyword argument 'keep_torch_compile'") before accelerate 1.3.0. The floor here is the higher of the two. Colab has
+accelerate preinstalled: the same notebook works there and fails elsewhere.
 
 ## How to fix
 
@@ -31,7 +33,7 @@ from provision.rules.releases import Releases, transformers_releases
 from provision.rules.rule import Case, Example, Resolved, Rule, seen
 from provision.spec import Package
 
-WHY = "Trainer raises ImportError without an accelerate of at least its floor, and an installer does not see that: accelerate is only an extra of transformers."
+WHY = "Trainer fails without an accelerate of at least this release, and an installer does not see that: accelerate is only an extra of transformers."
 
 
 def check(case: Case) -> Iterator[Diagnostic]:

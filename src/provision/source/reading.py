@@ -60,7 +60,7 @@ def _root(path: Path, reader: Reader) -> Path:
 
     The folders are those of the path as it is written: a link inside a project does not lead to another project.
     """
-    written, real = Path(os.path.normpath(Path.cwd() / path)).parent, path.parent.resolve()
+    written, real = Path(os.path.abspath(path)).parent, _resolved(path.parent)  # noqa: PTH100 - links stay
     for folder in (written, real):
         for candidate in (folder, *folder.parents):
             if _marks(candidate, reader):
@@ -69,15 +69,20 @@ def _root(path: Path, reader: Reader) -> Path:
 
 
 def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
-    """Raise SourceError for a link that leads out of the project, or to a hidden file of it; where there is no project, for one that leads to no spec."""
-    real = path.resolve()
-    if real == path.parent.resolve() / path.name and real.is_relative_to(root):
+    """Raise SourceError for a link out of the project or to a hidden file of it. Outside of any project, a link may lead to a *.yaml or *.yml file anywhere."""
+    real = _resolved(path)
+    if real == _resolved(path.parent) / path.name and real.is_relative_to(root):
         return
     if not real.is_relative_to(root) and (_marks(root, reader) or real.suffix not in {".yaml", ".yml"}):
         hint = f"put the file itself below {root}, or name it by its own path"
         raise SourceError(f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint)
     if real.is_relative_to(root) and any(part.startswith(".") for part in real.relative_to(root).parts):
         raise SourceError(f"{path} is a link to a hidden file", why=f"it leads to {real}", hint="put the file itself there")
+
+
+def _resolved(path: Path) -> Path:
+    """Return a path with links resolved as far as they lead; a loop of links stays as it is."""
+    return Path(os.path.realpath(path))
 
 
 def _marks(folder: Path, reader: Reader) -> bool:

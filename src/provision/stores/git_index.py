@@ -19,9 +19,9 @@ def is_tracked(folder: Path) -> bool:
     folder = folder.parent.resolve() / folder.name
     for parent in folder.parents:
         if (parent / ".git").exists():
-            inside = os.fsencode(folder.relative_to(parent)) + b"/"
+            inside = os.fsencode(folder.relative_to(parent)).lower() + b"/"  # file systems may ignore case
             try:
-                return any(name.startswith(inside) for name in read_names(_index_of(parent / ".git")))
+                return any(name.lower().startswith(inside) for name in read_names(_index_of(parent / ".git")))
             except (OSError, ValueError, struct.error, IndexError):
                 return False
     return False

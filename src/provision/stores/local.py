@@ -129,9 +129,9 @@ class LocalStore:
 
 
 def _refuse_unsound(folder: Path) -> None:
-    """Raise StateError for a folder that another user owns, or that git tracks: what it records was not made here, and is not ours to change.
+    """Raise StateError for a folder that another user owns, or that git tracks: what it records was not made here.
 
-    A folder of ours that others may write to is closed to them. Where the file system holds no modes, only the owner counts.
+    If others may write to our folder, its mode becomes 0700. Where the file system has no modes, only the owner counts.
     """
     about = folder.stat()
     if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
@@ -139,7 +139,7 @@ def _refuse_unsound(folder: Path) -> None:
         raise StateError(f"{folder} belongs to another user", why=f"its owner has the number {about.st_uid}, you have {os.geteuid()}", hint=hint)
     if is_tracked(folder):
         why = "what a repository brings along was made on another machine, or by nobody: acting on it could remove what is yours"
-        hint = f"take it out of version control: git rm -r --cached {folder.name}, then move the folder away and run the command again"
+        hint = f"if it was made here, keep it out of version control: git rm -r --cached {folder.name}; if not, remove it: git rm -r {folder.name}"
         raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
     if about.st_mode & 0o022:
         with suppress(OSError):

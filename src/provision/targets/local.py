@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,11 +33,12 @@ from provision.errors import Refused
 from provision.lock import Package
 from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec
-from provision.state import Ledger, own_name
+from provision.state import Ledger
 from provision.targets import by_conda as conda
 from provision.targets import conda_name
 from provision.targets.by_conda import by_conda
 from provision.targets.conda_name import Naming
+from provision.targets.recorded_paths import kernel_stem, own_folder, own_kernels
 from provision.targets.target import Place, Refusal, Seat
 from provision.targets.unmade import LATER, unmade
 
@@ -131,12 +131,12 @@ class Local:
             parts.setdefault(conda_name.PART, interrupted.details)
         for part in sorted(parts, key=lambda part: part == conda_name.PART):  # the name last, when nothing is there that it leads to
             record = parts[part]
-            effects: tuple[Effect, ...] = tuple(RemoveTree(_inside(folder, path, address)) for path in record.get("paths", ()))
+            effects: tuple[Effect, ...] = tuple(RemoveTree(own_folder(folder, path, address)) for path in record.get("paths", ()))
             effects = (*effects, *conda_name.removal(record)) if part == conda_name.PART else effects
-            outside = _outside(record, address)
+            outside = own_kernels(record, address)
             actions.append(Action(Verb.DESTROY, address, part, record.get("title", part), "destroy was asked for", (*outside, *effects)))
         if interrupted is not None and interrupted.part != conda_name.PART:
-            effects = tuple(RemoveTree(_inside(folder, path, address)) for path in interrupted.paths)
+            effects = tuple(RemoveTree(own_folder(folder, path, address)) for path in interrupted.paths)
             actions.insert(0, Action(Verb.DESTROY, address, interrupted.part, "half-made environment", "an interrupted run left it", effects))
         return tuple(actions)
 
@@ -157,11 +157,7 @@ def declared_variables(spec: Spec) -> dict[str, str]:
 def kernel_name(place: Place) -> str:
     """Return the name under which Jupyter knows the environment; kernels of all folders share one namespace, so it tells the folder too."""
     where = hashlib.sha256(str(place.folder).encode()).hexdigest()[:8]
-    return f"{_kernel_stem(place.address)}-{where}"
-
-
-def _kernel_stem(address: str) -> str:
-    return re.sub(r"[^a-z0-9._-]", "-", f"provision-{own_name(address)}".lower())
+    return f"{kernel_stem(place.address)}-{where}"
 
 
 def _python(place: Place, have: Have) -> Action | None:
@@ -198,7 +194,7 @@ def _environment(place: Place, have: Have) -> Action:
     if have.whole and not have.drift:
         if have.recorded and not moved and have.linked:
             return act(Verb.KEEP, "its packages have the locked names and versions")
-        removal = (RemoveTree(_inside(place.folder, old, place.address)),) if moved else ()
+        removal = (RemoveTree(own_folder(place.folder, old, place.address)),) if moved else ()
         return act(
             Verb.CHANGE, "a whole environment of this lock is there already" if not have.recorded or moved else "its stable path is missing", (link, *removal)
         )
@@ -209,7 +205,7 @@ def _environment(place: Place, have: Have) -> Action:
         put_right = (InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held)), link)
         return act(Verb.CHANGE, _by_hand(have), put_right)
     if moved:
-        return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, RemoveTree(_inside(place.folder, old, place.address))))
+        return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, RemoveTree(own_folder(place.folder, old, place.address))))
     because = have.flaw if have.exists or have.interrupted else "there is none yet"
     return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link))
 
@@ -251,14 +247,14 @@ def _kernel(place: Place, have: Have) -> Action | None:
     if not wanted:
         if have.recorded_kernel is None:
             return None
-        gone = _outside(have.recorded_kernel, place.address)
+        gone = own_kernels(have.recorded_kernel, place.address)
         return Action(Verb.DESTROY, place.address, "kernel", f"Jupyter kernel {name}", "the spec no longer asks for it", gone)
     text = _kernel_text(place)
     record = {"title": f"Jupyter kernel {name}", "name": name, "outside": [str(have.kernel_folder)]}
     if have.kernel_text == text and have.recorded_kernel is not None and have.recorded_kernel.get("outside") == record["outside"]:
         return Action(Verb.KEEP, place.address, "kernel", f"Jupyter kernel {name}", "it is as declared", (), record)
     verb = Verb.CREATE if have.kernel_text is None else Verb.CHANGE
-    elsewhere = tuple(effect for effect in _outside(have.recorded_kernel or {}, place.address) if effect.path != have.kernel_folder)
+    elsewhere = tuple(effect for effect in own_kernels(have.recorded_kernel or {}, place.address) if effect.path != have.kernel_folder)
     effects: tuple[Effect, ...] = (*elsewhere, MakeFolder(have.kernel_folder), WriteFile(have.kernel_folder / "kernel.json", text))
     return Action(verb, place.address, "kernel", f"Jupyter kernel {name}", "the spec says kernel: true", effects, record)
 
@@ -366,31 +362,6 @@ def _path(place: Place) -> Path:
 
 def _stable(place: Place) -> Path:
     return place.folder / "envs" / f"{place.stem}.{place.target}"
-
-
-def _outside(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:
-    """Return the removals of what is recorded outside our folder: kernels of this address, and nothing else whatever the record says."""
-    paths = [Path(path) for path in record.get("outside", ())]
-    ours = re.escape(_kernel_stem(address))
-    foreign = [path for path in paths if path.parent.name != "kernels" or not re.fullmatch(rf"{ours}-[0-9a-f]{{8}}", path.name) or ".." in path.parts]
-    if foreign:
-        raise Refused(
-            f"{foreign[0]} is no kernel of ours", why="the state names a path that we do not make", hint="look at the state file: it was not written by us"
-        )
-    return tuple(RemoveTree(path) for path in paths)
-
-
-def _inside(folder: Path, relative: str, address: str) -> Path:
-    """Return a recorded path below our own folder; raises Refused unless it is an environment or the reports of this address."""
-    top, _, name = relative.partition("/")
-    own = own_name(address)
-    if not ((top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name)) or (top == "reports" and name == own)):
-        raise Refused(
-            f"{relative} is none of the folders that are made for {address}",
-            why=f"the state names it as one in {folder}",
-            hint="look at the state file: it was not written by us",
-        )
-    return folder / relative
 
 
 def _read_json(path: Path, reader: Reader) -> dict[str, Any] | None:

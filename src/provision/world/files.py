@@ -151,7 +151,7 @@ def remove_tree(path: Path) -> None:
     with explained("remove", path):
         try:
             parent = _open_parent(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         try:
             _remove_from(parent, path.name)
@@ -175,7 +175,7 @@ def _remove_from(parent: int, name: str) -> None:
 
 
 def _open_parent(path: Path) -> int:
-    """Return a descriptor of the folder that holds a path; each folder from `.provision` on is opened from the one above it, and is no link."""
+    """Return a descriptor of the folder that holds a path; each folder from `.provision` on is opened from the one above it, never through a link."""
     parts = path.parent.parts
     base = len(parts) - 1 - parts[::-1].index(OWN_FOLDER) if OWN_FOLDER in parts else len(parts)
     folder = os.open(Path(*parts[:base]), os.O_RDONLY | os.O_DIRECTORY)

@@ -8,7 +8,7 @@ _ALIASES = {"h100-mega-80gb": "h100-80gb", "h100-mega": "h100-80gb", "rtx6000": 
 """Names of a machine type whose GPU has another name (Compute Engine documentation, "GPU machine types"; aliases of the facts)."""
 _MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
 _OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
-"""Words that make a name another GPU's: an RTX 4060 Ti is no RTX 4060."""
+"""Words that make a name another GPU's: an RTX 4060 Ti is not an RTX 4060."""
 
 
 def is_called(name: str, declared: str) -> bool:

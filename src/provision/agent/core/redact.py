@@ -13,16 +13,16 @@ _SHORTEST_LINE = 12
 _KEY_WINDOW = 80
 
 _PREFIXED = re.compile(
-    r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9._-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
-    r"|sk-[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{16}(?![A-Za-z0-9_])|xox[abprs]-[A-Za-z0-9-]{10,}|gl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}"
-    r"|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"
+    r"hf_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9._-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
+    r"|AKIA[A-Z0-9]{16}(?![A-Za-z0-9_])|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:sk-[A-Za-z0-9_-]{20,}|gl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"
 )
-"""Tokens with the published prefix of their service."""
+"""Tokens with the published prefix of their service. Prefixes that may end a word stand at the start of one, or behind an escape such as \\n."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)")
 # Begins where a run of these characters begins, so that each is read a few times only.
 _DOTTED = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _WEB_TOKEN_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
-_BEARER = re.compile(r"(?i)(\bbearer )[A-Za-z0-9._~+/-]{8,}=*")
+_BEARER = re.compile(r"(?i)(\bbearer )(?:[A-Za-z0-9._~+/-]{16,}|(?=[A-Za-z._~+/-]{0,15}[0-9])[A-Za-z0-9._~+/-]{8,})=*")
 _HEX_KEY = re.compile(r"(?<![A-Fa-f0-9])[A-Fa-f0-9]{40}(?![A-Za-z0-9_])")
 _KEY_NAME = re.compile(r"(?i)(?:key|token|secret|password|wandb)[\w-]{0,40}[\"']?\s{0,8}[=:]?\s{0,8}[\"']?\Z")
 _ADDRESS = re.compile(r"[^\s\"'<>]+")
@@ -59,7 +59,7 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = HIDDEN) -> str:
     text = _BEARER.sub(lambda match: match[1] + hidden, text)
     text = _HEX_KEY.sub(lambda match: hidden if _follows_key_name(match) else match[0], text)
     if "://" in text:
-        text = _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text)
+        text = _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text) if "@" in text else text
         text = _PARAMETER.sub(lambda match: f"{match[1]}{match[2]}={hidden}" if _SECRET_NAME.search(match[2]) else match[0], text)
     return text
 

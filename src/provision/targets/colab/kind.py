@@ -20,8 +20,8 @@ from provision.targets.colab.refusing import refusals_of
 from provision.targets.colab.rendering import MOST, Rendered, foreign, names, rendered
 from provision.targets.colab.shapes import shape_of
 from provision.targets.local import declared_variables
+from provision.targets.recorded_paths import own_folder
 from provision.targets.target import Place, Refusal, Seat
-from provision.targets.workbench.leaving import report_folder
 
 PART = "notebook"
 _LIMIT = 64 * 2**20
@@ -94,7 +94,7 @@ class Colab:
         for part, record in ledger.state.parts(address).items():
             if part == SESSION:
                 continue
-            effects: tuple[Effect, ...] = tuple(RemoveTree(report_folder(folder, path, address)) for path in record.get("paths", ()))
+            effects: tuple[Effect, ...] = tuple(RemoveTree(own_folder(folder, path, address)) for path in record.get("paths", ()))
             effects = (*_away(record, folder.parent), *effects) if part == PART else effects
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects))
         return tuple(actions)

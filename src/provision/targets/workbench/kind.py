@@ -13,13 +13,14 @@ from provision.facts import load as load_facts
 from provision.plan import Action, Verb
 from provision.state import Ledger
 from provision.targets.local import declared_variables
+from provision.targets.recorded_paths import own_folder
 from provision.targets.target import Place, Refusal, Seat
 from provision.targets.workbench.capacity import Held, outlook_of
 from provision.targets.workbench.diff import Way
 from provision.targets.workbench.document import STABLE, holds, prefix_of
 from provision.targets.workbench.having import Have, differing, image_of, run_at
 from provision.targets.workbench.image import floats, pick
-from provision.targets.workbench.leaving import half_made_away, instance_away, report_folder
+from provision.targets.workbench.leaving import half_made_away, instance_away
 from provision.targets.workbench.machine import choose
 from provision.targets.workbench.naming import names_of
 from provision.targets.workbench.owning import find, owned
@@ -70,9 +71,7 @@ class Workbench:
         """Return the actions that remove the instance of an address, its objects in the bucket and its reports, half-made ones included."""
         actions = []
         for part, record in ledger.state.parts(address).items():
-            effects = (
-                tuple(instance_away(record)) if part == PART else tuple(RemoveTree(report_folder(folder, path, address)) for path in record.get("paths", ()))
-            )
+            effects = tuple(instance_away(record)) if part == PART else tuple(RemoveTree(own_folder(folder, path, address)) for path in record.get("paths", ()))
             notes = ("its disks go with it: /home/jupyter and all that lies there",) if part == PART else ()
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects, notes=notes))
         if (intent := ledger.cut_short(address)) is not None and intent.names:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from provision.effects import DeleteInstance, DeleteObjects, Effect
 from provision.errors import Refused
-from provision.state import Intent, own_name
+from provision.state import Intent
 
 
 def instance_away(record: Mapping[str, Any]) -> Iterator[Effect]:
@@ -35,11 +34,3 @@ def lies_in(record: Mapping[str, Any]) -> bool:
     instance, bucket, lineage = (str(record.get(key, "")) for key in ("instance", "bucket", "lineage"))
     named = instance.startswith("provision-") and re.fullmatch(r"[a-z0-9_-]+", lineage) is not None
     return named and bucket.startswith("gs://") and bucket.endswith(f"/{instance}/{lineage}/")
-
-
-def report_folder(folder: Path, path: str, address: str) -> Path:
-    """Return a recorded folder of reports; raises Refused unless it is that of the address."""
-    if path != f"reports/{own_name(address)}":
-        why = f"the state names it as the folder of its reports in {folder}"
-        raise Refused(f"{path} is not what is made for {address}", why=why, hint="look at the state file: it was not written by us")
-    return folder / path

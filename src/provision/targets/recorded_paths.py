@@ -1,0 +1,40 @@
+"""Paths that a state names: they are removed only if they are what is made for their own target, whatever the state says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from provision.effects import RemoveTree
+from provision.errors import Refused
+from provision.state import own_name
+
+_HINT = "look at the state file: provision did not write this into it"
+
+
+def own_kernels(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:
+    """Return the removals of the kernels that a record names, outside our folder; raises Refused unless they are kernels of this address."""
+    paths = [Path(path) for path in record.get("outside", ())]
+    ours = re.escape(kernel_stem(address))
+    foreign = [path for path in paths if path.parent.name != "kernels" or not re.fullmatch(rf"{ours}-[0-9a-f]{{8}}", path.name) or ".." in path.parts]
+    if foreign:
+        why = f"the state names it as a Jupyter kernel of {address}"
+        raise Refused(f"{foreign[0]} is not a kernel that provision makes for {address}", why=why, hint=_HINT)
+    return tuple(RemoveTree(path) for path in paths)
+
+
+def own_folder(folder: Path, relative: str, address: str) -> Path:
+    """Return a recorded path in our own folder; raises Refused unless it is an environment or the reports of this address."""
+    top, _, name = relative.partition("/")
+    own = own_name(address)
+    if not ((top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name)) or (top == "reports" and name == own)):
+        why = f"the state names it as one in {folder}"
+        raise Refused(f"{relative} is not a folder that provision makes for {address}", why=why, hint=_HINT)
+    return folder / relative
+
+
+def kernel_stem(address: str) -> str:
+    """Return what the names of an address's kernels begin with."""
+    return re.sub(r"[^a-z0-9._-]", "-", f"provision-{own_name(address)}".lower())
