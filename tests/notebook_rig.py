@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -27,7 +26,7 @@ from provision.probe.judging import Account, judge
 from provision.probe.redactor import Redactor
 from provision.probe.report import Judged, make_report
 from provision.targets import Place
-from provision.verification import expectations_of, parcel
+from provision.verification import expectations_of, parcel, probe_digest
 from provision.world import Machine
 from tests.rig import Bench, small_spec
 
@@ -151,7 +150,7 @@ def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = 
     report = make_report(expected, [Judged(one, judge(one, expected, seen, account), 0.1) for one in checks], seen, [], Redactor(), partial=False)
 
     def as_shipped(document: dict[str, Any]) -> None:
-        document["tool"]["probe_sha256"] = hashlib.sha256(parcel()).hexdigest()
+        document["tool"]["probe_sha256"] = probe_digest()
         document["subject"]["created_utc"] = created or document["subject"]["created_utc"]
 
     return changed(canonical(report).encode(), as_shipped)

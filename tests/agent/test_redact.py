@@ -82,7 +82,7 @@ def test_digests_names_and_versions_stay(program: str) -> None:
 )
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_time_grows_with_the_text_and_no_faster(program: str, part: str) -> None:
-    text = part * (200_000 // len(part))
+    text = part * (50_000 // len(part))
     before = time.process_time()
     PROGRAMS[program](text)
     PROGRAMS[program](text + " end")

@@ -254,6 +254,19 @@ def test_a_home_that_takes_no_files_is_told(environment: Environment) -> None:
     assert found["fix"]
 
 
+def test_the_probe_of_an_earlier_version_goes_and_bytecode_is_kept(made: Bench, tmp_path: Path) -> None:
+    reports = made.own / "reports/spec.here"
+    (reports / "probe-0123456789ab").mkdir()
+    (reports / "probe-link").symlink_to(tmp_path)
+    for current in reports.glob("probe-*/provision_probe"):
+        shutil.rmtree(current.parent)
+    (tmp_path / "precious").write_text("x")
+    assert made.run("verify", "spec.yaml").returncode == 0
+    (kept,) = reports.glob("probe-*")
+    assert list(kept.glob("provision_probe/probe/__pycache__/*.pyc"))
+    assert (tmp_path / "precious").exists()
+
+
 def test_provision_works_with_a_home_that_takes_no_files(made: Bench) -> None:
     for words in (("verify", "spec.yaml"), ("status", "spec.yaml"), ("env",), ("parity", "spec.yaml")):
         done = made.run(*words, HOME="/proc", XDG_CACHE_HOME="/proc")

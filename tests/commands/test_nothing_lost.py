@@ -154,7 +154,7 @@ def test_a_state_that_came_from_elsewhere_removes_nothing_of_the_users(applied: 
         path.write_text(dumps(state.recording("spec/here", "kernel", record)))
         done = applied.run("destroy", "spec.yaml", "--yes")
         assert done.returncode == 2, done.stderr
-        assert "not written by us" in done.stderr
+        assert "did not write this" in done.stderr
         assert treasure.exists()
 
 

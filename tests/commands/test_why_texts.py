@@ -16,7 +16,7 @@ from provision.verification.symptoms import Held, explain
 from provision.verification.told import KINDS, Place
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
-PRINTED: dict[str, list[dict[str, Any]]] = yaml.safe_load((TEXTS / "printed.yaml").read_text(encoding="utf-8"))
+PRINTED: dict[str, list[dict[str, Any]]] = yaml.load((TEXTS / "printed.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 AROUND = ("{}", 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n', "[rank0]: {}\n[rank0]: at the end")
 CASES = [(identity, case) for identity, cases in PRINTED.items() for case in cases]
 FACTS = load()

@@ -16,7 +16,7 @@ from tests.rig import MINOR, Bench
 
 pytest.importorskip("google.cloud.notebooks_v2")
 
-TEXTS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("workbench_texts.yaml").read_text())
+TEXTS: dict[str, dict[str, Any]] = yaml.load(Path(__file__).with_name("workbench_texts.yaml").read_text(), yaml.CSafeLoader)
 TOLD = ("what", "why", "next", "more", "left", "unless")
 SPEC = f"""\
 gpu: none

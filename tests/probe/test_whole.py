@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provision.probe.canonical import canonical, digest
+from provision.verification import parcel, probe_digest
 from tests.probe.bench import Environment, checks, clean_environ, write_package
 
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.{name})\n"
@@ -45,6 +49,21 @@ def test_the_report_is_canonical_small_and_carries_its_own_digest(environment: E
     assert claimed["identity"] == digest(report["readings"]["identity"])
     assert set(report) == {"schema", "tool", "subject", "spec", "lock", "tier", "readings", "checks", "stages", "packages", "verdict"}
     assert len(report["tool"]["probe_sha256"]) == 64
+
+
+def test_packed_and_unpacked_it_is_the_same_program(environment: Environment) -> None:
+    folder = environment.root / "unpacked"
+    with zipfile.ZipFile(io.BytesIO(parcel())) as archive:
+        archive.extractall(folder)
+    _, packed, _ = environment.add("alpha").verify()
+    code, unpacked, _ = replace(environment, probe=folder).verify()
+    assert code == 0
+    assert packed["tool"]["probe_sha256"] == unpacked["tool"]["probe_sha256"] == probe_digest()
+    assert packed["digests"]["identity"] == unpacked["digests"]["identity"]
+    with (folder / "provision_probe/probe/report.py").open("a") as file:
+        file.write("# edited\n")
+    _, edited, _ = replace(environment, probe=folder).verify()
+    assert edited["tool"]["probe_sha256"] != probe_digest()
 
 
 def test_identity_is_stable_and_moves_with_a_package(environment: Environment) -> None:

@@ -15,6 +15,7 @@ LONGEST = 60
 """Seconds."""
 
 
+@pytest.mark.long
 @pytest.mark.network
 def test_the_six_newest_releases_of_torch_are_as_the_table_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Read anew, with an empty cache; a release that the table lacks fails here first."""

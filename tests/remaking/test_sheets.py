@@ -13,7 +13,7 @@ from remaking.sheets import rewritten, sheet, written
 LISTS = [
     (path, name, key)
     for path in sorted(TABLES.glob("*.yaml"))
-    for name, key in yaml.safe_load(path.read_text(encoding="utf-8"))["keys"].items()
+    for name, key in yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)["keys"].items()
     if path.stem in ("torch", "builds", "transformers", "packages", "cuda")
 ]
 TABLE = """\

@@ -13,7 +13,7 @@ from provision.diagnostics import Severity
 from provision.rules import RULES
 from tests.rules.conftest import Ask
 
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("outside_cases.yaml").read_text(encoding="utf-8"))
+ROWS: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("outside_cases.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 IDS = {rule.id for rule in RULES}
 
 

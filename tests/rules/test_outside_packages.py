@@ -13,7 +13,7 @@ from provision.diagnostics import Severity
 from provision.rules import RULES, Resolved
 from tests.rules.conftest import Ask
 
-CASES = yaml.safe_load(Path(__file__).with_name("outside_packages.yaml").read_text(encoding="utf-8"))
+CASES = yaml.load(Path(__file__).with_name("outside_packages.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def _id(case: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from provision.diagnostics import Severity
@@ -38,6 +39,7 @@ def _check(word: str) -> Check | None:
     return next((check for check in CHECKS if check.id == word.upper().partition(":")[0]), None)
 
 
+@cache
 def pages() -> tuple[Page, ...]:
     """Return the pages of all rules, of all findings about a spec's text and shape, and of our own faults."""
     bug = Finding("BUG000", "rule-failed", Severity.ERROR, _BUG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Mapping
 
@@ -17,7 +16,7 @@ from provision.lock import Lock
 from provision.lock.conda import index_name, instead_of_index
 from provision.state import Ledger
 from provision.targets import TARGETS, Place
-from provision.verification import Report, expectations_of, parcel, read_report
+from provision.verification import Report, expectations_of, probe_digest, read_report
 from provision.verification.parity import Declared, Parity, Side, Standing
 from provision.verification.parity import parity as stated
 from provision.verification.report import LIMIT, edited
@@ -97,7 +96,7 @@ def _stale(report: Report, place: Place) -> str:
         return "its report is of another spec"
     tool = document.get("tool")
     judged_by = tool.get("probe_sha256") if isinstance(tool, Mapping) else None
-    return "" if judged_by == hashlib.sha256(parcel()).hexdigest() else "another version of the probe judged it"
+    return "" if judged_by == probe_digest() else "another version of the probe judged it"
 
 
 def _void(place: Place, ledger: Ledger) -> str:

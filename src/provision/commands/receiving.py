@@ -26,7 +26,7 @@ from provision.targets import Place
 from provision.targets.colab.document import document_of
 from provision.targets.colab.kind import PART
 from provision.targets.workbench.programs import uv
-from provision.verification import Report, expectations_of, parcel
+from provision.verification import Report, expectations_of, probe_digest
 from provision.verification.following import contradictions
 from provision.verification.foreign import read_foreign, written
 from provision.verification.report import LIMIT
@@ -195,7 +195,7 @@ def _refuse_moved(loaded: Loaded, place: Place, record: Mapping[str, Any], name:
 
 def refuse_other_probe(report: Report, name: str, place: Place) -> None:
     """Raise Refused for a report that another probe wrote than this version's."""
-    told, ours = report.document["tool"], hashlib.sha256(parcel()).hexdigest()
+    told, ours = report.document["tool"], probe_digest()
     if told["name"] == "provision" and told["probe_sha256"] == ours:
         return
     why = (

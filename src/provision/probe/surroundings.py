@@ -16,7 +16,7 @@ from typing import Any
 from .expectations import Expectations, Requires, Training
 from .inventory import first_found, installed
 from .observing import Bench, observers_of
-from .package import own_archive, own_digest
+from .package import own_digest, own_program
 from .readings import class_of
 from .redactor import Redactor
 from .values import Tier
@@ -185,7 +185,7 @@ def _packages() -> dict[str, str]:
 def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """Import torch in a process of its own: what kills it there is told, and kills nothing here."""
     out = scratch / "torch.json"
-    archive = own_archive()
+    archive = own_program()
     command = [sys.executable, *([os.path.abspath(archive)] if archive else ["-m", str(__package__)]), "torch", "--out", str(out)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TORCH_TIMEOUT_S, check=False, env=dict(environ))

@@ -13,7 +13,7 @@ from typing import Any
 
 from .catalogue import STAGES, THREADS_AND_HUB, Stage, applies, asked, processes
 from .expectations import Expectations
-from .package import own_archive
+from .package import own_program
 from .redactor import Redactor
 from .stage import Fragment
 from .supervise import Leg, Process, StageRun
@@ -127,7 +127,7 @@ def _blocked(one: Asked, ours: Sequence[Asked], gathered: _Gathered) -> bool:
 
 
 def _probe_command() -> list[str]:
-    archive = own_archive()
+    archive = own_program()
     return [os.path.abspath(archive)] if archive else ["-m", __package__]
 
 

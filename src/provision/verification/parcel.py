@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import provision
-from provision.lock import digest_of
+from provision.probe.package import digest_of_sources
 
 _MAIN = "import sys\n\n{before}from {package}.{island}.cli import main\n\nsys.exit(main())\n"
 _TOO_OLD = """if sys.version_info < (3, 10):
@@ -24,8 +23,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def probe_digest() -> str:
-    """Return the digest of the probe's sources and of what it shares: a verdict holds as long as it stays."""
-    return digest_of({name: hashlib.sha256(content).hexdigest() for name, content in _files("probe").items()})
+    """Return the digest that the probe gives itself in its reports: a verdict holds as long as it stays."""
+    return digest_of_sources(_files("probe"))
 
 
 def parcel() -> bytes:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import tempfile
+import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.errors import WorldError
+from provision.world.files import explained, remove_tree
 
 if TYPE_CHECKING:
     from provision.effects import RunProbe, Tell
@@ -21,7 +26,17 @@ def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: Tell) -> N
     from provision.world import process
 
     only = [word for check in effect.only for word in ("--only", check)]
-    argv = [str(effect.python), str(effect.parcel), "verify", "--expectations", str(effect.expectations), "--out", str(effect.report), "--events", *only]
+    argv = [
+        str(effect.python),
+        str(_unpacked(effect.parcel)),
+        "verify",
+        "--expectations",
+        str(effect.expectations),
+        "--out",
+        str(effect.report),
+        "--events",
+        *only,
+    ]
     # Bytecode is wanted: without it every import of the stack costs seconds, at each verification and each run of the user's own program.
     caller = {key: value for key, value in environment.items() if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")}
     try:
@@ -38,6 +53,20 @@ def run_probe(effect: RunProbe, environment: Mapping[str, str], tell: Tell) -> N
         why = f"the environment's Python ended with exit code {answer.code}, and the probe wrote no report\n{answer.stdout[-2000:]}".strip()
         hint = f"look for variables that break Python (PYTHONPATH, LD_PRELOAD), or {_ANEW}"
         raise WorldError("the verification itself could not run", why=why, hint=hint)
+
+
+def _unpacked(parcel: Path) -> Path:
+    """Return the folder beside a probe's zip that holds its files: there Python keeps their bytecode, which it does not in a zip."""
+    digest = hashlib.sha256(parcel.read_bytes()).hexdigest()
+    folder = parcel.with_name(f"{parcel.stem}-{digest[:12]}")
+    if folder.is_symlink() or not folder.is_dir():
+        for old in parcel.parent.glob(f"{parcel.stem}-*"):
+            remove_tree(old)
+        with explained("write", folder), tempfile.TemporaryDirectory(prefix=f"{parcel.stem}-", dir=parcel.parent, ignore_cleanup_errors=True) as made:
+            with zipfile.ZipFile(parcel) as archive:
+                archive.extractall(Path(made, "files"))
+            Path(made, "files").rename(folder)
+    return folder
 
 
 def _killed(number: int) -> WorldError:

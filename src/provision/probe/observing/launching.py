@@ -12,7 +12,7 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
-from ..package import own_archive
+from ..package import own_program
 from ..proofs.launching import ACCELERATE_FILE, DEEPSPEED_FILE, Launch, accelerate_configuration, as_yaml, command_here, deepspeed_configuration, unshown
 from ..proofs.ranks import PATIENCE_S, WEIGHTS, shared_recipe, stuck_in, write_task
 from ..proofs.recipe import Recipe, scratch_folder, settle_environment
@@ -110,7 +110,7 @@ def _error(bench: Bench, folder: Path, recipe: Recipe, module: str) -> float:
 
 def _root() -> Path:
     """What has to be on the path of a process for it to find this package."""
-    return own_archive() or Path(__file__).parents[_PACKAGE.count(".") + 2]
+    return own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]
 
 
 def _last_words(log: Path) -> str:

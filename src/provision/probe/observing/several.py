@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..package import own_archive
+from ..package import own_program
 from ..proofs.adding import alone, steps, told
 from ..proofs.recipe import scratch_folder
 from . import Bench, Observer
@@ -72,7 +72,7 @@ def readings_of(name: str, run: Together | None) -> dict[str, Any]:
 
 def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
     """Return the words after torchrun's own that start this probe as a rank."""
-    archive = own_archive()
+    archive = own_program()
     probe = [str(archive)] if archive else ["-m", __package__.rpartition(".")[0]]
     return [*probe, "rank", backend, str(folder), *(str(size) for size in sizes)]
 

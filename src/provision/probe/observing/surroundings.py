@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks.host import CLOCK_SKEW
-from ..package import own_archive
+from ..package import own_program
 from . import Bench, Observer
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harm
 
@@ -36,7 +36,7 @@ def _kernel(_bench: Bench) -> dict[str, Any]:
 
 def _clock(bench: Bench) -> dict[str, Any]:
     """By how much the newest file that was there before us lies in the future; less than nothing where all is well."""
-    prefix, archive = bench.expected.python_prefix, own_archive()
+    prefix, archive = bench.expected.python_prefix, own_program()
     files = [os.path.join(prefix, "pyvenv.cfg"), bench.expected.note]
     files += [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")] if archive else []
     stamps = {name: stamp for name in files if (stamp := _changed(name)) is not None}

@@ -145,7 +145,9 @@ def _away(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveUnchanged]:
     """Yield the removals of recorded files; raises Refused for a name that is not one of ours."""
     for name, sha256 in dict(record.get("files", {})).items():
         if Path(name).name != name or not name.endswith((CELL, NOTEBOOK, PAYLOAD)):
-            raise Refused(f"{name} is no file of ours", why="the state names what we do not make", hint="look at the state file: it was not written by us")
+            raise Refused(
+                f"{name} is not a file that provision makes", why="the state names it", hint="look at the state file: provision did not write this into it"
+            )
         yield RemoveUnchanged(folder / name, str(sha256))
 
 
