@@ -194,7 +194,7 @@ def serve(number: int) -> None:
 
 
 def import_all() -> None:
-    """Import the package, without what runs on devices, and the libraries that its functions import; nothing that starts threads."""
+    """Import the package, without what runs on devices, and the libraries that its functions import, and warm it up; nothing that starts threads."""
     import pkgutil
     from importlib import import_module
 
@@ -205,8 +205,15 @@ def import_all() -> None:
     for module in pkgutil.walk_packages(provision.__path__, "provision."):
         if module.name.split(".")[1] not in (*_ON_DEVICE, "__main__"):
             import_module(module.name)
+    # What is made at the first use of the spec and of the tables.
     import gc
 
+    from provision.facts import load
+    from provision.grammar import Part
+
+    for model in Part.__subclasses__():
+        model.model_rebuild()
+    load()
     gc.freeze()
 
 

@@ -29,6 +29,7 @@ from provision.targets import Place
 from provision.verification import expectations_of, parcel, probe_digest
 from provision.world import Machine
 from tests.rig import Bench, small_spec
+from tests.support import with_bytecode
 
 TARGETS = "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', isolation: {isolation}}}\n"
 Change = Callable[[dict[str, Any]], None]
@@ -117,7 +118,7 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
     expectations = home.promised(**changes)
     expectations["python"] = {**expectations["python"], "prefix": str(home.python.parent.parent)}
     scratch.mkdir(parents=True, exist_ok=True)
-    (scratch / "probe.pyz").write_bytes(parcel())
+    (scratch / "probe.pyz").write_bytes(with_bytecode(parcel()))
     (scratch / "expectations.json").write_text(json.dumps(expectations))
     words = [
         str(home.python),

@@ -350,3 +350,4 @@ class Spec(Part):
 
 with unplugged():
     Spec.model_rebuild()
+    Requires.model_rebuild()  # made by itself in Spec.at

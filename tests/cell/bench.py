@@ -17,6 +17,9 @@ from provision.verification import cell, installer, parcel
 from tests.installing.bench import UV, sha256
 from tests.probe.conftest import document as expectations
 from tests.rig import MINOR, make_index, make_wheel
+from tests.support import with_bytecode
+
+PROGRAMS = {"cell.pyz": cell(), "probe.pyz": parcel(), "installer.pyz": installer()}
 
 NONCE = "0123456789abcdef0123456789abcdef"
 IPYTHON = """
@@ -183,7 +186,7 @@ class Runtime:
 
     def lay_out(self, document: dict[str, Any]) -> Path:
         """Write the members as the cell does, and return their folder."""
-        members = {"document.json": json.dumps(document).encode(), "cell.pyz": cell(), "probe.pyz": parcel(), "installer.pyz": installer()}
+        members = {"document.json": json.dumps(document).encode(), **{name: with_bytecode(content) for name, content in PROGRAMS.items()}}
         folder = self.base / hashlib.sha256(pack(members)).hexdigest()[:12]
         folder.mkdir(exist_ok=True)
         for name, content in members.items():

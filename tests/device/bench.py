@@ -18,6 +18,7 @@ from provision.assets import asset
 from provision.probe.brief import whole
 from provision.verification import device, installer, parcel
 from tests.rig import MINOR, make_index, make_wheel, served
+from tests.support import with_bytecode
 
 NAME = "projects/my-project/locations/us-central1-a/instances/provision-spec-workbench"
 BUCKET = "gs://my-bucket/provision/provision-spec-workbench"
@@ -135,7 +136,10 @@ class Cloud:
             "gpu": None,
             "kernel": None,
             "simulated": [],
-            "fetch": {name: self.keep(f"{BUCKET}/{name}.pyz", make()) for name, make in (("device", device), ("installer", installer), ("probe", parcel))},
+            "fetch": {
+                name: self.keep(f"{BUCKET}/{name}.pyz", with_bytecode(make()))
+                for name, make in (("device", device), ("installer", installer), ("probe", parcel))
+            },
             "report": {part: f"{BUCKET}/{nonce}/{part}.{'txt' if part == 'log' else 'json'}" for part in ("report", "log", "status")},
         }
         return {**base, **changes}

@@ -14,6 +14,7 @@ from provision.device.telling import MOST_COUNTS, MOST_WRITES, PHASES
 from provision.verification import installer
 from tests.device.conftest import Bench
 from tests.rig import make_index, served
+from tests.support import with_bytecode
 
 
 def test_packages_are_counted_as_they_come(bench: Bench, tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_packages_are_counted_as_they_come(bench: Bench, tmp_path: Path) -> None
     with served(tmp_path / "held", held) as address:
         document = bench.document(*names)
         document = replace(document, install={**document.install, "indexes": {"pypi": address}})
-        (bench.machine.work / "installer.pyz").write_bytes(installer())
+        (bench.machine.work / "installer.pyz").write_bytes(with_bytecode(installer()))
         make(document, find_uv(document, bench.machine), sys.executable, bench.machine, hear)
     assert 2 in told
     assert told == sorted(told)

@@ -20,7 +20,7 @@ from provision.verification import device, installer, parcel
 from tests.device.bench import CANARY
 from tests.device.conftest import Bench
 from tests.rig import MINOR, make_index, make_wheel
-from tests.support import require
+from tests.support import require, with_bytecode
 
 L4 = {"type": "L4", "count": 1}
 REFERENCE = "projects/p/secrets/hf/versions/3"
@@ -117,7 +117,7 @@ def test_a_python_that_is_nowhere_is_told(bench: Bench) -> None:
 
 def made(bench: Bench, *names: str) -> dict[str, int]:
     document = bench.document(*names)
-    (bench.machine.work / "installer.pyz").write_bytes(installer())
+    (bench.machine.work / "installer.pyz").write_bytes(with_bytecode(installer()))
     return make(document, find_uv(document, bench.machine), sys.executable, bench.machine, lambda _: None)
 
 
@@ -203,7 +203,7 @@ def test_a_probe_that_cannot_run_is_told(bench: Bench) -> None:
 
 def test_a_proof_is_real_where_nobody_says_otherwise(bench: Bench) -> None:
     made(bench, "alpha")
-    (bench.machine.work / "probe.pyz").write_bytes(parcel())
+    (bench.machine.work / "probe.pyz").write_bytes(with_bytecode(parcel()))
     document = bench.document("alpha", env={})
     proof = prove(document, bench.machine, {}, [])
     assert (proof.verdict, proof.code) == ("verified", 0)

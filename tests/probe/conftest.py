@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import io
 import json
-import py_compile
 import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,25 +13,13 @@ import pytest
 
 from provision.verification import parcel
 from tests.probe.bench import Environment
+from tests.support import with_bytecode
 
 
 def build_probe(target: Path) -> Path:
-    """Write the probe as a zip, with its bytecode: without it each of its processes would compile all of it, half of their time."""
-    target.write_bytes(_probe())
+    """Write the probe as a zip, with its bytecode."""
+    target.write_bytes(with_bytecode(parcel()))
     return target
-
-
-@functools.cache
-def _probe() -> bytes:
-    written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(parcel())) as shipped, zipfile.ZipFile(written, "w") as out, tempfile.TemporaryDirectory() as folder:
-        for name in shipped.namelist():
-            out.writestr(name, shipped.read(name))
-            if name != "__main__.py":
-                source = Path(shipped.extract(name, folder))
-                compiled = py_compile.compile(str(source), f"{source}c", name, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-                out.writestr(f"{name}c", Path(str(compiled)).read_bytes())
-    return written.getvalue()
 
 
 def document(**changes: Any) -> dict[str, Any]:

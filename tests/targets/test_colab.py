@@ -282,7 +282,7 @@ def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(tmp
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])
 def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Path) -> None:
     state = empty("l").recording("spec/colab", PART, {"title": "t", "files": {name: "0" * 64}, "paths": []})
-    with pytest.raises(Exception, match="is no file of ours"):
+    with pytest.raises(Exception, match="is not a file that provision makes"):
         TARGETS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ _Tables = dict[str, dict[str, Any]]
 _Maker = Callable[[], Any]
 
 
+@lru_cache(maxsize=8)
 def load(path: Path = COMPILED) -> Facts:
     """Return the compiled tables; each is made when it is first asked for.
 
