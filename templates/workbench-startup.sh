@@ -13,7 +13,8 @@ readonly metadata="${PROVISION_METADATA:-http://169.254.169.254/computeMetadata/
 readonly storage="${PROVISION_STORAGE:-https://storage.googleapis.com}"
 readonly secrets="${PROVISION_SECRETS:-https://secretmanager.googleapis.com}"
 readonly folder=/var/lib/provision log=/var/log/provision-startup.log
-work='' nonce='' python='' phase=start failed_line=0
+readonly armed=/run/provision/armed
+work='' nonce='' python='' phase=start failed_line=0 unguarded=''
 
 say() {
 	printf 'provision: %.400s\n' "$1"
@@ -22,6 +23,25 @@ say() {
 
 metadata_get() {
 	curl --silent --show-error --fail --noproxy '*' --max-time 20 --retry 5 --retry-connrefused --header 'Metadata-Flavor: Google' "$metadata/$1"
+}
+
+# attribute NAME SECONDS: prints an attribute of the instance. Ends with 1 where there is none, with 2 where the metadata server did not tell for so long.
+# A cut connection, a 503 and half an answer are asked again: curl's own --retry leaves out some of them.
+attribute() {
+	local until=$((SECONDS + $2)) answer
+	while :; do
+		if answer=$(curl --silent --noproxy '*' --max-time 20 --header 'Metadata-Flavor: Google' --write-out '\n%{http_code}' "$metadata/instance/attributes/$1"); then
+			case ${answer##*$'\n'} in
+			200)
+				printf '%s' "${answer%$'\n'*}"
+				return 0
+				;;
+			404) return 1 ;;
+			esac
+		fi
+		((SECONDS < until)) || return 2
+		sleep 2
+	done
 }
 
 # Prints the fields of a JSON object on stdin, one a line; fails where one is missing or is no text of one line.
@@ -82,23 +102,48 @@ fetch() {
 	mv "$file.part" "$file"
 }
 
-# From the start of the machine, whatever happens: an instance that is forgotten, or that hangs, ends.
+# From the start of the machine, whatever happens: an instance that is forgotten, or that hangs, ends. While the metadata server does not tell whether there
+# is a limit, a process of its own goes on asking, for as long as the machine runs.
 arm() {
-	local limit up left
-	limit=$(metadata_get instance/attributes/provision-max-lifetime-seconds 2>/dev/null) || return 0
-	[[ $limit =~ ^[1-9][0-9]{0,8}$ ]] || return 0
+	local limit told
+	limit=$(attribute provision-max-lifetime-seconds "$1")
+	told=$?
+	if ((told == 2)); then
+		say "the metadata server does not tell whether this instance has a longest life: it is asked on"
+		(trap '' HUP && arm 86400) </dev/null >/dev/null &
+	fi
+	((told != 0)) || arm_for "$limit"
+}
+
+# arm_for SECONDS: powers the machine off when it has run for so long. Fails where that cannot be arranged.
+arm_for() {
+	local limit=$1 up left
+	[[ $limit =~ ^[1-9][0-9]{0,8}$ ]] || return 1
 	read -r up _ </proc/uptime
 	# PROVISION_STARTED: the second of uptime at which this machine started, where that is not 0 (a machine inside a machine).
 	left=$((limit - (${up%.*} - ${PROVISION_STARTED:-0})))
 	((left >= 1)) || left=1
+	mkdir -p /run/provision || return 1
 	if [[ -d /run/systemd/system ]] && command -v systemd-run >/dev/null; then
 		systemctl stop provision-deadline.timer 2>/dev/null
-		systemd-run --quiet --collect --unit=provision-deadline --on-active="${left}s" shutdown -h now && return 0
+		systemd-run --quiet --collect --unit=provision-deadline --on-active="${left}s" shutdown -h now && : >"$armed" && return 0
 	fi
-	mkdir -p /run/provision
 	[[ ! -s /run/provision/deadline ]] || kill "$(cat /run/provision/deadline)" 2>/dev/null
 	(trap '' HUP && sleep "$left" && shutdown -h now) </dev/null >/dev/null 2>&1 &
-	printf '%s' "$!" >/run/provision/deadline
+	printf '%s' "$!" >/run/provision/deadline && : >"$armed"
+}
+
+# The document says it too: where it names a longest life, and no deadline could be armed for it, the machine does not go on.
+guard() {
+	local limit
+	[[ ! -e $armed ]] || return 0
+	limit=$("$python" -I -c 'import json, sys; value = json.load(sys.stdin).get("max_lifetime_s"); print(value if type(value) is int else "")' <"$work/document.json")
+	[[ -n $limit ]] || return 0
+	arm_for "$limit" || {
+		say "max_lifetime is declared, and no deadline can be armed for it: this instance is powered off"
+		phase=deadline unguarded=yes
+		return 1
+	}
 }
 
 # Where the second half did not tell of the end itself (it was killed, or never began), this does.
@@ -112,6 +157,7 @@ finish() {
 			"$metadata/instance/guest-attributes/provision/status" >/dev/null || say "cannot write the guest attribute provision/status"
 		say "ended in phase $phase, line $failed_line, exit code $code; see $log"
 	fi
+	[[ -z $unguarded ]] || shutdown -h now
 	exit "$code"
 }
 
@@ -140,7 +186,8 @@ main() {
 	chmod 600 "$log"
 	mkdir -p "$folder"
 	printf '== %s provision starts\n' "$(date -u +%FT%TZ)" >&2
-	arm
+	rm -f "$armed"
+	arm 60
 	exec 9>"$folder/lock"
 	if ! flock --nonblock 9; then
 		say "another run is at work on this instance"
@@ -151,10 +198,17 @@ main() {
 		say "no Python 3.10 or newer on this image: choose a newer image"
 		stop
 	}
-	run=$(metadata_get instance/attributes/provision-run) || {
+	run=$(attribute provision-run 600)
+	case $? in
+	1)
 		say "the metadata key provision-run is missing: nothing to do"
 		exit 0
-	}
+		;;
+	2)
+		say "the metadata server does not answer: nothing is known of what to do"
+		exit 1
+		;;
+	esac
 	mapfile -t named < <(fields nonce digest document <<<"$run")
 	[[ ${#named[@]} == 3 && ${named[0]} =~ ^[A-Za-z0-9_-]{8,128}$ && ${named[1]} =~ ^(sha256:)?[0-9a-f]{64}$ ]] || {
 		say "the metadata key provision-run is damaged"
@@ -168,6 +222,7 @@ main() {
 	mkdir -p "$work"
 	rm -f "$work/told" "$work/phase"
 	fetch "$document" "$digest" "$work/document.json" || stop
+	guard || stop
 	mapfile -t named < <(fields fetch.device.uri fetch.device.sha256 <"$work/document.json")
 	[[ ${#named[@]} == 2 && ${named[1]} =~ ^(sha256:)?[0-9a-f]{64}$ ]] || {
 		say "the document $document names no program"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from provision.state import dumps, loads
+from provision.stores.binding import binding_here
 from provision.verification import digest_of_expectations, probe_digest
+from provision.world import Machine
 from tests.rig import Bench
 from tests.support import make_once
 
@@ -32,14 +35,15 @@ def copy_applied(project: Path, folder: Path) -> None:
     """Copy a project into a folder: absolute paths are rewritten, and the digest of what its verdict was asked, which holds the path of the environment."""
     shutil.copytree(project, folder, symlinks=True, dirs_exist_ok=True)
     before, after = str(project).encode(), str(folder).encode()
-    for path in (path for path in (folder / ".provision").rglob("*") if path.is_file() and not path.is_symlink()):
+    own = folder / ".provision"
+    state = loads((own / "state.json").read_text(), "state.json")
+    for path in (path for path in own.rglob("*") if path.is_file() and not path.is_symlink() and path.name != "state.json"):
         content = path.read_bytes()
         if before in content and b"\0" not in content:
             path.write_bytes(content.replace(before, after))
     for path in (folder / ".provision/reports").glob("*/expectations.json"):
         name, _, target = path.parent.name.partition(".")
-        state = loads((folder / ".provision/state.json").read_text(), "state.json")
         record = state.resource(f"{name}/{target}", "verification")
         asked = digest_of_expectations(json.loads(path.read_text()), probe_digest())
         state = state.recording(f"{name}/{target}", "verification", {**(record or {}), "expectations": asked})
-        (folder / ".provision/state.json").write_text(dumps(state))
+    (own / "state.json").write_text(dumps(replace(state, binding=binding_here(own, Machine()))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from provision.errors import StateError
@@ -24,12 +24,22 @@ class Record(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True)
+class Binding:
+    """Where a state is written: a digest of the machine's identity ("" where it has none), the folder's path without links, and its "DEVICE:INODE"."""
+
+    machine: str
+    folder: str
+    inode: str
+
+
+@dataclass(frozen=True, slots=True)
 class State:
-    """Resources by address and part, with a lineage (which ledger) and a serial (which version of it)."""
+    """Resources by address and part, with a lineage (which ledger), a serial (which version of it), and the machine and folder that it is bound to."""
 
     lineage: str
     serial: int
     resources: Mapping[str, Mapping[str, Any]]
+    binding: Binding | None = None
 
     def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
         """Return what is recorded of a part of a target, or None."""
@@ -69,14 +79,21 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of our own deeds: the state, and the intent that an earlier run did not close, if any."""
+    """What is known of our own deeds: the state, and the intent that an earlier run did not close, if any.
+
+    `foreign` says why the state was written elsewhere, and is "" where it was written here: what a foreign one names on a machine is not on this one.
+    """
 
     state: State
     interrupted: Intent | None = None
+    foreign: str = ""
 
     def cut_short(self, address: str) -> Intent | None:
         """Return the intent that was cut short at this address, or None."""
         return self.interrupted if self.interrupted is not None and self.interrupted.address == address else None
+
+
+_BINDING = {field.name for field in fields(Binding)}
 
 
 def own_name(address: str) -> str:
@@ -93,6 +110,8 @@ def empty(lineage: str) -> State:
 def dumps(state: State) -> str:
     """Return the state as text, with a checksum over its content."""
     content = {"schema": SCHEMA, "lineage": state.lineage, "serial": state.serial, "resources": state.resources}
+    if state.binding is not None:
+        content["binding"] = asdict(state.binding)
     return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True) + "\n"
 
 
@@ -117,7 +136,10 @@ def loads(text: str, name: str) -> State:
     lineage, serial, resources = content.get("lineage"), content.get("serial"), content.get("resources")
     if not (isinstance(lineage, str) and lineage and type(serial) is int and isinstance(resources, dict) and _are_records(resources)):
         raise StateError(f"the state file {name} is damaged", why="its lineage, serial or resources are missing or of the wrong form", hint=hint)
-    return State(lineage, serial, resources)
+    binding = content.get("binding")
+    if binding is not None and not (isinstance(binding, dict) and set(binding) == _BINDING and all(isinstance(value, str) for value in binding.values())):
+        raise StateError(f"the state file {name} is damaged", why="its binding is of the wrong form", hint=hint)
+    return State(lineage, serial, resources, Binding(**binding) if binding is not None else None)
 
 
 def _are_records(resources: Mapping[str, Any]) -> bool:

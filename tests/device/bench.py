@@ -26,6 +26,9 @@ CANARY = "canary-value-5f8e2c1d0a"
 DIGEST = "ab" * 32
 ENVIRONMENT = f".provision/envs/{DIGEST[:12]}"
 
+CUT = 0
+"""An answer that ends before its announced length."""
+
 
 class Faults:
     """The faults of one boot."""
@@ -74,13 +77,17 @@ class Store:
 
 @dataclass
 class Cloud:
-    """Objects and secrets, served; `asked` are the requests as METHOD path, `bodies` what was sent, `bearers` the tokens that came with them."""
+    """Objects and secrets, served; `asked` are the requests as METHOD path, `bodies` what was sent, `bearers` the tokens that came with them.
+
+    `trouble` is what happens to the first requests for a path: a status, or CUT, which ends the connection in the middle of the answer.
+    """
 
     folder: Path
     store: Store = field(default_factory=Store)
     objects: dict[str, bytes] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
+    trouble: dict[str, list[int]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     bearers: set[str] = field(default_factory=set)
@@ -213,10 +220,11 @@ def _handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
             cloud.bodies.append(body)
             cloud.bearers.add(self.headers.get("Authorization", ""))
             status, content = _served(cloud, self.command, parts.path, {key: values[0] for key, values in parse_qs(parts.query).items()}, body)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
+            self.send_response(200 if status == CUT else status)
+            self.send_header("Content-Length", str(len(content) + (status == CUT)))
             self.end_headers()
             self.wfile.write(content)
+            self.close_connection = True
 
         do_GET = do_POST = do_PUT = _answer  # noqa: N815 - as http.server asks
 
@@ -227,6 +235,9 @@ def _handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
 
 
 def _served(cloud: Cloud, method: str, path: str, query: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+    for part, left in cloud.trouble.items():
+        if part in unquote(path) and left:
+            return left.pop(0), b"{}"
     for part, status in cloud.refused.items():
         if part in unquote(path) or part in query.get("name", ""):
             return status, json.dumps({"error": {"message": "refused by the test"}}).encode()

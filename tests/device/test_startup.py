@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from provision.assets import asset
-from tests.device.bench import BUCKET, Cloud
+from tests.device.bench import BUCKET, CUT, Cloud
 from tests.support import require
 
 pytestmark = pytest.mark.root
@@ -144,3 +144,57 @@ def test_a_longest_life_that_is_no_number_is_no_reason_to_stop(announced: Cloud,
     swapped(announced, "print('ran')")
     announced.store.attributes["provision-max-lifetime-seconds"] = "$(id)"
     assert start(announced, tmp_path).returncode == 0
+
+
+LIFETIME = "provision-max-lifetime-seconds"
+TELLS = "import os; print('armed' if os.path.exists('/run/provision/armed') else 'not armed')"
+FAKE_SHUTDOWN = """
+mount -t tmpfs tmpfs /usr/local/sbin
+printf '#!/bin/sh\\necho "$@" >/var/lib/shutdown\\n' >/usr/local/sbin/shutdown
+chmod +x /usr/local/sbin/shutdown
+"""
+
+
+def guarded(cloud: Cloud, attribute: str | None, in_document: int | None) -> None:
+    """Announce a run that says whether a deadline is armed; the longest life stands in the metadata, in the document, or in both."""
+    swapped(cloud, TELLS)
+    document = json.loads(cloud.objects[f"{BUCKET}/nonce-0001/document.json"])
+    cloud.announce({**document, "max_lifetime_s": in_document}, **({LIFETIME: attribute} if attribute else {}))
+
+
+@pytest.mark.parametrize("trouble", [[], [CUT], [503, CUT, 503], [500]])
+def test_a_deadline_is_armed_whatever_the_metadata_server_does_first(cloud: Cloud, tmp_path: Path, trouble: list[int]) -> None:
+    guarded(cloud, "900000000", 900000000)
+    cloud.trouble = {LIFETIME: trouble, "attributes/provision-run": [CUT]}
+    done = start(cloud, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "armed\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("attribute", "in_document", "said"), [(None, None, "not armed"), (None, 900000000, "armed"), ("$(id)", 900000000, "armed")])
+def test_the_document_says_the_longest_life_too(cloud: Cloud, tmp_path: Path, attribute: str | None, in_document: int | None, said: str) -> None:
+    guarded(cloud, attribute, in_document)
+    done = start(cloud, tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{said}\n"), done.stdout + done.stderr
+
+
+def test_where_no_deadline_can_be_armed_the_machine_is_powered_off(cloud: Cloud, tmp_path: Path) -> None:
+    guarded(cloud, "900000000", 900000000)
+    done = start(cloud, tmp_path, f"echo in the way >/run/provision; {FAKE_SHUTDOWN}")
+    assert "no deadline can be armed" in done.stdout
+    assert "armed\n" not in done.stdout
+    assert (cloud.store.status()["s"], cloud.store.status()["p"]) == ("error", "deadline")
+    assert (tmp_path / "lib/shutdown").read_text() == "-h now\n"
+
+
+@pytest.mark.long
+def test_a_metadata_server_that_does_not_tell_of_a_longest_life_is_asked_on(cloud: Cloud, tmp_path: Path) -> None:
+    guarded(cloud, "900000000", None)
+    swapped_wait = (
+        "import os, time; end = time.monotonic() + 30\nwhile not os.path.exists('/run/provision/armed') and time.monotonic() < end: time.sleep(0.1)\n"
+    )
+    swapped(cloud, swapped_wait + TELLS)
+    cloud.store.attributes[LIFETIME] = "900000000"
+    cloud.trouble = {LIFETIME: [503] * 35}
+    done = start(cloud, tmp_path)
+    assert "it is asked on" in done.stdout
+    assert done.stdout.endswith("\narmed\n"), done.stdout + done.stderr

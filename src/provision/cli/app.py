@@ -21,7 +21,7 @@ _SECTIONS = {
     "check": ("lint", "explain", "suggest", "why", "facts", "schema"),
     "make": ("lock", "plan", "render", "apply", "run", "destroy"),
     "look": ("status", "verify", "attach", "open", "report", "diff", "parity", "env", "probe", "export"),
-    "repair": ("orphans",),
+    "repair": ("orphans", "adopt"),
     "try": ("sandbox",),
     "shell": ("completion",),
 }
@@ -310,6 +310,21 @@ def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     from provision.cli import making
 
     return making.destroy(spec_or_default(spec), targets, **options)
+
+
+@app.command(epilog=examples("provision adopt", "provision adopt specs/quickstart.yaml --yes"))
+@SPEC
+@WAIT
+@YES
+@FORM
+def adopt(spec: Path | None, **options: Any) -> int:
+    """Make a state that came from another machine or folder this folder's own.
+
+    It shows what the state names first. Nothing is removed; from then on destroy and apply treat what is here as made here.
+    """
+    from provision.cli import adopting
+
+    return adopting.adopt(spec_or_default(spec), **options)
 
 
 @app.command(epilog=examples('eval "$(provision completion bash)"', "provision completion fish > ~/.config/fish/completions/provision.fish"))

@@ -35,12 +35,15 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
         found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
-        terminal.show(json.dumps({"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets}, indent=1))
+        told = {"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets, "state_foreign": found.foreign}
+        terminal.show(json.dumps(told, indent=1))
         return found.exit_code
     if found.moved is None:
         terminal.say(f"lock         none yet: provision lock {shlex.quote(str(path))}")
     else:
         terminal.say("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
+    if found.foreign:
+        terminal.say(f"state        foreign: {found.foreign}; provision adopt {shlex.quote(str(path))} makes it this folder's")
     for t in found.targets:
         terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {_where(t.path)}' if t.path and t.condition != 'absent' else ''}")
         how = f": run it, then provision report add FILE --spec {shlex.quote(str(path))}" if t.condition == "rendered" else ""

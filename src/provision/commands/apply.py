@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from provision.commands.adopt import refuse_foreign
 from provision.commands.apart import Errors, apart
 from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
@@ -190,6 +191,7 @@ def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: Worl
             store.save(state, expecting=ledger.state.serial)
         store.end()
         return state
+    refuse_foreign(ledger, (RemoveTree(store.folder / path) for path in intent.paths), store.folder)
     recorded = {path for record in ledger.state.resources.values() for path in record.get("paths", ())}
     for path in intent.paths:
         if path not in recorded and path.startswith("envs/") and ".." not in Path(path).parts:

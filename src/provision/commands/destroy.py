@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from provision.commands.adopt import REMOVALS, refuse_foreign
 from provision.commands.apart import Errors, apart
 from provision.commands.loading import folder_of
 from provision.commands.planning import NOTEBOOK
@@ -96,7 +98,20 @@ def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, 
     if len(found) > 1 and not names and not everything:
         raise UsageError(f"{path.stem} has several targets", why=", ".join(found), hint="name them with --target, or take all with --all")
     chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
-    return tuple(action for address in chosen for action in TARGETS[_kind(address, ledger)].destroy(address, folder, ledger))
+    return tuple(_here(action, ledger, folder) for address in chosen for action in TARGETS[_kind(address, ledger)].destroy(address, folder, ledger))
+
+
+def _here(action: Action, ledger: Ledger, folder: Path) -> Action:
+    """Return a removal as it is done with this state: a foreign one removes what is elsewhere, and nothing on this machine.
+
+    Raises StateError where that leaves nothing of it.
+    """
+    remote = tuple(effect for effect in action.effects if not isinstance(effect, REMOVALS))
+    if not ledger.foreign or len(remote) == len(action.effects):
+        return action
+    if _kind(action.address, ledger) != "workbench":
+        refuse_foreign(ledger, action.effects, folder)
+    return replace(action, effects=remote)
 
 
 def _kind(address: str, ledger: Ledger) -> str:

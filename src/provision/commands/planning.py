@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from provision.commands.adopt import refuse_foreign
 from provision.commands.loading import Loaded
 from provision.commands.substituting import stand_in_at
 from provision.diagnostics import Place as SpecPlace
@@ -98,6 +99,7 @@ def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, 
         have = kind.look(place, ledger, reader)
         refuse(loaded, kind.refusals(place, have))
         steps = kind.plan(place, have)
+        refuse_foreign(ledger, (effect for step in steps for effect in step.effects), place.folder)
         actions += steps
         places[name] = place
         stored = ledger.state.resource(place.address, "verification") or {}

@@ -43,6 +43,8 @@ class Status:
     moved: tuple[str, ...] | None
     targets: tuple[Standing, ...]
     proven: tuple[str, ...] = ("verified",)
+    foreign: str = ""
+    """Why the state was written elsewhere; "" when it was written here."""
 
     @property
     def exit_code(self) -> int:
@@ -58,7 +60,7 @@ def status(loaded: Loaded, ledger: Ledger, reader: Reader) -> Status:
     lock = read_lock(loaded, reader)
     moved = differences(loaded.spec, lock) if lock is not None else None
     proven = ("verified",) if loaded.stand_in is None else ("verified", "simulated")
-    return Status(moved, tuple(_standing(loaded, lock, name, ledger, reader) for name in loaded.spec.targets), proven)
+    return Status(moved, tuple(_standing(loaded, lock, name, ledger, reader) for name in loaded.spec.targets), proven, ledger.foreign)
 
 
 def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> Standing:

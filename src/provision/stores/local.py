@@ -9,13 +9,14 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from provision.effects import MakeFolder, Tell, World, WriteFile
 from provision.errors import StateError, WorldError
 from provision.state import Intent, Ledger, Record, State, dumps, empty, loads
+from provision.stores.binding import binding_here, foreign
 from provision.stores.git_index import is_tracked
 
 _LIMIT = 16 * 2**20
@@ -48,13 +49,19 @@ class LocalStore:
         saved = self.load().serial if self._world.exists(path) else 0
         if saved != expecting:
             raise StateError(f"{path} was changed by someone else", why=f"its serial is {saved}, not {expecting}", hint="run the command again")
-        self._write(path, dumps(state))
+        self._write(path, dumps(state if state.binding is not None else replace(state, binding=binding_here(self.folder, self._world))))
+
+    def bind(self, state: State) -> State:
+        """Save a state as one that was written here, whatever it was bound to; its serial stays. Needs the lock."""
+        bound = replace(state, binding=binding_here(self.folder, self._world))
+        self._write(self.folder / "state.json", dumps(bound))
+        return bound
 
     def founded(self) -> Ledger:
         """Return the ledger with its lineage on disk: what bears it elsewhere is known as ours however this run ends. Needs the lock."""
         ledger = self.ledger()
         if ledger.state.serial == 0 and not self._world.exists(self.folder / "state.json"):
-            self._write(self.folder / "state.json", dumps(ledger.state))
+            return replace(ledger, state=self.bind(ledger.state))
         return ledger
 
     def begin(self, intent: Intent) -> None:
@@ -77,8 +84,9 @@ class LocalStore:
             raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
 
     def ledger(self) -> Ledger:
-        """Return the saved state with the intent that an earlier run did not close."""
-        return Ledger(self.load(), self.interrupted())
+        """Return the saved state with the intent that an earlier run did not close, and whether it was written here."""
+        state = self.load()
+        return Ledger(state, self.interrupted(), foreign(state.binding, binding_here(self.folder, self._world)) if state.binding is not None else "")
 
     @contextmanager
     def exclusive(self, wait_s: float, tell: Tell) -> Iterator[None]:
@@ -91,9 +99,24 @@ class LocalStore:
         try:
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()} since {self._world.now()}".encode(), 0)
+            self._settle_binding(tell)
             yield
         finally:
             os.close(handle)
+
+    def _settle_binding(self, tell: Tell) -> None:
+        """Bind a state that has no binding, or whose folder was moved on this machine; say of a foreign one that it is."""
+        path = self.folder / "state.json"
+        if not self._world.exists(path):
+            return
+        state, here = self.load(), binding_here(self.folder, self._world)
+        if state.binding is None:
+            tell(f"{path} belongs to this machine and this folder from now on")
+            self.bind(state)
+        elif why := foreign(state.binding, here):
+            tell(f"{path} is of another place: {why}; `provision adopt` makes it this folder's")
+        elif state.binding != here:
+            self.bind(state)
 
     def _held(self, deadline: float, tell: Tell) -> int:
         """Return a descriptor of the lock file, locked; asks anew when the file was removed while waiting for it (a destroy ended)."""

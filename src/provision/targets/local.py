@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -38,7 +37,7 @@ from provision.targets import by_conda as conda
 from provision.targets import conda_name
 from provision.targets.by_conda import by_conda
 from provision.targets.conda_name import Naming
-from provision.targets.recorded_paths import kernel_stem, own_folder, own_kernels
+from provision.targets.recorded_paths import kernel_name, own_folder, own_kernels
 from provision.targets.target import Place, Refusal, Seat
 from provision.targets.unmade import LATER, unmade
 
@@ -83,7 +82,7 @@ class Local:
         python = reader.exists(path / "bin/python")
         begun = interrupted is not None and f"envs/{path.name}" in interrupted.paths
         whole = marker == _marker(place) and python and not begun
-        kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place)
+        kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place.address, place.folder)
         kernel_file = kernel_folder / "kernel.json"
         recorded = ledger.state.resource(place.address, "environment")
         recorded_name = ledger.state.resource(place.address, conda_name.PART)
@@ -152,12 +151,6 @@ class Local:
 def declared_variables(spec: Spec) -> dict[str, str]:
     """Return the variables that stand in the spec: `env`, and PROVISION_PATH_<NAME> for each path."""
     return {**spec.env, **{f"PROVISION_PATH_{name.upper()}": path for name, path in spec.paths.items()}}
-
-
-def kernel_name(place: Place) -> str:
-    """Return the name under which Jupyter knows the environment; kernels of all folders share one namespace, so it tells the folder too."""
-    where = hashlib.sha256(str(place.folder).encode()).hexdigest()[:8]
-    return f"{kernel_stem(place.address)}-{where}"
 
 
 def _python(place: Place, have: Have) -> Action | None:
@@ -243,7 +236,7 @@ def _indexes(place: Place, held: tuple[Package, ...]) -> tuple[Index, ...]:
 def _kernel(place: Place, have: Have) -> Action | None:
     target = place.spec.targets[place.target]
     wanted = isinstance(target, LocalTarget) and target.kernel
-    name = kernel_name(place)
+    name = kernel_name(place.address, place.folder)
     if not wanted:
         if have.recorded_kernel is None:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +34,16 @@ def own_folder(folder: Path, relative: str, address: str) -> Path:
         why = f"the state names it as one in {folder}"
         raise Refused(f"{relative} is not a folder that provision makes for {address}", why=why, hint=_HINT)
     return folder / relative
+
+
+def kernel_name(address: str, folder: Path) -> str:
+    """Return the name under which Jupyter knows an environment; kernels of all folders share one namespace, so it holds a digest of the folder too."""
+    return f"{kernel_stem(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+
+
+def is_kernel_of(path: Path, address: str, folder: Path) -> bool:
+    """Tell whether a recorded kernel was registered for an environment in this folder."""
+    return path.name == kernel_name(address, folder)
 
 
 def kernel_stem(address: str) -> str:

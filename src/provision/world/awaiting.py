@@ -24,6 +24,7 @@ _OVER = "ended in phase"
 _PROVING = ("verify", "report")
 _PHASES = {
     "start": "boot: the instance runs its program",
+    "deadline": "boot: max_lifetime is declared and no deadline could be armed, so the instance powers itself off",
     "driver": "driver: waiting for the NVIDIA driver",
     "system": "packages: installing system packages",
     "python": "packages: preparing Python",

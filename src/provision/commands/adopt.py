@@ -1,0 +1,97 @@
+"""Make a state that was written on another machine or in another folder this folder's own, after showing what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.commands.loading import folder_of
+from provision.effects import Effect, Reader, RemoveLink, RemoveTree, RemoveUnchanged, Tell, World
+from provision.errors import StateError, UsageError
+from provision.state import Ledger
+from provision.stores import LocalStore
+from provision.targets.recorded_paths import is_kernel_of
+
+REMOVALS = (RemoveLink, RemoveTree, RemoveUnchanged)
+"""What takes something away on this machine."""
+_FORGOTTEN = "belongs to the other folder: its record is dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a state names: its address and part, what it is called, where it is, and what becomes of its record."""
+
+    address: str
+    part: str
+    title: str
+    where: str
+    becomes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What adopting a state means: the state file, why it is foreign ("" when it is not), and what it names."""
+
+    path: Path
+    why: str
+    named: tuple[Named, ...]
+
+
+Agree = Callable[[Adoption], None]
+"""Shows what is adopted and asks; raises Refused when the answer is no."""
+
+
+def adopt(path: Path, world: World, agree: Agree, tell: Tell, *, lock_wait_s: float = 0) -> Adoption:
+    """Bind the state beside a spec to this machine and this folder; nothing is removed or changed but the state.
+
+    Kernels that were registered from the other folder belong to it: they are no longer recorded. Raises UsageError where there is no state, StateError where it
+    is damaged, tracked by git or another user's, Refused when declined.
+    """
+    folder = folder_of(path)
+    store = LocalStore(folder, world)
+    state_file = folder / "state.json"
+    if not world.exists(state_file):
+        raise UsageError(f"there is no {state_file}", hint="a state is there once something was made; `provision apply` makes one")
+    shown = _adoption(state_file, store.ledger(), folder, world)
+    if not shown.why:
+        return shown
+    agree(shown)
+    with store.exclusive(lock_wait_s, lambda _: None):
+        ledger = store.ledger()
+        adoption = _adoption(state_file, ledger, folder, world)
+        if adoption != shown:
+            agree(adoption)  # another run changed something while this one was waiting
+        state = ledger.state
+        for one in adoption.named:
+            if one.becomes == _FORGOTTEN:
+                tell(f"{one.where} stays, and is no longer recorded")
+                state = state.recording(one.address, one.part, None)
+        store.bind(state)
+    return adoption
+
+
+def refuse_foreign(ledger: Ledger, effects: Iterable[Effect], folder: Path) -> None:
+    """Raise StateError for removals on this machine that a state from elsewhere asks for."""
+    doomed = [effect.path for effect in effects if isinstance(effect, REMOVALS)]
+    if ledger.foreign and doomed:
+        hint = f"look at what it names and make it this folder's: provision adopt; or, if nothing of it is here, move {folder / 'state.json'} away"
+        raise StateError(f"{doomed[0]} is not removed: the state that names it was not written here", why=ledger.foreign, hint=hint)
+
+
+def _adoption(path: Path, ledger: Ledger, folder: Path, reader: Reader) -> Adoption:
+    named = [_named(key, record, folder, reader) for key, record in sorted(ledger.state.resources.items())]
+    return Adoption(path, ledger.foreign, tuple(named))
+
+
+def _named(key: str, record: Mapping[str, Any], folder: Path, reader: Reader) -> Named:
+    address, _, part = key.rpartition("#")
+    title = str(record.get("title", part))
+    if outside := [Path(path) for path in record.get("outside", ())]:
+        own = all(is_kernel_of(path, address, folder) for path in outside)
+        return Named(address, part, title, str(outside[0]), "stays recorded" if own else _FORGOTTEN)
+    if paths := [folder / str(path) for path in record.get("paths", ())]:
+        there = any(reader.exists(path) for path in paths)
+        return Named(address, part, title, str(paths[0]), "is here" if there else "is not here: apply makes it anew")
+    return Named(address, part, title, "not on this machine", "stays recorded")
