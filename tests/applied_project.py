@@ -46,4 +46,11 @@ def copy_applied(project: Path, folder: Path) -> None:
         record = state.resource(f"{name}/{target}", "verification")
         asked = digest_of_expectations(json.loads(path.read_text()), probe_digest())
         state = state.recording(f"{name}/{target}", "verification", {**(record or {}), "expectations": asked})
-    (own / "state.json").write_text(dumps(replace(state, binding=binding_here(own, Machine()))))
+    (own / "state.json").write_text(dumps(state))
+    bind(own)
+
+
+def bind(own: Path) -> None:
+    """Make the state of a copied project its own."""
+    path = own / "state.json"
+    path.write_text(dumps(replace(loads(path.read_text(), "state.json"), binding=binding_here(own, Machine()))))

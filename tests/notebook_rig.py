@@ -28,6 +28,7 @@ from provision.probe.report import Judged, make_report
 from provision.targets import Place
 from provision.verification import expectations_of, parcel, probe_digest
 from provision.world import Machine
+from tests.applied_project import bind
 from tests.rig import Bench, small_spec
 from tests.support import with_bytecode
 
@@ -109,6 +110,7 @@ def made(bench: Bench, text: str) -> Home:
 def copied(home: Home, folder: Path) -> Home:
     """The same without the environment, in a folder of its own."""
     shutil.copytree(home.bench.folder, folder, ignore=shutil.ignore_patterns("uv-cache", "envs", ".cache"))
+    bind(folder / ".provision")
     return Home(Bench(folder, home.bench.index), home.python)
 
 

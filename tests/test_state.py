@@ -40,8 +40,8 @@ def test_an_action_is_recorded_and_a_destroyed_part_is_dropped() -> None:
 
 def test_a_ledger_knows_whose_intent_was_cut_short() -> None:
     intent = Intent("spec/here", "environment", "+", ("envs/x",), "2026-11-20T00:00:00Z")
-    assert Ledger(empty("l"), intent).cut_short("spec/here") == intent
-    assert Ledger(empty("l"), intent).cut_short("other/here") is None
+    assert Ledger(empty("l"), (intent,)).cut_short("spec/here") == intent
+    assert Ledger(empty("l"), (intent,)).cut_short("other/here") is None
     assert Ledger(empty("l")).cut_short("spec/here") is None
 
 

@@ -76,21 +76,30 @@ class Intent:
     names: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other intents that are open: address, part, and the nonce or session of what it makes elsewhere ("" for none)."""
+        return self.address, self.part, str(self.details.get("nonce") or self.details.get("session", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of our own deeds: the state, and the intent that an earlier run did not close, if any.
+    """What is known of our own deeds: the state, and the intents that earlier runs did not close, oldest first.
 
     `foreign` says why the state was written elsewhere, and is "" where it was written here: what a foreign one names on a machine is not on this one.
     """
 
     state: State
-    interrupted: Intent | None = None
+    intents: tuple[Intent, ...] = ()
     foreign: str = ""
 
     def cut_short(self, address: str) -> Intent | None:
-        """Return the intent that was cut short at this address, or None."""
-        return self.interrupted if self.interrupted is not None and self.interrupted.address == address else None
+        """Return the newest intent that was cut short at this address, or None."""
+        return next((intent for intent in reversed(self.intents) if intent.address == address), None)
+
+    def all_cut_short(self, address: str) -> tuple[Intent, ...]:
+        """Return every intent that was cut short at this address, oldest first."""
+        return tuple(intent for intent in self.intents if intent.address == address)
 
 
 _BINDING = {field.name for field in fields(Binding)}

@@ -102,8 +102,8 @@ def test_every_run_has_a_nonce_of_its_own_in_its_cell(folder: Path) -> None:
 def test_the_session_is_in_the_journal_before_it_is_asked_for(folder: Path) -> None:
     world = Colab(folder)
     done, store = ran(folder, world)
-    assert json.loads(world.journal[0])["details"] == {"session": world.seen[0].session}
-    assert store.interrupted() is None
+    assert json.loads(world.journal[0])["intents"][0]["details"] == {"session": world.seen[0].session}
+    assert store.intents() == ()
     assert done.state.resource("spec/apart", SESSION) is None
     assert done.state.resource("spec/apart", "verification")["verdict"] == "verified"
 
@@ -125,7 +125,7 @@ def test_an_error_that_may_have_left_something_keeps_the_intent(folder: Path, le
     error.left = left
     with pytest.raises(WorldError):
         ran(folder, Colab(folder, error))
-    assert (LocalStore(folder, Machine()).interrupted() is not None) is open_
+    assert bool(LocalStore(folder, Machine()).intents()) is open_
 
 
 def test_an_interrupted_run_is_stopped_and_its_intent_closed(folder: Path) -> None:
@@ -134,28 +134,35 @@ def test_an_interrupted_run_is_stopped_and_its_intent_closed(folder: Path) -> No
     deaf, world = Colab(folder, WorldError("deaf")), Colab(folder)
     store = LocalStore(folder, world)
     with pytest.raises(WorldError):
-        stop_interrupted(store.interrupted(), store, deaf, lambda _: None)
-    intent = store.interrupted()
+        stop_interrupted(store.intents()[0], store, deaf, lambda _: None)
+    (intent,) = store.intents()
     assert intent is not None
     stop_interrupted(intent, store, world, lambda _: None)
     assert world.seen == [StopColab(intent.details["session"], folder / "colab")]
-    assert store.interrupted() is None
+    assert store.intents() == ()
 
 
 def test_other_intents_are_left_alone(folder: Path) -> None:
     world = Colab(folder)
     store = LocalStore(folder, world)
     store.begin(Intent("spec/here", "environment", "+", (), world.now()))
-    stop_interrupted(store.interrupted(), store, world, lambda _: None)
-    assert (world.seen, store.interrupted() is not None) == ([], True)
+    stop_interrupted(store.intents()[0], store, world, lambda _: None)
+    assert (world.seen, bool(store.intents())) == ([], True)
 
 
-def test_an_open_intent_is_never_written_over(folder: Path) -> None:
-    world = Colab(folder)
-    LocalStore(folder, world).begin(Intent("spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)))
-    with pytest.raises(Refused, match="cut short at spec/wb"):
+def test_an_open_intent_of_its_own_target_is_never_written_over(folder: Path) -> None:
+    world, store = Colab(folder), LocalStore(folder, Colab(folder))
+    store.begin(intent := Intent("spec/apart", "notebook", "+", (), world.now()))
+    with pytest.raises(Refused, match="cut short at spec/apart"):
         ran(folder, world)
-    assert world.seen == []
+    assert (world.seen, store.intents()) == ([], (intent,))
+
+
+def test_an_open_intent_of_another_target_stays_open(folder: Path) -> None:
+    world, store = Colab(folder), LocalStore(folder, Colab(folder))
+    store.begin(intent := Intent("spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)))
+    ran(folder, world)
+    assert store.intents() == (intent,)
 
 
 def test_destroy_gives_back_what_is_recorded_and_what_was_begun(folder: Path) -> None:

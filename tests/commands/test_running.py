@@ -33,7 +33,7 @@ def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> N
 def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
     names = (NAME, NAME.replace("central1-a", "central1-b"))
     intent = Intent("spec/wb", "instance", "+", (), "", names, {"instance": "provision-spec-wb"})
-    told = left_behind((place(),), Ledger(empty("x"), intent))
+    told = left_behind((place(),), Ledger(empty("x"), (intent,)))
     assert told.startswith("provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs money: its price is not in the tables")
     assert "go on: provision apply" in told
 

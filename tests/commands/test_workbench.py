@@ -144,8 +144,11 @@ class Place:
         (instance,) = self.world.cloud().instances("my-project")
         return str(instance["name"])
 
+    def ledger_folder(self) -> Path:
+        return Path(self.loaded().folder)
+
     def ledger(self) -> Any:
-        return LocalStore(self.loaded().folder, self.world).ledger()
+        return LocalStore(self.ledger_folder(), self.world).ledger()
 
 
 @contextmanager
@@ -213,14 +216,14 @@ def test_a_run_cut_short_at_the_creation_goes_on_with_the_same_instance(bench: B
         cut = Failing(place.bench.environment(), endpoints=place.endpoints, at=CreateInstance, after=after)
         with pytest.raises(CutShort):
             place.apply(cut)
-        assert len(place.ledger().interrupted.names) == 2
+        assert len(place.ledger().intents[0].names) == 2
         made = {one["id"] for one in place.world.cloud().instances("my-project")}
         assert len(made) == int(after)
         assert orphans([place.loaded()], place.world) == ()
         assert place.apply().exit_code == 0
         assert len(place.instances()) == 1
         assert not made or made == {one["id"] for one in place.world.cloud().instances("my-project")}
-        assert place.ledger().interrupted is None
+        assert place.ledger().intents == ()
 
 
 def test_a_run_cut_short_while_waiting_waits_on(bench: Bench) -> None:
@@ -254,7 +257,7 @@ def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:
         with pytest.raises(WorldError) as caught:
             place.apply()
         assert "nothing was left running" in caught.value.hint
-        assert (place.instances(), place.ledger().interrupted) == ({}, None)
+        assert (place.instances(), place.ledger().intents) == ({}, ())
 
 
 @pytest.mark.parametrize(("wish", "left"), [("stop", ["STOPPED"]), ("keep", ["ACTIVE"]), ("delete", [])])

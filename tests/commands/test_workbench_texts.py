@@ -46,7 +46,7 @@ def known(bench: Bench) -> set[str]:
     ledger = LocalStore(bench.folder / ".provision/sandbox/state", Machine()).ledger()
     held = [record for record in ledger.state.resources.values() if record.get("instance")]
     names = {f"projects/{one['project']}/locations/{one['zone']}/instances/{one['instance']}" for one in held}
-    return names | set(ledger.interrupted.names if ledger.interrupted else ())
+    return names | {name for intent in ledger.intents for name in intent.names}
 
 
 @pytest.mark.long(after=4)

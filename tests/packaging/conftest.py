@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,8 +62,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def wheel_of_sdist(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel built from the unpacked sdist."""
     folder = tmp_path_factory.mktemp("sdist")
-    with tarfile.open(built.sdist) as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(built.sdist, folder)
     (tree,) = folder.iterdir()
     return build(tree, folder / "out", "wheel")[0]
 

@@ -65,7 +65,7 @@ class World:
 
 
 def planned(there: Place, world: World, state: State | None = None, intent: Intent | None = None) -> Action:
-    kind, ledger = TARGETS["workbench"], Ledger(state or empty("l"), intent)
+    kind, ledger = TARGETS["workbench"], Ledger(state or empty("l"), (intent,) if intent else ())
     have = kind.look(there, ledger, world)  # type: ignore[arg-type]
     assert kind.refusals(there, have) == ()
     (action,) = kind.plan(there, have)
@@ -353,5 +353,5 @@ class TestDestroy:
 
     def test_what_an_interrupted_run_may_have_left_is_named(self) -> None:
         intent = Intent(place().address, "instance", "+", (), "now", ("projects/p/locations/z/instances/provision-x",))
-        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), intent))
+        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), (intent,)))
         assert action.effects == (DeleteInstance("projects/p/locations/z/instances/provision-x", ""),)

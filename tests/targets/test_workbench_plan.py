@@ -321,5 +321,5 @@ class TestDestroy:
         names = names_of(place(), "l")
         details = {"instance": names.instance, "lineage": "l", "bucket": names.folder}
         intent = Intent(place().address, "instance", "+", (), "now", (names.full("us-central1-a"),), details)
-        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), intent))
+        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), (intent,)))
         assert action.effects == (DeleteInstance(names.full("us-central1-a"), "l"), DeleteObjects(names.folder))

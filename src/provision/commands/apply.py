@@ -13,10 +13,10 @@ from provision.commands.loading import Loaded
 from provision.commands.lock import Locked, settle, write_lock
 from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
 from provision.commands.planning import NOTEBOOK, Proposal, check_saved, in_browser, propose, refuse_unknown_kinds
-from provision.commands.remote import await_and_file, begun, found_again, nothing_left, rerun, settled
+from provision.commands.remote import await_and_file, begun, nothing_left, rerun, settle_intent, settled
 from provision.commands.running import left_behind, noting
 from provision.commands.verify import Verified, verify_place
-from provision.effects import CreateCondaPrefix, CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
+from provision.effects import CreateCondaPrefix, CreateInstance, CreateVenv, Effect, InstallPackages, MakeFolder, PointLink, RemoveTree, Tell, World
 from provision.errors import ProvisionError, WorldError
 from provision.plan import Action, Plan, Verb
 from provision.state import Intent, Ledger, State
@@ -26,6 +26,7 @@ from provision.targets.colab import SESSION
 from provision.targets.conda_name import PART as NAME
 from provision.targets.conda_name import activation_of
 from provision.targets.target import Seat
+from provision.targets.workbench import goes_last, with_former, without_former
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 
@@ -132,8 +133,8 @@ def apply(loaded: Loaded, names: tuple[str, ...], wishes: Wishes, world: World, 
             for name in names:
                 with apart(name, names, failed, tell, lambda error: _settle(error, begun_with, store, world, tell)):
                     _make(proposal, name, _saved(begun_with, store), store, world, tell)
-            if ledger.interrupted is not None and store.interrupted() == ledger.interrupted:
-                store.end()  # the state held its result already
+            for intent in (one for one in ledger.intents if one in store.intents() and one.address.rpartition("/")[2] not in failed):
+                _close(intent, _saved(begun_with, store), store, world, tell)
             for name in (name for name in names if name not in failed):
                 with apart(name, names, failed, tell):
                     found.append(_prove(name, proposal, _saved(begun_with, store), store, world, tell, wishes))
@@ -156,48 +157,56 @@ def _make(proposal: Proposal, name: str, state: State, store: LocalStore, world:
 
 def _settle(error: ProvisionError, begun_with: State, store: LocalStore, world: World, tell: Tell) -> None:
     """See to what an error left half-made, as the next run would: what may be there is in the state, and the journal is free for the next target."""
-    ledger = Ledger(_saved(begun_with, store), store.interrupted())
-    state = _recover(ledger, set(), store, world, tell)
-    intent, left = ledger.interrupted, getattr(error, "left", ())
-    if intent is not None and intent.names and left and state.resource(intent.address, intent.part) is None:
-        record = {**intent.details, "kind": "workbench", "zone": "", "zones": [name.split("/")[3] for name in left]}
-        store.save(state.recording(intent.address, intent.part, record), expecting=state.serial)
+    ledger = store.ledger() if store.load().serial else Ledger(begun_with, store.intents())
+    state, left = _recover(ledger, set(), store, world, tell), getattr(error, "left", ())
+    for intent in ledger.intents:
+        if left and set(left) <= set(intent.names) and state.resource(intent.address, intent.part) is None:
+            record = {**intent.details, "kind": "workbench", "zone": "", "zones": [name.split("/")[3] for name in left]}
+            store.save(after := state.recording(intent.address, intent.part, record), expecting=state.serial)
+            state = after
+            store.end(intent)
 
 
 def _recover(ledger: Ledger, addresses: set[str], store: LocalStore, world: World, tell: Tell) -> State:
-    """Close an intent that an earlier run left open, and return the state after.
+    """Close intents that earlier runs left open, and return the state after.
 
-    What it had begun on this machine, and the state does not hold, is removed. An instance that it had begun is adopted by the plan of its own address, which
-    closes the intent; where that is not among `addresses`, it is recorded here, so that it is never running unknown.
+    What they had begun on this machine, and the state does not hold, is removed. An instance that one had begun is adopted by the plan of its own address,
+    where that is among `addresses`; else it is recorded here as soon as it is shown, so that it is never running unknown.
     """
-    intent = ledger.interrupted
-    if intent is None:
-        return ledger.state
+    state = ledger.state
+    for intent in ledger.intents:
+        if not intent.names or intent.address not in addresses:
+            state = _closed(intent, replace(ledger, state=state), store, world, tell)
+    return state
+
+
+def _close(intent: Intent, state: State, store: LocalStore, world: World, tell: Tell) -> None:
+    """Close an intent whose address was planned and made anew: the state holds its result, or what it had begun is looked for once more."""
+    if intent.names:
+        settle_intent(intent, state, store, world, tell, planned=True)
+    else:
+        store.end(intent)
+
+
+def _closed(intent: Intent, ledger: Ledger, store: LocalStore, world: World, tell: Tell) -> State:
+    state = ledger.state
     if intent.part == SESSION:
         stop_interrupted(intent, store, world, tell)
-        return ledger.state
+        return state
     if intent.part == NAME and intent.details:  # what it makes lies elsewhere: it is in the state, whether it was made or not
-        state = ledger.state.recording(intent.address, intent.part, dict(intent.details))
-        store.save(state, expecting=ledger.state.serial)
-        store.end()
-        return state
+        after = state.recording(intent.address, intent.part, dict(intent.details))
+        store.save(after, expecting=state.serial)
+        store.end(intent)
+        return after
     if intent.names:
-        if intent.address in addresses:
-            return ledger.state
-        state = ledger.state
-        if (record := found_again(intent, world)) is not None:
-            tell(f"an earlier run was cut short: {record['instance']} is there, and recorded now")
-            state = state.recording(intent.address, intent.part, record)
-            store.save(state, expecting=ledger.state.serial)
-        store.end()
-        return state
+        return settle_intent(intent, state, store, world, tell)
     refuse_foreign(ledger, (RemoveTree(store.folder / path) for path in intent.paths), store.folder)
-    recorded = {path for record in ledger.state.resources.values() for path in record.get("paths", ())}
+    recorded = {path for record in state.resources.values() for path in record.get("paths", ())}
     for path in intent.paths:
         if path not in recorded and path.startswith("envs/") and ".." not in Path(path).parts:
             world.perform(RemoveTree(store.folder / path), tell)
-    store.end()
-    return ledger.state
+    store.end(intent)
+    return state
 
 
 def _carry_out(action: Action, state: State, store: LocalStore, world: World, tell: Tell) -> State:
@@ -206,20 +215,29 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
     tell(f"{action.verb} {action.title}{f': {action.because}' if action.verb is Verb.KEEP else ''}")
     named = {key: str(value) for key, value in (action.record or {}).items()} if action.part == NAME else {}
     here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now(), details=named)
-    store.begin(begun(action, world.now()) or here)
+    intent = begun(action, world.now()) or here
+    if (former := goes_last(state, action, intent.names)) is not None:
+        store.save(after := with_former(state, action.address, former), expecting=state.serial)
+        state = after
+    store.begin(intent)
     try:
         for effect in action.effects:
+            if isinstance(effect, CreateInstance):  # from here on an instance may come to be
+                store.begin(intent := replace(intent, details={**intent.details, "asked": world.now()}))
             world.perform(effect, tell)
     except WorldError as error:
         if getattr(error, "left", None) == ():  # no zone took it, and what a try had left is deleted
-            nothing_left(action, state, store)
+            nothing_left(action, intent, state, store)
         raise
-    after = state.after(settled(action, world))
+    after = state.after(done := settled(action, world))
+    for record in (former, done.record):
+        if record is not None and record.get("zone"):
+            after = without_former(after, action.address, record)
     stored = state.resource(action.address, "verification")
     if stored is not None and any(isinstance(effect, InstallPackages) for effect in action.effects):
         after = after.recording(action.address, "verification", {**stored, "verdict": ""})  # it was of what this action replaced
     store.save(after, expecting=state.serial)
-    store.end()
+    store.end(intent)
     return after
 
 

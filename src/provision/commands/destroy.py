@@ -11,6 +11,7 @@ from provision.commands.adopt import REMOVALS, refuse_foreign
 from provision.commands.apart import Errors, apart
 from provision.commands.loading import folder_of
 from provision.commands.planning import NOTEBOOK
+from provision.commands.remote import refuse_hidden
 from provision.effects import RemoveTree, Tell, World
 from provision.errors import UsageError
 from provision.plan import Action
@@ -18,6 +19,7 @@ from provision.state import Ledger
 from provision.stores import LocalStore
 from provision.targets import TARGETS
 from provision.targets.colab import SESSION
+from provision.targets.workbench import is_former
 
 Agree = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
@@ -66,15 +68,16 @@ def destroy(
         targets = {address: tuple(group) for address, group in groupby(actions, key=lambda action: action.address)}
         for address, group in targets.items():
             with apart(address.rpartition("/")[2], tuple(targets), failed, tell):
+                refuse_hidden(ledger.all_cut_short(address), world)
                 for action in group:
                     tell(f"- {action.title}")
                     for effect in action.effects:
                         world.perform(effect, tell)
                     store.save(after := state.after(action), expecting=state.serial)
                     state, gone = after, [*gone, action]
-                if ledger.interrupted is not None and address == ledger.interrupted.address:
-                    store.end()
-        if not state.resources and store.interrupted() is None:
+                for intent in ledger.all_cut_short(address):
+                    store.end(intent)
+        if not state.resources and not store.intents():
             for name in _FILES:
                 world.perform(RemoveTree(folder / name), tell)
             for name in _FOLDERS:
@@ -119,7 +122,8 @@ def _kind(address: str, ledger: Ledger) -> str:
     intent = ledger.cut_short(address)
     if any(ledger.state.resource(address, part) is not None or (intent is not None and intent.part == part) for part in (NOTEBOOK, SESSION)):
         return "colab"
-    return "workbench" if ledger.state.resource(address, "instance") is not None or (intent is not None and intent.names) else "local"
+    instances = any(part == "instance" or is_former(part) for part in ledger.state.parts(address))
+    return "workbench" if instances or (intent is not None and intent.names) else "local"
 
 
 def _nothing(path: Path) -> tuple[Action, ...]:
@@ -130,4 +134,4 @@ def _nothing(path: Path) -> tuple[Action, ...]:
 
 def _known(ledger: Ledger) -> set[str]:
     recorded = {key.rpartition("#")[0] for key in ledger.state.resources}
-    return recorded | ({ledger.interrupted.address} if ledger.interrupted is not None else set())
+    return recorded | {intent.address for intent in ledger.intents}

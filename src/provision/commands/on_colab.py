@@ -46,7 +46,7 @@ def run_and_file(place: Place, state: State, store: LocalStore, world: World, te
     The intent is on disk before a machine is asked for, and is closed once it is known that none runs, or, with `keep`, that the state names it.
     Raises Refused while another intent is open, WorldError, NoReport.
     """
-    if (other := store.interrupted()) is not None:
+    if (other := store.ledger().cut_short(place.address)) is not None:
         raise Refused(f"an earlier run was cut short at {other.address}", why="what it had begun would be forgotten", hint="go on with it: provision apply")
     state = _given_back(place.address, state, store, world, tell)
     nonce = world.token()
@@ -54,16 +54,17 @@ def run_and_file(place: Place, state: State, store: LocalStore, world: World, te
     path = place.folder / "reports" / f"{place.stem}.{place.target}" / "report.json"
     world.perform(MakeFolder(path.parent, 0o700), tell)
     world.perform(RemoveTree(path), tell)
-    store.begin(Intent(place.address, SESSION, "+", (), world.now(), (), {"session": session}))
+    intent = Intent(place.address, SESSION, "+", (), world.now(), (), {"session": session})
+    store.begin(intent)
     try:
         world.perform(_run(place, session, nonce, path, keep=keep), tell)
     except WorldError as error:
         if error.left == ():
-            store.end()
+            store.end(intent)
         raise
     if keep:
         state = _recorded(place.address, {"title": f"Colab session {session}", "session": session}, state, store)
-    store.end()
+    store.end(intent)
     content = world.read(path, LIMIT)
     report = read_report(content, str(path), nonce=nonce)
     question = str((state.resource(place.address, NOTEBOOK) or {}).get("nonce", ""))  # what the verdict is valid for
@@ -71,17 +72,17 @@ def run_and_file(place: Place, state: State, store: LocalStore, world: World, te
     return Ran(report, path, filed.html_path, filed.state, session if keep else "")
 
 
-def stop_interrupted(intent: Intent | None, store: LocalStore, world: World, tell: Tell) -> None:
+def stop_interrupted(intent: Intent, store: LocalStore, world: World, tell: Tell) -> None:
     """Give back what an earlier run that was cut short may have taken, and close its intent; does nothing for an intent of another kind.
 
     Raises WorldError, with the intent still open, when it may still run.
     """
-    if intent is None or intent.part != SESSION:
+    if intent.part != SESSION:
         return
     session = intent.details["session"]
     tell(f"an earlier run was cut short: stopping {session} on Colab, in case it runs")
     world.perform(StopColab(session, sessions_folder(store.folder)), tell)
-    store.end()
+    store.end(intent)
 
 
 def _run(place: Place, session: str, nonce: str, path: Path, *, keep: bool) -> RunOnColab:

@@ -6,10 +6,10 @@ import shlex
 from dataclasses import dataclass
 
 from provision.commands.loading import Loaded
-from provision.commands.remote import name_of
 from provision.effects import World
 from provision.errors import Refused
 from provision.stores import LocalStore
+from provision.targets.workbench import full_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ def _door(loaded: Loaded, name: str, record: object, world: World) -> Door:
         raise Refused(
             f"no instance is recorded for {loaded.stem}/{name}", hint=f"make it with `provision apply {shlex.quote(str(loaded.path))} --target {name}`"
         )
-    found = world.cloud().instance(name_of(record))
+    found = world.cloud().instance(full_name(record))
     if found is None:
-        raise Refused(f"{record['instance']} is gone", why=f"{name_of(record)} is not there", hint=f"make it again with `provision apply {loaded.path}`")
+        raise Refused(f"{record['instance']} is gone", why=f"{full_name(record)} is not there", hint=f"make it again with `provision apply {loaded.path}`")
     address = str(found.get("proxyUri", ""))
     url = address if not address or "://" in address else f"https://{address}"
     shell = ["gcloud", "compute", "ssh", record["instance"], f"--project={record['project']}", f"--zone={record['zone']}"]

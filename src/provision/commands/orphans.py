@@ -34,7 +34,7 @@ class Orphan:
 
 
 def orphans(specs: Iterable[Loaded], world: World) -> tuple[Orphan, ...]:
-    """Return the instances in the projects of these specs that carry our labels and stand in no state or journal beside them.
+    """Return the instances that carry our labels and stand in no state or journal beside these specs, in all projects that spec, state or journal names.
 
     Raises UsageError where none names a project.
     """
@@ -43,7 +43,9 @@ def orphans(specs: Iterable[Loaded], world: World) -> tuple[Orphan, ...]:
     for loaded in specs:
         spec = loaded.declared or loaded.spec
         projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
-        known |= set(_recorded(loaded, world))
+        recorded = set(_recorded(loaded, world))
+        projects |= dict.fromkeys(sorted(name.split("/")[1] for name, _ in recorded))  # those that a spec no longer names included
+        known |= recorded
     if not projects:
         raise UsageError("no project was asked: none of these specs has a target of kind workbench", hint="name the specs whose instances may be left")
     found = [instance for project in projects for instance in world.cloud().instances(project)]
@@ -62,7 +64,7 @@ def _recorded(loaded: Loaded, world: World) -> Iterable[tuple[str, str]]:
             zones = [record["zone"]] if record.get("zone") else record.get("zones", ())
             names = (f"projects/{record['project']}/locations/{zone}/instances/{record['instance']}" for zone in zones)
             yield from ((name, str(record.get("lineage", ""))) for name in names)
-    if (intent := ledger.interrupted) is not None:
+    for intent in ledger.intents:
         yield from ((name, intent.details.get("lineage", "")) for name in intent.names)
 
 

@@ -20,7 +20,7 @@ from provision.places import ColabTarget
 from provision.plan import Action, Plan, Verb, Verification
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
-from provision.targets.workbench import RESTARTED
+from provision.targets.workbench import RESTARTED, is_former
 from provision.verification import digest_of_expectations, expectations_of, probe_digest
 
 _LIMIT = 2**20
@@ -119,6 +119,8 @@ def _answered(step: Action, stored: Mapping[str, Any]) -> bool:
 
 def _touches(step: Action, state: State) -> bool:
     """Tell whether a step changes what is verified: of an instance that is recorded, only a new run does."""
+    if is_former(step.part):
+        return False
     made = state.resource(step.address, step.part) if step.part == "instance" else None
     return step.verb is not Verb.KEEP and (made is None or step.record is None or step.record.get("nonce") != made.get("nonce"))
 

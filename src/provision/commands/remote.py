@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from provision.plan import Action, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
-from provision.targets.workbench import LINEAGE, PART, Workbench, run_of
+from provision.targets.workbench import LINEAGE, PART, Workbench, full_name, run_of, with_former, without_former
 from provision.verification import Report
 from provision.verification.report import LIMIT, read_report
 from provision.world.awaiting import NoReport, Overdue
@@ -24,6 +25,8 @@ from provision.world.last_words import log_of
 
 _BOOT_AND_INSTALL_S = 75 * 60
 """Seconds beside the verification's own: the driver has 15 minutes, the packages an hour. Our choice."""
+_HIDDEN_S = 15 * 60
+"""Seconds after which an instance that was asked for and is shown nowhere was never made. Our choice: new ones are shown within seconds."""
 _TO_TELL_S = 4 * 60
 """Seconds beside `verify.timeout`: the device gives the probe two minutes to end, and then sends its report. Our choice."""
 
@@ -43,11 +46,6 @@ def is_remote(place: Place) -> bool:
     return isinstance(TARGETS[place.spec.targets[place.target].kind], Workbench)
 
 
-def name_of(record: Any) -> str:
-    """Return the full name of a recorded instance."""
-    return f"projects/{record['project']}/locations/{record['zone']}/instances/{record['instance']}"
-
-
 def begun(action: Action, now: str) -> Intent | None:
     """Return the intent of an action on an instance: the names that it may have, and what finds its run again; None for other actions."""
     record = action.record
@@ -60,12 +58,72 @@ def begun(action: Action, now: str) -> Intent | None:
 
 
 def found_again(intent: Intent, world: World) -> dict[str, Any] | None:
-    """Return a record of what an intent that was cut short had begun, where the instance is there; None where nothing is left of it."""
-    for name in intent.names:
-        if _bears(world.cloud().instance(name), intent.details.get("lineage")):
+    """Return a record of what an intent that was cut short had begun, where the instance is shown; None where it is not."""
+    cloud = world.cloud()
+    shown = {name: cloud.instance(name) for name in intent.names}
+    for project in {name.split("/")[1] for name in intent.names}:  # a list may show what a single question does not yet, and the other way round
+        shown |= {name: one for one in cloud.instances(project) if (name := str(one.get("name", ""))) in intent.names}
+    for name, instance in shown.items():
+        if _bears(instance, intent.details.get("lineage")):
             zone = name.split("/")[3]
             return {**intent.details, "kind": "workbench", "zone": zone, "zones": [zone]}
     return None
+
+
+def may_appear(intent: Intent, world: World) -> bool:
+    """Tell whether an instance that is not shown may still come to be: its creation is at work, or was asked for a short while ago and did not fail."""
+    if "asked" not in intent.details:
+        return False
+    latest = [one for name in intent.names if (one := world.cloud().last_operation(name)) is not None]
+    if any(not one.get("done") for one in latest):
+        return True
+    failed = [one for one in latest if one.get("metadata", {}).get("verb") == "create" and "error" in one]
+    return len(failed) < len(intent.names) and _age_s(intent.details["asked"], world.now()) < _HIDDEN_S
+
+
+def refuse_hidden(intents: tuple[Intent, ...], world: World) -> None:
+    """Raise WorldError where an instance that an interrupted run asked for may still appear: what is removed before that would come back unseen."""
+    for intent in intents:
+        if intent.names and found_again(intent, world) is None and may_appear(intent, world):
+            raise WorldError(
+                f"{intent.details.get('instance', 'an instance')} was asked for at {intent.details['asked']}, and is not shown yet",
+                why="a run was cut short while it was being made, and Google Cloud may show a new instance late; until then it cannot be deleted",
+                hint=f"run the command again in some minutes; {_HIDDEN_S // 60} minutes after it was asked for it counts as never made",
+            )
+
+
+def settle_intent(intent: Intent, state: State, store: LocalStore, world: World, tell: Tell, *, planned: bool = False) -> State:
+    """Record the instance that an intent had begun and close it; where nothing is shown, close it only once nothing can appear. Returns the state after.
+
+    With `planned`, the instance of its target has been made as the spec says now: another one is to go.
+    """
+    record = found_again(intent, world)
+    if record is None:
+        if may_appear(intent, world):
+            tell(f"an earlier run was cut short: {intent.details.get('instance', 'its instance')} is not shown yet, and stays in the journal")
+        else:
+            store.end(intent)
+        return state
+    current = state.resource(intent.address, PART)
+    if current is None or not current.get("zone") or full_name(current) != full_name(record):
+        tell(f"an earlier run was cut short: {record['instance']} is there, and recorded now")
+        if planned and current is not None:
+            after = with_former(state, intent.address, record)
+        else:
+            after = with_former(state, intent.address, current) if current is not None and current.get("zone") else state
+            after = without_former(after, intent.address, record).recording(intent.address, PART, record)
+        store.save(after, expecting=state.serial)
+        state = after
+    store.end(intent)
+    return state
+
+
+def _age_s(began: str, now: str) -> float:
+    """Return the seconds between two times; endless where one is none."""
+    try:
+        return (datetime.fromisoformat(now) - datetime.fromisoformat(began)).total_seconds()
+    except ValueError:
+        return float("inf")
 
 
 def rerun(place: Place, store: LocalStore, state: State, world: World, tell: Tell) -> State:
@@ -85,7 +143,7 @@ def rerun(place: Place, store: LocalStore, state: State, world: World, tell: Tel
         world.perform(effect, tell)
     after = state.after(action)
     store.save(after, expecting=state.serial)
-    store.end()
+    store.end(intent)
     return after
 
 
@@ -108,7 +166,7 @@ def await_and_file(place: Place, state: State, store: LocalStore, world: World, 
     missing: NoReport | None = None
     with telling(lambda: still_runs(place, record)):
         try:
-            world.perform(AwaitReport(name_of(record), record["project"], record["zone"], uri, nonce, path, *limits), tell)
+            world.perform(AwaitReport(full_name(record), record["project"], record["zone"], uri, nonce, path, *limits), tell)
             report = _read(path, nonce, world)
         except NoReport as error:
             missing = error
@@ -169,7 +227,7 @@ def _read(path: Path, nonce: str, world: World) -> Report:
 
 def aftermath(place: Place, record: Any, state: State, store: LocalStore, world: World, tell: Tell) -> tuple[str, State]:
     """Do with an instance that was not verified what the spec says; returns it in words, and the state after."""
-    name, wish = name_of(record), str(record.get("on_failure", "stop"))
+    name, wish = full_name(record), str(record.get("on_failure", "stop"))
     instance = record["instance"]
     if world.cloud().instance(name) is None:
         return f"{instance} is gone", state
@@ -185,11 +243,16 @@ def aftermath(place: Place, record: Any, state: State, store: LocalStore, world:
     return f"{instance} is deleted (on_failure: delete)", after
 
 
-def nothing_left(action: Action, state: State, store: LocalStore) -> None:
+def nothing_left(action: Action, intent: Intent, state: State, store: LocalStore) -> None:
     """Close the intent of an action that left no instance; one that was deleted to be replaced is no longer recorded."""
+    old, after = state.resource(action.address, PART), state
     if any(isinstance(effect, CreateInstance) and effect.instead_of for effect in action.effects):
-        store.save(state.recording(action.address, action.part, None), expecting=state.serial)
-    store.end()
+        after = state.recording(action.address, action.part, None)
+    elif old is not None and old.get("zone"):
+        after = without_former(state, action.address, old)
+    if after is not state:
+        store.save(after, expecting=state.serial)
+    store.end(intent)
 
 
 def settled(action: Action, world: World) -> Action:
@@ -197,7 +260,7 @@ def settled(action: Action, world: World) -> Action:
     record = action.record
     if action.part != PART or record is None or record.get("zone"):
         return action
-    zones = [zone for zone in record["zones"] if _bears(world.cloud().instance(name_of({**record, "zone": zone})), record["lineage"])]
+    zones = [zone for zone in record["zones"] if _bears(world.cloud().instance(full_name({**record, "zone": zone})), record["lineage"])]
     return replace(action, record={**record, "zone": zones[0]}) if zones else action
 
 

@@ -74,7 +74,8 @@ def verify(
     store = LocalStore(loaded.folder, world)
     done: list[Verified] = []
     with store.exclusive(lock_wait_s, tell):
-        stop_interrupted(store.interrupted(), store, world, tell)
+        for intent in store.intents():
+            stop_interrupted(intent, store, world, tell)
         places = {name: place_of(loaded, lock, name, world)[1] for name in names}
         with noting(lambda: left_behind(places.values(), store.ledger())):
             for name, place in places.items():

@@ -132,6 +132,9 @@ class CloudReader(Protocol):
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
         """Return the instances of a project in all zones."""
 
+    def last_operation(self, name: str) -> Mapping[str, Any] | None:
+        """Return the newest operation on an instance (done, error, metadata.verb), None when there is none or none can be listed."""
+
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         """Return what Workbench offers in a zone (getConfig); None when that cannot be told."""
 

@@ -20,6 +20,7 @@ from provision.stores.binding import binding_here, foreign
 from provision.stores.git_index import is_tracked
 
 _LIMIT = 16 * 2**20
+_JOURNAL = "provision.journal/2"
 
 _STRANGE = "it has to be a plain file of ours: look at it"
 _WAY_OUT = {
@@ -65,28 +66,38 @@ class LocalStore:
         return ledger
 
     def begin(self, intent: Intent) -> None:
-        """Write down what is about to be done."""
-        self._write(self.folder / "journal.json", json.dumps(asdict(intent)) + "\n")
+        """Write down what is about to be done, in place of an open intent with the same key."""
+        self._note((*(one for one in self.intents() if one.key != intent.key), intent))
 
-    def end(self) -> None:
-        """Close the intent: the state holds its result."""
-        self._write(self.folder / "journal.json", "")
+    def end(self, intent: Intent) -> None:
+        """Close an intent: the state holds its result, or nothing is left of it."""
+        self._note(tuple(one for one in self.intents() if one.key != intent.key))
 
-    def interrupted(self) -> Intent | None:
-        """Return the intent that an earlier run did not close, or None."""
+    def intents(self) -> tuple[Intent, ...]:
+        """Return the intents that no run has closed, oldest first. Raises StateError when the journal is damaged, or of a newer version."""
         path = self.folder / "journal.json"
         text = self._world.read(path, _LIMIT).decode("utf-8", "replace").strip() if self._world.exists(path) else ""
         if not text:
-            return None
+            return ()
         try:
-            return _intent_of(json.loads(text))
+            document = json.loads(text)
+            if "schema" not in document:  # an older version: one intent
+                intent = _intent_of(document)
+                return (replace(intent, details=Record({**intent.details, "asked": intent.began})) if intent.names else intent,)
+            if document["schema"] == _JOURNAL:
+                return tuple(_intent_of(one) for one in document["intents"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise StateError(f"the journal {path} is damaged", hint=f"look at what is under {self.folder / 'envs'}, then remove the journal") from None
+        raise StateError(f"{path} was written by another version of provision ({document['schema']})", hint="upgrade provision")
+
+    def _note(self, intents: tuple[Intent, ...]) -> None:
+        document = {"schema": _JOURNAL, "intents": [asdict(one) for one in intents]}
+        self._write(self.folder / "journal.json", json.dumps(document, indent=1) + "\n" if intents else "")
 
     def ledger(self) -> Ledger:
-        """Return the saved state with the intent that an earlier run did not close, and whether it was written here."""
+        """Return the saved state with the intents that earlier runs did not close, and whether it was written here."""
         state = self.load()
-        return Ledger(state, self.interrupted(), foreign(state.binding, binding_here(self.folder, self._world)) if state.binding is not None else "")
+        return Ledger(state, self.intents(), foreign(state.binding, binding_here(self.folder, self._world)) if state.binding is not None else "")
 
     @contextmanager
     def exclusive(self, wait_s: float, tell: Tell) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.facts.places import family_and_day
+from provision.plan import Action
 from provision.state import Intent
 from provision.targets.target import Place
 from provision.targets.workbench import programs
@@ -30,7 +31,8 @@ _UNKNOWN = Outlook()
 class Have:
     """What was found, and what was decided from it: the instance with its zone, what is recorded, machine type, image, quotas; `fresh` is the run to be.
 
-    `others` bear the same name and are not the one; `doomed` tells that another instance is to take the place of the one that is there.
+    `others` bear the same name and are not the one; `doomed` tells that another instance is to take the place of the one that is there;
+    `formers` are instances that a move left elsewhere: full name, and the action that removes it.
     """
 
     facts: Facts
@@ -47,6 +49,7 @@ class Have:
     drift: tuple[str, ...] = ()
     whole: bool = False
     doomed: bool = False
+    formers: tuple[tuple[str, Action], ...] = ()
 
     @property
     def exists(self) -> bool:

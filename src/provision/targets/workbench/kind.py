@@ -18,6 +18,7 @@ from provision.targets.target import Place, Refusal, Seat
 from provision.targets.workbench.capacity import Held, outlook_of
 from provision.targets.workbench.diff import Way
 from provision.targets.workbench.document import STABLE, holds, prefix_of
+from provision.targets.workbench.former import formers_away, is_former
 from provision.targets.workbench.having import Have, differing, image_of, run_at
 from provision.targets.workbench.image import floats, pick
 from provision.targets.workbench.leaving import half_made_away, instance_away
@@ -48,7 +49,8 @@ class Workbench:
         picked = pick(target.image, facts, cloud.config(names.project, names.zones[0]) if asked else None, image)
         chosen = choose(place.spec, target, facts, card)
         fresh = hashlib.sha256(f"{state.lineage} {state.serial} {place.address} {holds(place)}".encode()).hexdigest()[:32]
-        have = Have(facts, names, *found, record, intent, chosen, picked, fresh)
+        formers = tuple(formers_away(state, place.address, names))
+        have = Have(facts, names, *found, record, intent, chosen, picked, fresh, formers=formers)
         return _weighed(place, have, cloud)
 
     def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
@@ -59,7 +61,12 @@ class Workbench:
         return tuple(refusals_of(place, have.facts, have.chosen, have.picked, foreign, have.outlook))
 
     def plan(self, place: Place, have: Have) -> tuple[Action, ...]:
-        """Return the one action: the instance, with all that runs on it."""
+        """Return the action on the instance, with all that runs on it, and the removals of former ones that a move left."""
+        stays = have.exists and not have.doomed
+        taken = {have.names.full(zone) for zone in ((have.zone,) if stays else have.names.zones)}  # names that the instance has, or may get
+        return (*self._of_instance(place, have), *(action for name, action in have.formers if name not in taken))
+
+    def _of_instance(self, place: Place, have: Have) -> tuple[Action, ...]:
         if have.recorded is not None and have.recorded.get("project") != have.names.project:
             return (moving(place, have),)
         if have.real is None:
@@ -71,10 +78,11 @@ class Workbench:
         """Return the actions that remove the instance of an address, its objects in the bucket and its reports, half-made ones included."""
         actions = []
         for part, record in ledger.state.parts(address).items():
-            effects = tuple(instance_away(record)) if part == PART else tuple(RemoveTree(own_folder(folder, path, address)) for path in record.get("paths", ()))
-            notes = ("its disks go with it: /home/jupyter and all that lies there",) if part == PART else ()
+            made = part == PART or is_former(part)
+            effects = tuple(instance_away(record)) if made else tuple(RemoveTree(own_folder(folder, path, address)) for path in record.get("paths", ()))
+            notes = ("its disks go with it: /home/jupyter and all that lies there",) if made else ()
             actions.append(Action(Verb.DESTROY, address, part, str(record.get("title", part)), "destroy was asked for", effects, notes=notes))
-        if (intent := ledger.cut_short(address)) is not None and intent.names:
+        for intent in (one for one in ledger.all_cut_short(address) if one.names):
             effects = tuple(half_made_away(intent, tuple(effect for action in actions for effect in action.effects)))
             actions.insert(0, Action(Verb.DESTROY, address, intent.part, "half-made instance", "an interrupted run may have left it", effects))
         return tuple(actions)

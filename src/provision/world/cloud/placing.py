@@ -198,7 +198,7 @@ class _Placing:
     def _clear(self, zone: str, failure: Failure) -> None:
         """Delete the shell that a failed creation leaves; what may still work on is not touched. Raises Unplaced where something stays."""
         if self._kept or failure.kind in _UNSURE:
-            raise self._unplaced(failure, may_stay=failure.kind not in ("gone", "foreign", "exists"), zone=zone)
+            raise self._unplaced(failure, may_stay=failure.kind not in ("foreign", "exists"), zone=zone)
         try:
             self._remove(zone)
         except CloudError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
+from provision.world.cloud.operations import last
 
 if TYPE_CHECKING:
     from provision.world.cloud.services import Services
@@ -33,6 +34,10 @@ class CloudReader:
         """Return the instances of a project in all zones that answer."""
         found, self.missed = self._services.notebooks.list(f"projects/{project}/locations/-")
         return found
+
+    def last_operation(self, name: str) -> Mapping[str, Any] | None:
+        """Return the newest operation on an instance, None when there is none or none can be listed."""
+        return last(self._services.notebooks, name)
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         """Return what Workbench offers in a zone (getConfig): machine types, accelerators, images; None when that cannot be told."""

@@ -1,0 +1,175 @@
+"""No instance is ever unknown to state, journal and orphans at once: moves that are cut short, deletions that are refused, instances shown late."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from provision.commands.orphans import orphans
+from provision.effects import CloudReader, CreateInstance, DeleteInstance, Effect, Tell
+from provision.errors import WorldError
+from provision.plan import Verb
+from provision.state import Intent, Record
+from provision.stores import LocalStore
+from provision.targets.workbench import is_former
+from provision.world import Machine
+from tests.commands.test_workbench import CutShort, Device, Place, at
+from tests.commands.test_workbench_owning import asked_long_ago, cut, edit
+from tests.rig import Bench
+
+pytest.importorskip("google.cloud.notebooks_v2")
+ZONES, ELSEWHERE = "[us-central1-a, us-central1-b]", "[us-east1-c]"
+
+
+class Refusing(Machine):
+    """A World in which nothing may be deleted."""
+
+    def perform(self, effect: Effect, tell: Tell) -> None:
+        if isinstance(effect, DeleteInstance):
+            raise WorldError("deleting is refused", why="the role was taken away")
+        super().perform(effect, tell)
+
+
+class Late(Machine):
+    """A World in which instances are not shown, alone or in lists, and their operations cannot be listed."""
+
+    def cloud(self) -> CloudReader:
+        real = super().cloud()
+
+        class Reader:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(real, name)
+
+            def instance(self, _: str) -> Mapping[str, Any] | None:
+                return None
+
+            def instances(self, _: str) -> tuple[Mapping[str, Any], ...]:
+                return ()
+
+            def last_operation(self, _: str) -> Mapping[str, Any] | None:
+                return None
+
+        return Reader()  # type: ignore[return-value]
+
+
+def refusing(place: Place) -> Machine:
+    return Refusing(place.bench.environment(), endpoints=place.endpoints)
+
+
+def late(place: Place) -> Machine:
+    return Late(place.bench.environment(), endpoints=place.endpoints)
+
+
+def known(place: Place) -> set[str]:
+    """Return the zones of all instances that state and journal name."""
+    ledger = place.ledger()
+    recorded = {record["zone"] for key, record in ledger.state.resources.items() if record.get("instance") and record.get("zone")}
+    return recorded | {name.split("/")[3] for intent in ledger.intents for name in intent.names}
+
+
+@pytest.mark.parametrize("recovered_by", ["apply", "another target", "destroy"])
+def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(bench: Bench, recovered_by: str) -> None:
+    with at(bench, Device()) as place:
+        place.apply()
+        edit(place, (ZONES, ELSEWHERE))
+        with pytest.raises(WorldError, match="refused"):
+            place.apply(refusing(place))
+        assert set(place.instances()) == {"us-central1-a", "us-east1-c"} <= known(place)
+        if recovered_by == "another target":
+            settle_as_another_target(place)
+            assert set(place.instances()) <= known(place)
+        if recovered_by == "destroy":
+            place.destroy()
+            assert (place.instances(), place.ledger().state.resources) == ({}, {})
+            return
+        assert place.apply().exit_code == 0
+        assert list(place.instances()) == ["us-east1-c"]
+        assert not any(is_former(part) for part in place.ledger().state.parts("spec/wb"))
+        assert place.verbs() == [Verb.KEEP]
+
+
+def settle_as_another_target(place: Place) -> None:
+    """Recover from open intents as an apply of another target does."""
+    from provision.commands.apply import _recover
+
+    store = LocalStore(place.ledger_folder(), place.world)
+    with store.exclusive(0, place.lines.append):
+        _recover(store.ledger(), set(), store, place.world, place.lines.append)
+
+
+def test_a_move_that_was_taken_back_deletes_the_instance_that_is_no_longer_wanted(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        place.apply()
+        edit(place, (ZONES, ELSEWHERE))
+        with pytest.raises(WorldError, match="refused"):
+            place.apply(refusing(place))
+        settle_as_another_target(place)
+        edit(place, (ELSEWHERE, ZONES))
+        for _ in range(2):
+            place.apply()
+        assert len(place.instances()) == 1
+        assert set(place.instances()) == known(place)
+
+
+def test_an_instance_that_is_not_shown_yet_stays_known(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        with pytest.raises(CutShort):
+            place.apply(cut(place, CreateInstance, after=True))
+        (zone,) = place.instances()
+        store = LocalStore(place.ledger_folder(), late(place))
+        with store.exclusive(0, place.lines.append):
+            from provision.commands.apply import _recover
+
+            _recover(store.ledger(), set(), store, late(place), place.lines.append)
+        assert zone in known(place)
+        assert any("not shown yet" in line for line in place.lines)
+        from provision.commands.destroy import destroy
+
+        with pytest.raises(WorldError, match="is not shown yet"):
+            destroy(place.path, (), late(place), lambda _: None, place.lines.append, sandbox=True)
+        assert zone in known(place)
+        assert orphans([place.loaded()], place.world) == ()
+        place.destroy()  # shown now
+        assert (place.instances(), known(place)) == ({}, set())
+
+
+def test_what_was_asked_for_long_ago_and_is_not_shown_was_never_made(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        with pytest.raises(CutShort):
+            place.apply(cut(place, CreateInstance, after=False))
+        asked_long_ago(place)
+        settle_as_another_target(place)
+        assert place.ledger().intents == ()
+
+
+def test_what_was_not_asked_for_yet_is_forgotten_at_once(bench: Bench) -> None:
+    from provision.effects import UploadObjects
+
+    with at(bench, Device()) as place:
+        with pytest.raises(CutShort):
+            place.apply(cut(place, UploadObjects, after=True))
+        place.destroy()
+        assert (place.ledger().intents, place.store.objects("my-bucket")) == ((), ())
+
+
+def test_a_journal_of_an_older_version_is_read_as_one_open_intent(bench: Bench) -> None:
+    store = LocalStore(bench.own, Machine(bench.environment()))
+    bench.own.mkdir()
+    old = {"address": "spec/wb", "part": "instance", "verb": "+", "paths": [], "began": "2026-11-20T00:00:00Z"}
+    (bench.own / "journal.json").write_text(json.dumps({**old, "names": ["projects/p/locations/z/instances/i"], "details": {"nonce": "n"}}))
+    (intent,) = store.intents()
+    assert (intent.key, intent.details["asked"]) == (("spec/wb", "instance", "n"), "2026-11-20T00:00:00Z")
+    other = Intent("spec/other", "environment", "+", ("envs/x",), "2026-11-21T00:00:00Z", (), Record())
+    store.begin(other)
+    store.begin(intent)
+    assert store.intents() == (other, intent)
+    store.end(intent)
+    assert store.intents() == (other,)
+    store.end(other)
+    assert (bench.own / "journal.json").read_text() == ""
+    (bench.own / "journal.json").write_text('{"schema": "provision.journal/9"}')
+    with pytest.raises(Exception, match="another version"):
+        store.intents()
