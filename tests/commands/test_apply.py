@@ -138,7 +138,7 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(bench: Bench, tmp_
         said = running.stderr.read() if running.stderr else ""
         assert code == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}[blow], said
         assert "Traceback" not in said
-        assert json.loads((bench.own / "journal.json").read_text())["part"] == "environment"
+        assert json.loads((bench.own / "journal.json").read_text())["intents"][0]["part"] == "environment"
         assert _children_gone(bench)
         go_on.set()
         status = bench.run("status", "spec.yaml")

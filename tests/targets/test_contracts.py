@@ -71,6 +71,9 @@ class Dictionary:
         real = self._real(path)
         return tuple(sorted({name.relative_to(real).parts[0] for name in self.files if real in name.parents}))
 
+    def users(self, environment: Path) -> tuple[str, ...]:
+        return ()
+
     def writable(self, path: Path) -> bool:
         return True
 

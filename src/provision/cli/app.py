@@ -300,6 +300,7 @@ def run(argv: tuple[str, ...], spec: Path | None, target: str | None, *, monitor
 @SPEC
 @TARGET
 @EVERYTHING
+@click.option("--force", is_flag=True, help="Also remove environments in which programs run.")
 @SANDBOX
 @FAULTS
 @WAIT

@@ -128,7 +128,7 @@ def run(path: Path, target: str | None, argv: tuple[str, ...], *, monitor: bool)
     return ran.code
 
 
-def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: float, yes: bool, form: str, sandbox: bool, faults: tuple[str, ...]) -> int:
+def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, force: bool, yes: bool, form: str, sandbox: bool, **options: Any) -> int:
     """Remove what was made, after showing it."""
 
     def agree(actions: tuple[Action, ...]) -> None:
@@ -137,8 +137,9 @@ def destroy(path: Path, targets: tuple[str, ...], *, everything: bool, wait: flo
         terminal.agree("Remove it?", yes=yes, doing="destroy")
 
     failed: Errors = {}
-    with opened(path, sandbox=sandbox, faults=faults) as world:
-        done = remove(path, targets, world, agree, terminal.note, everything=everything, lock_wait_s=wait, sandbox=sandbox, failed=failed)
+    with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
+        plain = {"everything": everything, "sandbox": sandbox, "force": force}
+        done = remove(path, targets, world, agree, terminal.note, lock_wait_s=options["wait"], failed=failed, **plain)
     terminal.show_failed(failed)
     if form == "json":
         told = {"version": 1, "removed": [action.title for action in done], "failed": terminal.failed_document(failed)}

@@ -13,7 +13,7 @@ from provision.commands.loading import folder_of
 from provision.commands.planning import NOTEBOOK
 from provision.commands.remote import refuse_hidden
 from provision.effects import RemoveTree, Tell, World
-from provision.errors import UsageError
+from provision.errors import Refused, UsageError
 from provision.plan import Action
 from provision.state import Ledger
 from provision.stores import LocalStore
@@ -25,7 +25,7 @@ Agree = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
 
 
-_FILES, _FOLDERS = ("journal.json", "state.json", "lock"), ("envs", "reports", "colab")
+_FILES, _FOLDERS = ("journal.json", "state.json", "lock", "use"), ("envs", "reports", "colab")
 """What apply makes in the folder beside the spec. The folders go when they are empty: what is in them and in no record may be another's."""
 
 
@@ -44,12 +44,13 @@ def destroy(
     everything: bool = False,
     lock_wait_s: float = 0,
     sandbox: bool = False,
+    force: bool = False,
     failed: Errors | None = None,
 ) -> tuple[Action, ...]:
     """Remove what was made for a spec's targets and return what went. It works from the ledger, so the spec itself may be broken or gone.
 
     With `failed`, an error of one target among several is kept there, and the others are removed. Raises UsageError when several targets exist and none is
-    named, or one is named that does not exist; Refused when declined; StateError and WorldError.
+    named, or one is named that does not exist; Refused when declined, and where a program runs in an environment, but with `force`; StateError and WorldError.
     """
     folder = folder_of(path, sandbox=sandbox)
     store = LocalStore(folder, world)
@@ -69,6 +70,8 @@ def destroy(
         for address, group in targets.items():
             with apart(address.rpartition("/")[2], tuple(targets), failed, tell):
                 refuse_hidden(ledger.all_cut_short(address), world)
+                if not force:
+                    _refuse_in_use(group, world)
                 for action in group:
                     tell(f"- {action.title}")
                     for effect in action.effects:
@@ -102,6 +105,14 @@ def _removals(path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, 
         raise UsageError(f"{path.stem} has several targets", why=", ".join(found), hint="name them with --target, or take all with --all")
     chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
     return tuple(_here(action, ledger, folder) for address in chosen for action in TARGETS[_kind(address, ledger)].destroy(address, folder, ledger))
+
+
+def _refuse_in_use(actions: tuple[Action, ...], world: World) -> None:
+    """Raise Refused where a program runs in an environment that would be removed."""
+    for path in (effect.path for action in actions for effect in action.effects if isinstance(effect, RemoveTree)):
+        if path.parent.name == "envs" and (users := world.users(path)):
+            hint = "end it first, or remove the environment under it with --force"
+            raise Refused(f"{path.name} is in use", why="\n".join(users), hint=hint)
 
 
 def _here(action: Action, ledger: Ledger, folder: Path) -> Action:

@@ -54,9 +54,9 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
     environment = {**caller, **kind.variables(place, caller), **activation(seat.prefix, caller)}
     if not monitor:
-        return Ran(world.run(argv, environment), None)
+        return Ran(world.run(argv, environment, prefix=seat.prefix), None)
     watch = _watch(loaded, target, argv, world)
-    return Ran(world.run(argv, environment, watch), watch.record)
+    return Ran(world.run(argv, environment, watch, prefix=seat.prefix), watch.record)
 
 
 def runs_folder(loaded: Loaded, target: str) -> Path:

@@ -138,6 +138,9 @@ class Reader(Protocol):
     def entries(self, path: Path) -> tuple[str, ...]:
         """Return the sorted names in a folder; () when there is none."""
 
+    def users(self, environment: Path) -> tuple[str, ...]:
+        """Return the programs that run in an environment and were started by `provision run` or as a Jupyter kernel, as "process PID: PROGRAM"."""
+
     def writable(self, path: Path) -> bool:
         """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
 
@@ -202,9 +205,10 @@ class World(Reader, Protocol):
     def perform(self, effect: Effect, tell: Tell) -> None:
         """Perform one effect; raises WorldError (NetworkError) with the reason and the way out."""
 
-    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None) -> int:
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None, *, prefix: Path | None = None) -> int:
         """Run a program with the caller's terminal and return its exit code, negative for the signal that ended it.
 
+        It holds the environment `prefix` in use.
         With `watch` a record of what it took is written; without, a World may become the program, and then never returns.
         """
 

@@ -37,6 +37,7 @@ from provision.targets import by_conda as conda
 from provision.targets import conda_name
 from provision.targets.by_conda import by_conda
 from provision.targets.conda_name import Naming
+from provision.targets.kernel_start import kernel_argv
 from provision.targets.recorded_paths import kernel_name, own_folder, own_kernels
 from provision.targets.target import Place, Refusal, Seat
 from provision.targets.unmade import LATER, unmade
@@ -48,7 +49,10 @@ _LIMIT = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What was found: Pythons, the environment on disk and in the state, what differs in it, the kernel's text."""
+    """What was found: Pythons, the environment on disk and in the state, what differs in it, the kernel's text.
+
+    `users` are the programs that run in it. Of environments of earlier locks, `kept` are the recorded paths of those in use, `ended` of those that are not.
+    """
 
     interpreters: Interpreters
     exists: bool
@@ -67,6 +71,9 @@ class Have:
     naming: Naming | None = None
     recorded_name: Mapping[str, Any] | None = None
     foreign: bool = False
+    users: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class Local:
@@ -88,6 +95,8 @@ class Local:
         recorded_name = ledger.state.resource(place.address, conda_name.PART)
         program = conda.look_for(place, reader)
         ours = marker is not None or begun or f"envs/{path.name}" in (recorded or {}).get("paths", ())
+        earlier = tuple(old for old in _recorded(recorded) if old != f"envs/{path.name}")
+        kept = tuple(old for old in earlier if reader.users(own_folder(place.folder, old, place.address)))
         flaw = "an interrupted run left it half-made"
         if marker is not None and not begun:
             flaw = "its Python is gone" if marker.get("prefix") == str(path) else f"it was made at {marker.get('prefix')} and cannot be moved"
@@ -109,6 +118,9 @@ class Local:
             naming=conda_name.look(place, _stable(place), recorded_name, program, reader),
             recorded_name=recorded_name,
             foreign=reader.exists(path) and not ours,
+            users=reader.users(path),
+            kept=kept,
+            ended=tuple(old for old in earlier if old not in kept),
         )
 
     def refusals(self, place: Place, have: Have) -> tuple[Refusal, ...]:
@@ -130,7 +142,8 @@ class Local:
             parts.setdefault(conda_name.PART, interrupted.details)
         for part in sorted(parts, key=lambda part: part == conda_name.PART):  # the name last, when nothing is there that it leads to
             record = parts[part]
-            effects: tuple[Effect, ...] = tuple(RemoveTree(own_folder(folder, path, address)) for path in record.get("paths", ()))
+            recorded = (*record.get("paths", ()), *record.get("earlier", ()))
+            effects: tuple[Effect, ...] = tuple(RemoveTree(own_folder(folder, path, address)) for path in recorded)
             effects = (*effects, *conda_name.removal(record)) if part == conda_name.PART else effects
             outside = own_kernels(record, address)
             actions.append(Action(Verb.DESTROY, address, part, record.get("title", part), "destroy was asked for", (*outside, *effects)))
@@ -169,8 +182,7 @@ def _environment(place: Place, have: Have) -> Action:
     brought = place.lock.conda_of(place.environment)
     of_conda = f", {len(brought)} of conda by {have.conda.name}" if brought and have.conda else ""
     title = f"environment {path.name} (python {place.spec.python}, {len(held)} packages{torch}{source}{of_conda})"
-    old = have.recorded.get("paths", [""])[0] if have.recorded else ""
-    moved = bool(old) and old != f"envs/{path.name}"
+    moved = have.recorded is not None and _recorded(have.recorded)[:1] != (f"envs/{path.name}",)
     record = {
         "title": title,
         "kind": "local",
@@ -178,19 +190,23 @@ def _environment(place: Place, have: Have) -> Action:
         "paths": [f"envs/{path.name}", f"envs/{_stable(place).name}"],
         "digest": place.environment.digest,
     }
-    record |= {"lock": place.lock.digest, "python": place.spec.python}
+    record |= {"lock": place.lock.digest, "python": place.spec.python, **({"earlier": list(have.kept)} if have.kept else {})}
+
+    notes = tuple(f"{old} stays until its program ends" for old in have.kept)
 
     def act(verb: Verb, because: str, effects: tuple[Effect, ...] = ()) -> Action:
-        return Action(verb, place.address, "environment", title, because, effects, record)
+        return Action(verb, place.address, "environment", title, because, effects, record, notes)
 
     link = PointLink(_stable(place), path.name)
+    removal = tuple(RemoveTree(own_folder(place.folder, old, place.address)) for old in have.ended)
     if have.whole and not have.drift:
-        if have.recorded and not moved and have.linked:
+        if have.recorded and not moved and have.linked and not removal:
             return act(Verb.KEEP, "its packages have the locked names and versions")
-        removal = (RemoveTree(own_folder(place.folder, old, place.address)),) if moved else ()
-        return act(
-            Verb.CHANGE, "a whole environment of this lock is there already" if not have.recorded or moved else "its stable path is missing", (link, *removal)
-        )
+        if have.recorded is None or moved:
+            because = "a whole environment of this lock is there already"
+        else:
+            because = "the programs that ran in an earlier one have ended" if have.linked else "its stable path is missing"
+        return act(Verb.CHANGE, because, (link, *removal))
     make = tuple(_making(place, have, held))
     if have.drift and by_conda(place):  # what conda has lost only conda can put back; files are links, so it is soon done
         return act(Verb.REPLACE, _by_hand(have), (*make, link))
@@ -198,9 +214,14 @@ def _environment(place: Place, have: Have) -> Action:
         put_right = (InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held)), link)
         return act(Verb.CHANGE, _by_hand(have), put_right)
     if moved:
-        return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, RemoveTree(own_folder(place.folder, old, place.address))))
+        return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, *removal))
     because = have.flaw if have.exists or have.interrupted else "there is none yet"
     return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link))
+
+
+def _recorded(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the recorded paths of environments: the current one, and those of earlier locks that were in use."""
+    return (*(record or {}).get("paths", ())[:1], *(record or {}).get("earlier", ()))
 
 
 def _by_hand(have: Have) -> str:
@@ -258,7 +279,7 @@ def _kernel_text(place: Place) -> str:
     declared = {name: value.replace("$", "$$") for name, value in declared_variables(place.spec).items()}
     prefix = _stable(place)
     document = {
-        "argv": [str(prefix / "bin/python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "argv": kernel_argv(str(prefix / "bin/python")),
         "display_name": f"{place.spec.name} ({place.target})",
         "language": "python",
         "env": {**declared, **secrets, "CONDA_PREFIX" if by_conda(place) else "VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:${{PATH}}"},
@@ -301,6 +322,9 @@ def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
         yield Refusal((), f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold", "put the spec in another folder")
     if not place.spec.gpu.none and "torch" not in {*place.lock.versions(place.environment), *conda.python_names(place)}:
         yield Refusal(("gpu",), f"gpu: {place.spec.gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
+    if have.users and have.exists and (have.drift or not have.whole):
+        why = f"the environment has to be mended, and is in use: {', '.join(have.users)}"
+        yield Refusal((), why, f"end that program, or remove the environment under it: {place.command('destroy')} --force")
     if not have.writable:
         yield Refusal((), f"the folder {place.folder} cannot be written to", "put the spec in a folder that you may write to")
     if have.missing_system_packages is None and place.spec.system_packages:

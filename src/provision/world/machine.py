@@ -256,13 +256,22 @@ class Machine:
             case _:
                 assert_never(effect)
 
-    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None) -> int:
+    def users(self, environment: Path) -> tuple[str, ...]:
+        """Return the programs that run in an environment, as "process PID: PROGRAM"."""
+        from provision.world.in_use import users
+
+        return users(environment)
+
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None, *, prefix: Path | None = None) -> int:
         """Become a program, or run it under watch; raises WorldError when there is no such program, or when it cannot be started."""
         from provision.world import process
+        from provision.world.in_use import hold
 
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
             raise process.no_program(argv[0])
+        if prefix is not None:  # arguments may hold secrets: program and script tell one run from another
+            hold(prefix, " ".join([Path(argv[0]).name, *(word for word in argv[1:2] if word.endswith(".py"))]))
         try:
             if watch is None or sys.platform != "linux":
                 process.become([program, *argv[1:]], environment)

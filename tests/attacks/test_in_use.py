@@ -1,0 +1,118 @@
+"""A program that runs keeps its environment: nothing is changed or removed under it, unless a person insists."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Bench, make_index, make_wheel, small_spec
+
+PROGRAM = """
+import os, sys, time
+print(sys.prefix, flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+import alpha
+print(alpha.__version__, flush=True)
+"""
+
+
+@contextmanager
+def program(project: Bench, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that runs in the environment until there is a file `go`, and imports from it then."""
+    running = project.start("run", "spec.yaml", *options, "--", "python", "-c", PROGRAM)
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline().strip().startswith(str(project.own / "envs/spec.here-"))
+        yield running
+    finally:
+        running.kill()
+        running.communicate(timeout=60)
+
+
+def environments(project: Bench) -> list[str]:
+    return sorted(path.name for path in project.own.glob("envs/spec.here-*"))
+
+
+@pytest.mark.parametrize("options", [(), ("--no-monitor",)])
+def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(applied: Bench, options: tuple[str, ...]) -> None:
+    (old,) = environments(applied)
+    with program(applied, *options) as running:
+        applied.spec(small_spec("beta"))
+        assert f"envs/{old} stays until its program ends" in applied.run("plan", "spec.yaml").stdout
+        done = applied.run("apply", "spec.yaml", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert len(environments(applied)) == 2
+        assert (applied.own / "envs/spec.here").resolve().name != old
+        assert applied.run("plan", "spec.yaml").returncode == 0
+        (applied.folder / "go").touch()
+        said, _ = running.communicate(timeout=60)
+        assert (running.returncode, said) == (0, "2.0\n")
+    assert "have ended" in applied.run("plan", "spec.yaml").stdout
+    assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+    assert old not in environments(applied)
+    assert len(environments(applied)) == 1
+
+
+def test_destroy_is_refused_and_names_the_program(applied: Bench) -> None:
+    with program(applied) as running:
+        refused = applied.run("destroy", "spec.yaml", "--yes")
+        assert refused.returncode == 2
+        assert f"process {running.pid}: python" in refused.stderr
+        assert environments(applied)
+        assert applied.run("destroy", "spec.yaml", "--yes", "--force").returncode == 0
+        assert environments(applied) == []
+
+
+def test_an_earlier_environment_in_use_goes_with_destroy_too(applied: Bench) -> None:
+    with program(applied):
+        applied.spec(small_spec("beta"))
+        assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+        assert "is in use" in applied.run("destroy", "spec.yaml", "--yes").stderr
+    assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert not applied.own.exists()
+
+
+def test_a_program_that_was_killed_holds_nothing(applied: Bench) -> None:
+    with program(applied):
+        assert list(applied.own.glob("use/*/*"))
+    assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
+    assert not applied.own.exists()
+
+
+def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
+    (package,) = applied.own.glob("envs/spec.here-*/lib/python*/site-packages/alpha-2.0.dist-info")
+    with program(applied):
+        shutil.rmtree(package)
+        refused = applied.run("apply", "spec.yaml", "--yes")
+        assert refused.returncode == 2, refused.stdout + refused.stderr
+        assert "has to be mended, and is in use: process" in refused.stderr
+    assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+
+
+def test_a_kernel_holds_its_environment_and_stays_in_it(bench: Bench, tmp_path: Path) -> None:
+    make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "ipykernel", "7.0"),))
+    data = tmp_path / "jupyter"
+    bench.spec(small_spec("alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n"))
+    assert bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).returncode == 0
+    (kernel,) = data.glob("kernels/*/kernel.json")
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path/ipykernel_launcher.py").write_text("import sys; print(sys.prefix, *sys.argv[1:], flush=True); sys.stdin.readline()\n")
+    argv = [word.replace("{connection_file}", "file.json") for word in json.loads(kernel.read_text())["argv"]]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "path")}
+    running = subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout is not None
+        (old,) = environments(bench)
+        assert running.stdout.readline() == f"{bench.own / 'envs' / old} -f file.json\n"
+        assert f"process {running.pid}: a Jupyter kernel" in bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).stderr
+    finally:
+        running.communicate("\n", timeout=60)
+    assert bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).returncode == 0
