@@ -156,6 +156,7 @@ def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path
     link = envs(made)[1] / "spec.here"
     copy = Bench(tmp_path / "copy", made.index, {**made.extra, "HOME": str(made.folder / "home"), "UV_CACHE_DIR": str(made.folder / "uv-cache")})
     shutil.copytree(made.folder, copy.folder, symlinks=True, ignore=shutil.ignore_patterns("home", "uv-cache", "programs", "later"))
+    assert copy.run("adopt", "spec.yaml", "--yes").returncode == 0
     assert f"no name spec.here for conda: {link} is there already" in planned(copy)
     done = copy.run("destroy", "spec.yaml", "--yes")
     assert (done.returncode, "it stays" in done.stderr) == (0, True), done.stderr
