@@ -77,9 +77,9 @@ class Intent:
     details: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells it from other intents that are open: address, part, and the nonce or session of what it makes elsewhere ("" for none)."""
-        return self.address, self.part, str(self.details.get("nonce") or self.details.get("session", ""))
+    def key(self) -> tuple[str, str, tuple[str, ...], str]:
+        """What tells it from other intents that are open: address, part, the names that it may give, and its nonce or session ("" for none)."""
+        return self.address, self.part, self.names, str(self.details.get("nonce") or self.details.get("session", ""))
 
 
 @dataclass(frozen=True, slots=True)

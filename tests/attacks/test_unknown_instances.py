@@ -34,20 +34,22 @@ class Refusing(Machine):
 
 
 class Late(Machine):
-    """A World in which instances are not shown, alone or in lists, and their operations cannot be listed."""
+    """A World in which instances are not shown, alone or in lists, but for those in `shown`, and operations cannot be listed."""
+
+    shown: frozenset[str] = frozenset()
 
     def cloud(self) -> CloudReader:
-        real = super().cloud()
+        real, shown = super().cloud(), self.shown
 
         class Reader:
             def __getattr__(self, name: str) -> Any:
                 return getattr(real, name)
 
-            def instance(self, _: str) -> Mapping[str, Any] | None:
-                return None
+            def instance(self, name: str) -> Mapping[str, Any] | None:
+                return real.instance(name) if name in shown else None
 
-            def instances(self, _: str) -> tuple[Mapping[str, Any], ...]:
-                return ()
+            def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
+                return tuple(one for one in real.instances(project) if one["name"] in shown)
 
             def last_operation(self, _: str) -> Mapping[str, Any] | None:
                 return None
@@ -161,7 +163,8 @@ def test_a_journal_of_an_older_version_is_read_as_one_open_intent(bench: Bench) 
     old = {"address": "spec/wb", "part": "instance", "verb": "+", "paths": [], "began": "2026-11-20T00:00:00Z"}
     (bench.own / "journal.json").write_text(json.dumps({**old, "names": ["projects/p/locations/z/instances/i"], "details": {"nonce": "n"}}))
     (intent,) = store.intents()
-    assert (intent.key, intent.details["asked"]) == (("spec/wb", "instance", "n"), "2026-11-20T00:00:00Z")
+    assert intent.key == ("spec/wb", "instance", ("projects/p/locations/z/instances/i",), "n")
+    assert intent.details["asked"] == "2026-11-20T00:00:00Z"
     other = Intent("spec/other", "environment", "+", ("envs/x",), "2026-11-21T00:00:00Z", (), Record())
     store.begin(other)
     store.begin(intent)

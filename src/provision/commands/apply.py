@@ -26,7 +26,7 @@ from provision.targets.colab import SESSION
 from provision.targets.conda_name import PART as NAME
 from provision.targets.conda_name import activation_of
 from provision.targets.target import Seat
-from provision.targets.workbench import goes_last, with_former, without_former
+from provision.targets.workbench import go_last, with_former, without_former
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 
@@ -216,7 +216,8 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
     named = {key: str(value) for key, value in (action.record or {}).items()} if action.part == NAME else {}
     here = Intent(action.address, action.part, str(action.verb), _touched(action.effects, store.folder), world.now(), details=named)
     intent = begun(action, world.now()) or here
-    if (former := goes_last(state, action, intent.names)) is not None:
+    formers = go_last(state, action, intent.names)
+    for former in formers:
         store.save(after := with_former(state, action.address, former), expecting=state.serial)
         state = after
     store.begin(intent)
@@ -230,8 +231,8 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
             nothing_left(action, intent, state, store)
         raise
     after = state.after(done := settled(action, world))
-    for record in (former, done.record):
-        if record is not None and record.get("zone"):
+    for record in (*formers, *(one for one in (done.record,) if one is not None)):
+        if record.get("zone"):
             after = without_former(after, action.address, record)
     stored = state.resource(action.address, "verification")
     if stored is not None and any(isinstance(effect, InstallPackages) for effect in action.effects):

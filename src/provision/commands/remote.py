@@ -17,7 +17,7 @@ from provision.plan import Action, Verb
 from provision.state import Intent, Ledger, State
 from provision.stores import LocalStore
 from provision.targets import TARGETS, Place
-from provision.targets.workbench import LINEAGE, PART, Workbench, full_name, run_of, with_former, without_former
+from provision.targets.workbench import LINEAGE, PART, Workbench, full_name, places_of, run_of, with_former, without_former
 from provision.verification import Report
 from provision.verification.report import LIMIT, read_report
 from provision.world.awaiting import NoReport, Overdue
@@ -110,7 +110,9 @@ def settle_intent(intent: Intent, state: State, store: LocalStore, world: World,
         if planned and current is not None:
             after = with_former(state, intent.address, record)
         else:
-            after = with_former(state, intent.address, current) if current is not None and current.get("zone") else state
+            after = state
+            for old in places_of(current):
+                after = with_former(after, intent.address, old)
             after = without_former(after, intent.address, record).recording(intent.address, PART, record)
         store.save(after, expecting=state.serial)
         state = after
@@ -248,8 +250,8 @@ def nothing_left(action: Action, intent: Intent, state: State, store: LocalStore
     old, after = state.resource(action.address, PART), state
     if any(isinstance(effect, CreateInstance) and effect.instead_of for effect in action.effects):
         after = state.recording(action.address, action.part, None)
-    elif old is not None and old.get("zone"):
-        after = without_former(state, action.address, old)
+    for place in places_of(old):
+        after = without_former(after, action.address, place)
     if after is not state:
         store.save(after, expecting=state.serial)
     store.end(intent)

@@ -26,6 +26,13 @@ def full_name(record: Mapping[str, Any]) -> str:
     return f"projects/{record['project']}/locations/{record['zone']}/instances/{record['instance']}"
 
 
+def places_of(record: Mapping[str, Any] | None) -> tuple[Mapping[str, Any], ...]:
+    """Return a record once for each zone that its instance may be in: it is not always known which of those asked for took it."""
+    if record is None:
+        return ()
+    return (record,) if record.get("zone") else tuple({**record, "zone": zone} for zone in record.get("zones", ()))
+
+
 def with_former(state: State, address: str, old: Mapping[str, Any]) -> State:
     """Return the state in which an instance is recorded as one that is to go."""
     title = f"instance {old['instance']} in {old['zone']} of {old['project']}, whose place another took"
@@ -38,13 +45,10 @@ def without_former(state: State, address: str, record: Mapping[str, Any]) -> Sta
     return state.recording(address, part, None) if state.resource(address, part) is not None else state
 
 
-def goes_last(state: State, action: Action, names: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Return the recorded instance that an action deletes and whose name the new one cannot have; None where there is none."""
-    old = state.resource(action.address, PART)
-    if old is None or not old.get("zone") or full_name(old) in names:
-        return None
+def go_last(state: State, action: Action, names: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
+    """Return the recorded instances that an action deletes and whose names the new one cannot have."""
     deleted = {effect.name for effect in action.effects if isinstance(effect, DeleteInstance)}
-    return old if full_name(old) in deleted else None
+    return tuple(old for old in places_of(state.resource(action.address, PART)) if full_name(old) in deleted and full_name(old) not in names)
 
 
 def formers_away(state: State, address: str, names: Names) -> Iterator[tuple[str, Action]]:
