@@ -26,7 +26,7 @@ from provision.targets.colab import SESSION
 from provision.targets.conda_name import PART as NAME
 from provision.targets.conda_name import activation_of
 from provision.targets.target import Seat
-from provision.targets.workbench import go_last, with_former, without_former
+from provision.targets.workbench import full_name, go_last, with_former, without_former
 from provision.verification import Report, read_report
 from provision.verification.report import LIMIT
 
@@ -221,6 +221,10 @@ def _carry_out(action: Action, state: State, store: LocalStore, world: World, te
         store.save(after := with_former(state, action.address, former), expecting=state.serial)
         state = after
     store.begin(intent)
+    if intent.names and action.record is not None and action.record.get("zone"):  # it was seen there: what was begun for it earlier is accounted for
+        for earlier in store.intents():
+            if earlier.address == action.address and earlier.key != intent.key and full_name(action.record) in earlier.names:
+                store.end(earlier)
     try:
         for effect in action.effects:
             if isinstance(effect, CreateInstance):  # from here on an instance may come to be
