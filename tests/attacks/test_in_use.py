@@ -97,6 +97,30 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
+@pytest.mark.parametrize("link", ["use", "use/{name}"])
+def test_notes_behind_a_link_are_not_touched(applied: Bench, tmp_path: Path, link: str) -> None:
+    (name,) = environments(applied)
+    victim = tmp_path / "victim"
+    (victim / name).mkdir(parents=True)
+    for file in (victim / "1", victim / name / "1"):
+        file.write_text("precious")
+    place = applied.own / link.format(name=name)
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(victim)
+    assert applied.run("plan", "spec.yaml").returncode == 0
+    assert applied.run("status", "spec.yaml").returncode == 0
+    assert [file.read_text() for file in (victim / "1", victim / name / "1")] == ["precious", "precious"]
+
+
+def test_a_file_of_another_kind_among_the_notes_stays(applied: Bench) -> None:
+    (name,) = environments(applied)
+    file = applied.own / "use" / name / "notes.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text("x")
+    assert applied.run("plan", "spec.yaml").returncode == 0
+    assert file.exists()
+
+
 def test_a_kernel_holds_its_environment_and_stays_in_it(bench: Bench, tmp_path: Path) -> None:
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "ipykernel", "7.0"),))
     data = tmp_path / "jupyter"

@@ -148,7 +148,7 @@ class LocalStore:
             os.close(handle)
 
     def _prepare(self) -> None:
-        for place in (self.folder, *(self.folder / name for name in ("envs", "reports"))):
+        for place in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
             if place.is_symlink():
                 raise StateError(f"{place} is a link", why="what is made and removed there could be anything elsewhere", hint="remove the link")
         if self.folder.exists():

@@ -35,11 +35,13 @@ def hold(environment: Path, words: str) -> int | None:
 def users(environment: Path) -> tuple[str, ...]:
     """Return who uses an environment, as "process PID: PROGRAM"; notes that nobody holds any more are removed."""
     folder, found = _notes(environment), []
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return ()  # nothing is removed behind a link
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 - names are enough
     except OSError:
         return ()
-    for name in names:
+    for name in filter(str.isdigit, names):
         try:
             note = os.open(folder / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
