@@ -50,7 +50,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example(f'gpu: none\npython: "3.13"\npackages: []\n{TEAM}', '"3.13"'),
-        Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"'),
+        Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', beside=("PYT002",)),
     ),
     good=(
         Example(f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}'),

@@ -106,7 +106,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n', "transformers[torch]==5.21.1".join('""')),
-        Example('gpu: none\npython: "3.9"\npackages: [torch, "transformers[torch]==5.13.1"]\n', "transformers[torch]==5.13.1".join('""')),
+        Example('gpu: none\npython: "3.9"\npackages: [torch, "transformers[torch]==5.13.1"]\n', "transformers[torch]==5.13.1".join('""'), beside=("PYT002",)),
         Example('gpu: none\npython: "3.10"\npackages: [numpy==2.3.5]\n', "numpy==2.3.5"),
         Example('gpu: L4\npython: "3.13"\npackages: [vllm==0.9.2]\n', "vllm==0.9.2"),
         Example('gpu: none\npython: "3.12"\npackages: [numpy==1.24.4]\n', "numpy==1.24.4"),

@@ -67,14 +67,14 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
-        Example('gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n', '"3.9"'),
+        Example('gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n', '"3.9"', beside=("PYT002",)),
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: [linux-x86_64, linux-aarch64]\n', '"3.13"'),
-        Example('gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"'),
+        Example('gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"', beside=("PYT002",)),
         Example('gpu: none\npython: "3.12"\npackages: [torch]\n', '"3.12"', Resolved({"torch": "2.0.1+cpu"}, "3.12", "cpu")),
     ),
     good=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n'),
-        Example('gpu: none\npython: "3.9"\npackages: [torch]\n'),
-        Example('gpu: none\npython: "3.9"\npackages: [torch==99.0]\n'),
+        Example('gpu: none\npython: "3.10"\npackages: [torch]\n'),
+        Example('gpu: none\npython: "3.10"\npackages: [torch==99.0]\n'),
     ),
 )

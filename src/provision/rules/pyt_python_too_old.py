@@ -1,0 +1,55 @@
+"""The Python that is asked for is older than what verifies an environment needs.
+
+## What it does
+
+Says so for every Python below 3.10.
+
+## Why
+
+The programs that install from the lock, verify the environment and record what a run takes run inside it, and need Python 3.10. With an older one everything
+is installed, and the verification then ends without a verdict. The Python project maintains none of these versions any more.
+
+## How to fix
+
+Take Python 3.10 or newer; `provision suggest` names the combinations of versions that have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.rule import Case, Example, Rule
+
+_OLDEST = (3, 10)
+
+
+def check(case: Case) -> Iterator[Diagnostic]:
+    """Yield a finding for a Python below 3.10."""
+    if tuple(map(int, case.spec.python.split("."))) >= _OLDEST:
+        return
+    yield RULE.found(
+        f"an environment with Python {case.spec.python} cannot be verified: that needs 3.10 or newer",
+        ("python",),
+        why="what verifies an environment runs inside it, and needs Python 3.10; the Python project maintains no older one.",
+        way_out="use Python 3.10 or newer",
+    )
+
+
+RULE = Rule(
+    id="PYT002",
+    name="python-too-old",
+    severity=Severity.ERROR,
+    summary="The Python that is asked for is older than what verifies an environment needs.",
+    sources=("https://devguide.python.org/versions/", "requires-python of provision's programs for devices (docs/architecture.md)"),
+    page=__doc__,
+    check=check,
+    bad=(
+        Example('gpu: none\npython: "3.9"\npackages: [six]\n', '"3.9"'),
+        Example('gpu: none\npython: "3.7"\npackages: []\n', '"3.7"'),
+    ),
+    good=(
+        Example('gpu: none\npython: "3.10"\npackages: [six]\n'),
+        Example('gpu: none\npython: "3.14"\npackages: [six]\n'),
+    ),
+)
