@@ -25,8 +25,8 @@ metadata_get() {
 	curl --silent --show-error --fail --noproxy '*' --max-time 20 --retry 5 --retry-connrefused --header 'Metadata-Flavor: Google' "$metadata/$1"
 }
 
-# attribute NAME SECONDS: prints an attribute of the instance. Ends with 1 where there is none, with 2 where the metadata server did not tell for so long.
-# A cut connection, a 503 and half an answer are asked again: curl's own --retry leaves out some of them.
+# attribute NAME SECONDS: prints an attribute of the instance. Ends with 1 if it has none, with 2 if the metadata server gave no answer for so long.
+# It asks again after a cut connection, a 503 and half an answer: curl's own --retry leaves out some of them.
 attribute() {
 	local until=$((SECONDS + $2)) answer
 	while :; do
@@ -102,17 +102,17 @@ fetch() {
 	mv "$file.part" "$file"
 }
 
-# From the start of the machine, whatever happens: an instance that is forgotten, or that hangs, ends. While the metadata server does not tell whether there
-# is a limit, a process of its own goes on asking, for as long as the machine runs.
+# From the start of the machine, whatever happens: an instance that is forgotten, or that hangs, ends. While the metadata server does not say whether there
+# is a limit, a process in the background keeps asking, for as long as the machine runs.
 arm() {
-	local limit told
+	local limit status
 	limit=$(attribute provision-max-lifetime-seconds "$1")
-	told=$?
-	if ((told == 2)); then
-		say "the metadata server does not tell whether this instance has a longest life: it is asked on"
+	status=$?
+	if ((status == 2)); then
+		say "the metadata server does not say whether this instance has a longest life: asking goes on in the background"
 		(trap '' HUP && arm 86400) </dev/null >/dev/null &
 	fi
-	((told != 0)) || arm_for "$limit"
+	((status != 0)) || arm_for "$limit"
 }
 
 # arm_for SECONDS: powers the machine off when it has run for so long. Fails where that cannot be arranged.

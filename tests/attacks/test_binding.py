@@ -112,7 +112,7 @@ def test_the_kernel_of_the_original_stays_with_it(bench: Bench, tmp_path: Path) 
     (kernel,) = (Path(path) for path in state_of(bench).resources["spec/here#kernel"]["outside"])
     copy = copied(bench)
     adopted = copy.run("adopt", "spec.yaml", "--yes")
-    assert f"{kernel} stays, and is no longer recorded" in adopted.stderr
+    assert f"{kernel} stays; its record is dropped" in adopted.stderr
     assert copy.run("destroy", "spec.yaml", "--yes").returncode == 0
     assert kernel.is_dir()
     assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0

@@ -97,6 +97,29 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
+def test_an_earlier_environment_goes_also_when_the_new_one_has_to_be_mended(applied: Bench) -> None:
+    (old,) = environments(applied)
+    with program(applied):
+        applied.spec(small_spec("beta"))
+        assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+    (new,) = set(environments(applied)) - {old}
+    (package,) = applied.own.glob(f"envs/{new}/lib/python*/site-packages/beta-1.0.dist-info")
+    shutil.rmtree(package)
+    assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+    assert environments(applied) == [new]
+
+
+def test_looking_removes_no_note_and_the_next_program_removes_old_ones(applied: Bench) -> None:
+    with program(applied):
+        pass
+    (left,) = applied.own.glob("use/*/*")
+    assert applied.run("status", "spec.yaml").returncode == 0
+    assert left.exists()
+    with program(applied):
+        assert len(list(applied.own.glob("use/*/*"))) == 1
+        assert not left.exists()
+
+
 @pytest.mark.parametrize("link", ["use", "use/{name}"])
 def test_notes_behind_a_link_are_not_touched(applied: Bench, tmp_path: Path, link: str) -> None:
     (name,) = environments(applied)

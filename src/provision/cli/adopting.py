@@ -13,7 +13,7 @@ from provision.safe import safe_line
 from provision.world import Machine
 
 
-def adopt(path: Path, *, wait: float, yes: bool, form: str) -> int:
+def adopt(path: Path, *, wait: float, yes: bool, form: str, sandbox: bool) -> int:
     """Show what the state beside a spec names, ask, and bind it to this machine and folder."""
 
     def agree(found: Adoption) -> None:
@@ -21,7 +21,7 @@ def adopt(path: Path, *, wait: float, yes: bool, form: str) -> int:
             terminal.beside(_shown(found))
         terminal.agree("Adopt it?", yes=yes, doing="adopt")
 
-    done = bind(path, Machine(), agree, terminal.note, lock_wait_s=wait)
+    done = bind(path, Machine(), agree, terminal.note, lock_wait_s=wait, sandbox=sandbox)
     if form == "json":
         named = [dataclasses.asdict(one) for one in done.named]
         terminal.show(json.dumps({"version": 1, "state": str(done.path), "adopted": bool(done.why), "because": done.why, "resources": named}, indent=1))

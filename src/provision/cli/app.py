@@ -315,6 +315,7 @@ def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 
 @app.command(epilog=examples("provision adopt", "provision adopt specs/quickstart.yaml --yes"))
 @SPEC
+@SANDBOX
 @WAIT
 @YES
 @FORM

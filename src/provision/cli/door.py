@@ -182,7 +182,7 @@ def _shortage(error: BaseException) -> tuple[str, str] | None:
 
 
 def _is_gone() -> bool:
-    """Tell whether the working folder of this process is no longer there."""
+    """Tell whether the working folder of this process was removed."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib is not imported here
     except FileNotFoundError:

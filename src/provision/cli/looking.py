@@ -35,8 +35,8 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
         found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
-        told = {"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets, "state_foreign": found.foreign}
-        terminal.show(json.dumps(told, indent=1))
+        document = {"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets, "state_foreign": found.foreign}
+        terminal.show(json.dumps(document, indent=1))
         return found.exit_code
     if found.moved is None:
         terminal.say(f"lock         none yet: provision lock {shlex.quote(str(path))}")

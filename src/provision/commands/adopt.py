@@ -43,13 +43,13 @@ Agree = Callable[[Adoption], None]
 """Shows what is adopted and asks; raises Refused when the answer is no."""
 
 
-def adopt(path: Path, world: World, agree: Agree, tell: Tell, *, lock_wait_s: float = 0) -> Adoption:
+def adopt(path: Path, world: World, agree: Agree, tell: Tell, *, lock_wait_s: float = 0, sandbox: bool = False) -> Adoption:
     """Bind the state beside a spec to this machine and this folder; nothing is removed or changed but the state.
 
-    Kernels that were registered from the other folder belong to it: they are no longer recorded. Raises UsageError where there is no state, StateError where it
+    Kernels that were registered from the other folder belong to it: their records are dropped. Raises UsageError where there is no state, StateError where it
     is damaged, tracked by git or another user's, Refused when declined.
     """
-    folder = folder_of(path)
+    folder = folder_of(path, sandbox=sandbox)
     store = LocalStore(folder, world)
     state_file = folder / "state.json"
     if not world.exists(state_file):
@@ -66,7 +66,7 @@ def adopt(path: Path, world: World, agree: Agree, tell: Tell, *, lock_wait_s: fl
         state = ledger.state
         for one in adoption.named:
             if one.becomes == _FORGOTTEN:
-                tell(f"{one.where} stays, and is no longer recorded")
+                tell(f"{one.where} stays; its record is dropped")
                 state = state.recording(one.address, one.part, None)
         store.bind(state)
     return adoption

@@ -209,14 +209,14 @@ def _environment(place: Place, have: Have) -> Action:
         return act(Verb.CHANGE, because, (link, *removal))
     make = tuple(_making(place, have, held))
     if have.drift and by_conda(place):  # what conda has lost only conda can put back; files are links, so it is soon done
-        return act(Verb.REPLACE, _by_hand(have), (*make, link))
+        return act(Verb.REPLACE, _by_hand(have), (*make, link, *removal))
     if have.drift:
         put_right = (InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held)), link)
-        return act(Verb.CHANGE, _by_hand(have), put_right)
+        return act(Verb.CHANGE, _by_hand(have), (*put_right, *removal))
     if moved:
         return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, *removal))
     because = have.flaw if have.exists or have.interrupted else "there is none yet"
-    return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link))
+    return act(Verb.REPLACE if have.recorded and have.exists else Verb.CREATE, because, (*make, link, *removal))
 
 
 def _recorded(record: Mapping[str, Any] | None) -> tuple[str, ...]:

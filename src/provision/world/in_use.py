@@ -11,49 +11,69 @@ FOLDER = "use"
 """In `.provision`, beside `envs`: use/ENVIRONMENT/PID."""
 
 
-def hold(environment: Path, words: str) -> int | None:
-    """Note that this process uses an environment; the descriptor it returns is handed on to programs that it starts or becomes.
+def hold(environment: Path, words: str) -> None:
+    """Note that this process uses an environment, for as long as it, or a program that it starts or becomes, lives.
 
-    Returns None where the note cannot be written: a program is not kept from running for that.
+    Notes that nobody holds are removed. Where this note cannot be written there is none: a program is not kept from running for that.
     """
-    path = _notes(environment) / str(os.getpid())
+    folder = _notes(environment)
+    path = folder / str(os.getpid())
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_linked(folder):
+            return
+        for name in _names(folder):
+            _remove_unless_held(folder / name)
         while True:
             held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(held, fcntl.LOCK_EX)
             if path.exists() and os.path.samestat(os.fstat(held), path.stat()):
                 break
-            os.close(held)  # somebody took it for one that was left behind
+            os.close(held)  # another program took it for one that nobody holds
         os.write(held, f"process {os.getpid()}: {words}".encode()[:_LIMIT])
     except OSError:
-        return None
+        return
     os.set_inheritable(held, True)
-    return held
 
 
 def users(environment: Path) -> tuple[str, ...]:
-    """Return who uses an environment, as "process PID: PROGRAM"; notes that nobody holds any more are removed."""
+    """Return who uses an environment, as "process PID: PROGRAM"; changes nothing."""
     folder, found = _notes(environment), []
-    if folder.is_symlink() or folder.parent.is_symlink():
-        return ()  # nothing is removed behind a link
-    try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - names are enough
-    except OSError:
-        return ()
-    for name in filter(str.isdigit, names):
+    for name in () if _is_linked(folder) else _names(folder):
         try:
-            note = os.open(folder / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            note = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             continue
         try:
-            fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (folder / name).unlink(missing_ok=True)
+            fcntl.flock(note, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             found.append(os.pread(note, _LIMIT, 0).decode("utf-8", "replace") or f"process {name}")
         finally:
             os.close(note)
     return tuple(found)
+
+
+def _remove_unless_held(path: Path) -> None:
+    try:
+        note = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:  # a link, or gone meanwhile
+        return
+    try:
+        fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(note)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.is_dir() else []  # noqa: PTH208 - names are enough
+
+
+def _is_linked(folder: Path) -> bool:
+    """Tell whether the notes lie behind a link: nothing is written or removed there."""
+    return folder.is_symlink() or folder.parent.is_symlink()
 
 
 def _notes(environment: Path) -> Path:
