@@ -106,6 +106,7 @@ def test_make_and_the_pages_name_benchmarks_that_there_are() -> None:
     assert set(listed) <= names
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", ["rules", "lock-check"])
 def test_a_promise_is_measured_from_end_to_end(tmp_path: Path, name: str) -> None:
     (one,) = measure([name], Workshop(tmp_path))
@@ -140,6 +141,7 @@ def test_nothing_outside_the_folder_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "other").is_dir()
 
 
+@pytest.mark.long
 def test_the_calls_of_uv_are_made_again_by_hand(bench: Bench, tmp_path: Path) -> None:
     original = bench.spec(small_spec("beta"))
     assert bench.run("lock", original.name).returncode == 0

@@ -33,6 +33,7 @@ READS = ["why", "-"]
 """A command that waits for its standard input."""
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_it_says_and_ends_as_a_started_program(bench: Bench, words: tuple[str, ...]) -> None:
     bench.spec(small_spec("alpha"))

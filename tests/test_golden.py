@@ -36,6 +36,7 @@ def test_lint_says_exactly_this(case: Path) -> None:
     assert done.returncode == (1 if "error[" in done.stdout else 0)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("case", LOCKED, ids=lambda case: case.name)
 def test_lock_makes_exactly_this(case: Path, bench: Bench, pytorch: PyTorch) -> None:
     """From the rig of PyTorch's indexes and nothing else, without an old lock: the same bytes on any machine."""

@@ -150,6 +150,7 @@ def test_every_pattern_takes_time_in_proportion(separators: Collection[str], sub
                 search(pattern, text, methods)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "pattern",
     [

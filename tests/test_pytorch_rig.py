@@ -61,6 +61,7 @@ def test_the_builds_are_those_that_the_facts_name(facts: Facts) -> None:
         assert companions == {"torchvision": set(known.torchvision), "torchaudio": set(known.torchaudio)}, release
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_flavour_resolves_without_network(bench: Bench, pytorch: PyTorch, flavour: str) -> None:
     bench.spec(spec(flavour, "torch", "torchvision", "transformers[torch]"))

@@ -81,6 +81,7 @@ def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True).stdout.strip() == "False"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("words", [("lint",), ("schema",), ("lock", "--check"), ("lock",), ("plan",), ("status",), ("destroy", "--yes")])
 def test_pages_are_loaded_by_what_verifies_only(bench: Bench, words: tuple[str, ...]) -> None:
     bench.spec(small_spec("alpha"))

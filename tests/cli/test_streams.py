@@ -163,6 +163,7 @@ def test_colours_are_used_where_they_are_wanted(bench: Bench, variables: dict[st
     assert (ESC in failed.stderr) is coloured
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("words", ["schema", "--help", "--version", "lint spec.yaml", "completion bash", "plan spec.yaml --output-format json"])
 def test_a_reader_that_goes_away_is_no_error_of_ours(bench: Bench, words: str) -> None:
     bench.spec(small_spec("alpha"))
@@ -194,6 +195,7 @@ def test_output_that_cannot_be_written_is_said(bench: Bench, words: str) -> None
     assert done.stderr == f"error: cannot write the output: {os.strerror(28)}\n"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("script", "code", "said"),
     [

@@ -29,6 +29,7 @@ def hf_trainer(bench: Bench, pytorch: PyTorch) -> Rendered:
     return Rendered(bench.folder / "hf-trainer.colab.py", bench.folder / "hf-trainer.ipynb")
 
 
+@pytest.mark.long
 def test_the_same_bytes_are_rendered_elsewhere(hf_trainer: Rendered, bench: Bench, tmp_path: Path) -> None:
     other = tmp_path / "other/place"
     other.mkdir(parents=True)

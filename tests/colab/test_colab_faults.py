@@ -81,6 +81,7 @@ def test_only_the_card_that_was_asked_for_will_do(light: Rendered, machine: Mach
                 assert ran.seconds < 10
 
 
+@pytest.mark.long
 def test_without_nvidia_smi_there_is_no_card(light: Rendered, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     ran = stopped(light.otherwise(tmp_path / "gpu", asks_for("T4", smi.T4.name)), "check")
     assert "no GPU" in ran.text
@@ -137,6 +138,7 @@ def test_a_file_with_another_hash_is_not_installed(light: Rendered, stopped: Cal
     assert "not the one that was locked" in ran.text
 
 
+@pytest.mark.long
 def test_a_package_of_the_image_is_never_called_hash_checked(light: Rendered, machine: Machine, tmp_path: Path) -> None:
     def change(document: Document) -> None:
         (numpy,) = [one for one in document["install"]["packages"] if one["name"] == "numpy"]
@@ -231,6 +233,7 @@ def test_a_cell_that_was_cut_short_changes_nothing(light: Rendered, machine: Mac
     assert machine.versions() == before
 
 
+@pytest.mark.long
 def test_a_payload_that_was_edited_is_refused(light: Rendered, machine: Machine, stopped: Callable[..., Ran], tmp_path: Path) -> None:
     first = light.about["payload"][3]
     swapped = first[:40] + ("0" if first[40] != "0" else "1") + first[41:]

@@ -161,6 +161,7 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
     assert "half-made" in bench.run("status", "spec.yaml").stdout
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("change", "words"),
     [

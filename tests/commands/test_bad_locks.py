@@ -147,6 +147,7 @@ def test_a_certificate_that_nobody_signed(bench: Bench, tmp_path: Path) -> None:
         refused(bench, 2, "the certificate of a package index is not trusted", line=("apply", "spec.yaml", "--yes"), **there)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("status", "kind", "body", "code", "said"),
     [

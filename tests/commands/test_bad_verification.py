@@ -301,6 +301,7 @@ def test_a_machine_without_shared_memory(environment: Environment, tmp_path: Pat
     assert checks(report)["P06:alpha"]["status"] == "pass"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("code", "says"),
     [

@@ -100,6 +100,7 @@ def test_a_second_plan_is_empty_and_a_program_runs_in_it(whole: tuple[Bench, str
     assert (done.returncode, Path(done.stdout.strip()).resolve()) == (0, prefix(made).resolve())
 
 
+@pytest.mark.long
 def test_another_lock_makes_another_prefix_and_removes_the_old_one(made: Bench) -> None:
     old = prefix(made).resolve()
     made.spec(small_spec("gamma", extra=CONDA.replace("ffmpeg=7", "ffmpeg=6")))

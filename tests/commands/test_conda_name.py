@@ -136,6 +136,7 @@ def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     assert (later / "renamed/conda-meta/history").read_text() == "somebody's own"
 
 
+@pytest.mark.long
 def test_what_took_the_place_of_our_link_stays(made: Bench) -> None:
     link = envs(made)[1] / "spec.here"
     link.unlink()

@@ -71,6 +71,7 @@ def test_versions_are_told_without_importing_anything(venv: Path, tmp_path: Path
     assert not {"torch", "transformers", "numpy"} & set(modules)
 
 
+@pytest.mark.long
 def test_the_command_looks_from_the_interpreter_that_is_named(venv: Path, tmp_path: Path) -> None:
     add(venv, "torch", "raise SystemExit('imported')", "9.9+cpu")
     for named in (venv, venv / "bin/python"):
@@ -109,6 +110,7 @@ def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -144,6 +146,7 @@ _C = Part(_cuda_getArchFlags=lambda: "sm_89")
 """
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("there", "name", "says"),
     [
@@ -192,6 +195,7 @@ def test_nothing_private_is_told(venv: Path, tmp_path: Path) -> None:
         assert "~/lib" in done.stdout
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("name", "value", "left_out"),
     [
@@ -225,6 +229,7 @@ def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost
     assert "no toolkit in /usr/local/cuda" in wide
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("environ", "files", "key", "value"),
     [

@@ -383,6 +383,7 @@ def test_targets_with_environments_of_their_own_are_to_be_named(bench: Bench) ->
     assert "macos-arm64" in exported(bench, "requirements", "--target", "here")
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_lock_and_a_stale_one_are_refused(bench: Bench, form: str) -> None:
     bench.spec(small_spec("alpha"))
@@ -394,6 +395,7 @@ def test_no_lock_and_a_stale_one_are_refused(bench: Bench, form: str) -> None:
     assert "the spec moved: packages: + beta" in refused(bench, 1, "--format", form)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_damaged_lock_is_refused(bench: Bench, form: str) -> None:
     locked(bench, small_spec("alpha"))

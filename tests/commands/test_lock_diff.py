@@ -182,6 +182,7 @@ def test_hostile_names_in_an_older_lock_are_only_text(bench: Bench) -> None:
             assert form != "markdown" or ("<b>" not in done.stdout and "@team" not in done.stdout)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("content", "code", "said"),
     [

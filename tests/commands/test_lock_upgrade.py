@@ -41,6 +41,7 @@ def test_a_package_that_others_hold_stays(aged: Bench) -> None:
     assert versions(aged) == {"alone": "1.0", "lead": "1.0", "led": "1.0"}
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("words", "moved"),
     [
@@ -58,6 +59,7 @@ def test_the_words_it_takes(aged: Bench, words: tuple[str, ...], moved: dict[str
     assert versions(aged) == moved
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -65,6 +65,7 @@ def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None
     assert not by_command_line(place("apart", folder=folder))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("gpu", "shape", "name", "high"),

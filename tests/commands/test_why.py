@@ -98,6 +98,7 @@ def test_fix_edits_what_explains_the_error_and_nothing_else(tmp_path: Path) -> N
     assert "precision: bf16" in changed  # another finding, of another error
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("text", "line"),
     [

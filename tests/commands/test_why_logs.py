@@ -72,6 +72,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 def test_a_log_shows_what_the_bare_text_shows(form: str) -> None:

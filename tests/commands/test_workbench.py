@@ -282,6 +282,7 @@ def test_a_program_that_fails_is_told_with_the_end_of_its_log(bench: Bench) -> N
         assert list(place.instances().values()) == ["STOPPED"]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("wish", ["stop", "keep"])
 @pytest.mark.parametrize("first", ["error", "failed"])
 def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(bench: Bench, first: str, wish: str) -> None:
@@ -396,6 +397,7 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
         assert (place.apply(adopt=True).exit_code, orphans([place.loaded()], place.world)) == (0, ())
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("fault", ["permission", "api-disabled", "act-as", "create-internal", "quota-global"])
 def test_what_google_refuses_is_told_and_leaves_nothing(bench: Bench, fault: str) -> None:
     with at(bench, Device(), fault) as place:

@@ -43,6 +43,7 @@ CASES = {
 }
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("faults", "what", "following"), CASES.values(), ids=CASES)
 def test_a_refused_creation_is_told_with_the_next_command_and_leaves_nothing(bench: Bench, faults: tuple[str, ...], what: str, following: str) -> None:
     done = apply(bench, *faults)

@@ -137,6 +137,7 @@ def test_the_console_says_why_an_instance_stays_provisioning(bench: Bench, capsy
     assert left(bench) == {name} == known(bench)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("fault", ["rate:1", "error-500:3", "unavailable:3", "busy:3", "token-expiry:2", "lost-operation", "hidden:3"])
 def test_what_passes_by_itself_ends_with_one_instance(bench: Bench, capsys: pytest.CaptureFixture[str], fault: str) -> None:
     with sandboxed(bench, fault):

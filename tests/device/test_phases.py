@@ -41,6 +41,7 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
         await_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("cards", "declared", "words"),
     [

@@ -162,6 +162,7 @@ def guarded(cloud: Cloud, attribute: str | None, in_document: int | None) -> Non
     cloud.announce({**document, "max_lifetime_s": in_document}, **({LIFETIME: attribute} if attribute else {}))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("trouble", [[], [CUT], [503, CUT, 503], [500]])
 def test_a_deadline_is_armed_whatever_the_metadata_server_does_first(cloud: Cloud, tmp_path: Path, trouble: list[int]) -> None:
     guarded(cloud, "900000000", 900000000)

@@ -43,6 +43,7 @@ def linted(folder: Path, text: str) -> set[tuple[int, int, int, int]]:
     return {(r["start"]["line"] - 1, r["start"]["column"] - 1, r["end"]["line"] - 1, r["end"]["column"] - 1) for r in ranges}
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("name", "text", "marked"),
     [

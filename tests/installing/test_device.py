@@ -125,6 +125,7 @@ def test_a_version_that_is_not_on_the_index_does_not_hold(device: Device) -> Non
 PIN: dict[str, Any] = {"name": "alpha", "version": "1.0", "index": "pypi", "files": {"alpha-1.0.whl": "0" * 64}}
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -225,6 +225,7 @@ def test_a_python_that_a_source_does_not_take_is_said(bench: Bench) -> None:
     assert "kern is taken in its newest release as source, 1.0" in caught.value.hint
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("said", "why"),
     [

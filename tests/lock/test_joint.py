@@ -107,6 +107,7 @@ def test_torch_is_the_newest_that_every_target_has_a_build_of(bench: Bench, pyto
     assert lock.targets["old"].because == "cu128: target old says cuda: 12.8"
 
 
+@pytest.mark.long
 def test_a_package_that_needs_another_torch_moves_it_for_all(bench: Bench, pytorch: PyTorch, tmp_path: Path) -> None:
     more = beside(pytorch, tmp_path, make_wheel(tmp_path / "w", "needy", "1.0", requires=("torch<2.11",)))
     lock = locked(bench, pytorch, spec("needy", "torch", targets={"laptop": LAPTOP, "colab": COLAB}), **more)

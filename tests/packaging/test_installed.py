@@ -63,6 +63,7 @@ def test_a_packaged_profile_can_be_extended(profile: str, bare: Path, tmp_path: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_types_are_seen_by_a_type_checker(bare: Path, tmp_path: Path) -> None:
     (tmp_path / "asks.py").write_text("from provision.spec import Spec\n\ndef name(spec: Spec) -> int:\n    return spec.python\n")
     done = subprocess.run(
@@ -76,6 +77,7 @@ def test_types_are_seen_by_a_type_checker(bare: Path, tmp_path: Path) -> None:
     assert 'Incompatible return value type (got "str", expected "int")' in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_uvx_runs_it_from_the_checkout(tmp_path: Path) -> None:
     command = [uv.find_uv_bin(), "tool", "run", "--python", sys.executable, "--from", str(ROOT), "provision", "--version"]
     done = subprocess.run(command, cwd=tmp_path, env=outside(UV_CACHE_DIR=str(tmp_path / "cache")), capture_output=True, text=True, timeout=600)

@@ -94,6 +94,7 @@ def test_a_planted_byte_a_moved_word_and_two_addresses_of_one_place_are_found(fa
     assert facts["aliased"] == 512
 
 
+@pytest.mark.long
 def test_what_is_timed_is_random_and_never_zeros(facts: dict[str, Any]) -> None:
     assert all(share < 0.02 for pair in facts["zeros"].values() for share in pair), facts["zeros"]
     assert facts["random_bytes"] == 256
@@ -122,6 +123,7 @@ def test_reasons_heat_and_power_are_gathered_while_it_multiplies(hf_python: str,
     assert lost.stdout.split() == ["None"] * 3, lost.stderr[-2000:]
 
 
+@pytest.mark.long
 def test_what_the_probe_times_can_be_held_against_a_bare_loop(hf_python: str) -> None:
     argv = [hf_python, "-m", "benchmarks.throughput", "--device", "cpu", "--size", "128", "--format", "fp32"]
     done = subprocess.run(argv, cwd=SCRIPT.parents[2], capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=600)

@@ -48,6 +48,7 @@ def found(environment: Environment, path: str, **changes: Any) -> dict[str, Any]
     return next(check for check in report["checks"] if check["id"] == "D10")
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("answer", "status", "says"), CASES)
 def test_the_diagnosis_is_read_in_both_layouts(environment: Environment, tmp_path: Path, answer: dict[str, Any], status: str, says: str) -> None:
     check = found(environment, dcgmi(tmp_path, json.dumps(answer), code=1 if status == "warn" else 0))

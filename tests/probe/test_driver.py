@@ -47,7 +47,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
     assert found["D03"]["message"] == "NVIDIA L4, compute capability 8.9"
 
 
-@pytest.mark.long(after=8)
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(
     ("answers", "check", "status", "says", "fix"),
     [
@@ -168,6 +168,7 @@ def test_who_holds_the_card_is_named(environment: Environment, newer: Path) -> N
     assert "process 4711" in found["D08"]["cause"]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("name", "answers", "status", "says"),
     [
@@ -224,6 +225,7 @@ def test_an_old_program_that_knows_few_fields_still_tells_the_card(environment: 
     assert {found[name]["status"] for name in ("D05", "D06", "D07", "D09")} == {"skip"}
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("code", "says"),
     [

@@ -61,6 +61,7 @@ EDITS: list[tuple[Callable[[Path], Any], str]] = [
 ]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("edit", "says"), EDITS)
 def test_an_environment_that_was_edited_fails(environment: Environment, edit: Callable[[Path], Any], says: str) -> None:
     assert verdict(environment) == (0, "pass", "4 files of the locked packages have the size that their RECORDs list")

@@ -272,6 +272,7 @@ def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local
     assert checks(remote)["P03"]["status"] == "pass"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("mount", "status", "says"),
     [

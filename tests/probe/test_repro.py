@@ -262,6 +262,7 @@ def test_another_python(environment: Environment) -> None:
     assert ends(environment, program.replace("3.99", minor))[0] == 0
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("check", "changes", "fits"),
     [
@@ -309,6 +310,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("check", "broken"),
     [

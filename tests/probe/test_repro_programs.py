@@ -140,6 +140,7 @@ def test_a_hub_that_does_not_answer_or_whose_clock_is_another(environment: Envir
 # The cards, which are not there
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("wrong", [{"mig.mode.current": "Enabled"}, {"compute_mode": "Prohibited"}, {"power.limit": "60.00"}])
 def test_a_card_that_is_set_up_otherwise(environment: Environment, tmp_path: Path, wrong: dict[str, str]) -> None:
     there = {"PATH": f"{make_program(tmp_path)}:/usr/bin:/bin", "FAKE_SMI": told(SMI)}

@@ -72,6 +72,7 @@ def test_processes_that_hang_are_not_waited_for(hf_python: str, tmp_path: Path) 
     assert (code, "[None, " in said) == (1, True), said
 
 
+@pytest.mark.long
 @pytest.mark.hf
 def test_a_flag_that_something_sets(hf_python: str, tmp_path: Path) -> None:
     program = repro(failed("T06", {}, {"cudnn.benchmark": True}), "T06", {})
@@ -94,7 +95,7 @@ def test_a_function_that_cannot_be_compiled(hf_python: str, tmp_path: Path) -> N
 OF_CARDS = ("D03", "T03", "M01", "M02", "B01", "B02", "F01", "F02", "F03", "N05", "C01")
 
 
-@pytest.mark.long(after=2)
+@pytest.mark.long(after=1)
 @pytest.mark.hf
 @pytest.mark.parametrize("check", OF_CARDS)
 def test_without_a_card_a_program_for_cards_says_so(hf_python: str, tmp_path: Path, check: str) -> None:

@@ -75,6 +75,7 @@ def test_identity_is_stable_and_moves_with_a_package(environment: Environment) -
     assert first["digests"]["identity"] != third["digests"]["identity"]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("code", "cause"),
     [
@@ -136,6 +137,7 @@ def test_one_stage_by_itself_writes_its_fragment(environment: Environment, tmp_p
     assert found["seen"]["package.alpha"] == "1.0"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("changes", "failing", "says"),
     [

@@ -63,6 +63,7 @@ def _zip64(members: int) -> bytes:
     return data.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_a_zip64_with_more_members_than_the_old_form_can_count() -> None:
     content = _zip64(66_000)

@@ -61,6 +61,7 @@ def tables(tmp_path: Path) -> Path:
     return copied(TABLES, tmp_path / "tables", shortened)
 
 
+@pytest.mark.long
 def test_what_differs_is_named_and_written_and_then_as_read(tables: Path) -> None:
     with served({**torch_wheels("2.15.0"), **COMPANIONS}) as server:
         shown = run("remake_torch", tables, server.address)
@@ -110,6 +111,7 @@ def test_a_missing_release_is_written(tables: Path) -> None:
     assert [row["release"] for row in rows_of(tables, "torch")] == ["2.15.0", "2.16.0"]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("script", ["remake_torch", "remake_transformers", "remake_packages", "remake_cuda"])
 def test_without_an_index_nothing_is_claimed(tables: Path, script: str) -> None:
     before = (tables / "torch.yaml").read_text()

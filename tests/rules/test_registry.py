@@ -78,6 +78,7 @@ def test_importing_the_rules_takes_no_yaml() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize(("part", "has"), [("of_cards", "card"), ("of_workbench", "workbench"), ("of_colab", "colab")])
 def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask: Ask) -> None:

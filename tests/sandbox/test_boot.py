@@ -117,6 +117,7 @@ def test_a_new_lock_goes_the_same_way_beside_the_old_environment(booter: Booter,
     assert sorted(path.name for path in (disk(booter) / ".provision/envs").iterdir()) == ["abababababab", "cdcdcdcdcdcd"]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("what", ["document", "device", "installer", "program-of-another-run"])
 def test_what_is_not_what_was_announced_is_refused(booter: Booter, cloud: Cloud, what: str) -> None:
     document = cloud.document("nonce-0001", "alpha")
@@ -179,6 +180,7 @@ def test_hostile_values_do_nothing(booter: Booter, cloud: Cloud) -> None:
     assert (disk(booter) / "-rf ; touch pwned").is_dir()
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "run", ["", "{", "[]", '{"nonce": "../../../tmp/x", "digest": "sha256:' + "0" * 64 + '", "document": "gs://b/x"}', '{"nonce": "nonce-0001; id"}']
 )

@@ -148,6 +148,7 @@ def fixes_of_many(*bad):
     return [Fix("t", (Replace(Place(("env", f"A{number}")), "[" if number in bad else f'"{number}"'),)) for number in range(1200)]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("bad", [(), (0,), (7, 600, 1199)])
 def test_fixes_are_vetted_as_if_each_were_tried_alone(lint, bad):
     source = lint(MANY).source

@@ -139,6 +139,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", sorted(REFUSED))
 def test_what_a_runtime_cannot_give_is_refused(case: str) -> None:
@@ -180,6 +181,7 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     assert apart.unfit == ()
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("gpu", "shape", "asked"),
     [

@@ -407,6 +407,7 @@ def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
     return json.dumps(seen, default=repr, sort_keys=True)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(ON_COLAB))
 def test_no_field_of_a_colab_target_is_ignored(name: str) -> None:
@@ -414,6 +415,7 @@ def test_no_field_of_a_colab_target_is_ignored(name: str) -> None:
     assert effect_on_colab({}, {name: ON_COLAB[name]}) != effect_on_colab({}, {})
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(Spec.model_fields) - WITHOUT_EFFECT - {"targets"}))
 def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
@@ -423,6 +425,7 @@ def test_no_field_of_the_spec_is_ignored_on_colab(name: str) -> None:
     assert effect_on_colab({**change, **bound}, {}) != effect_on_colab({**before, **bound}, {})
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(TRAINING))
 def test_no_field_of_training_is_ignored_on_colab(name: str) -> None:

@@ -51,7 +51,7 @@ def pages() -> dict[str, str]:
     return found
 
 
-@pytest.mark.long(after=2)
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", ["failed", "hostile", "diff-numpy-abi", "diff-other-instruction-set"])
 def test_axe_finds_nothing(tmp_path: Path, name: str, scheme: str) -> None:

@@ -306,6 +306,7 @@ def test_in_a_browser_the_recorder_sees_what_an_unescaped_page_fetches(tmp_path:
     assert {"/leak-image", "/leak-style", "/leak-script", "/leak-frame"} <= set(asked)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1100])
 def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int) -> None:

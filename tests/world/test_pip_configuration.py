@@ -134,6 +134,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this interpreter has no pip to compare with")
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS keeps the global file where a test may not write")
 @pytest.mark.parametrize("case", CASES)

@@ -57,6 +57,7 @@ def test_it_ends_as_the_program_did(tmp_path: Path, code: str, ended: int, name:
     assert (told["code"], told["signal"]) == (ended if ended >= 0 else 128 - ended, name)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_for_us_is_the_programs_and_comes_once(tmp_path: Path, number: signal.Signals) -> None:
     counts = f"seen = []\nsignal.signal({int(number)}, lambda *_: seen.append(1))\nready()\n"
