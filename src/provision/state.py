@@ -34,12 +34,21 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Resources by address and part, with a lineage (which ledger), a serial (which version of it), and the machine and folder that it is bound to."""
+    """Resources by address and part, with a lineage (which ledger), a serial (which version of it), and the machine and folder that it is bound to.
+
+    `projects` are those of Google Cloud in which an instance was ever requested: `orphans` also looks where the spec names none of them any more.
+    """
 
     lineage: str
     serial: int
     resources: Mapping[str, Mapping[str, Any]]
     binding: Binding | None = None
+    projects: tuple[str, ...] = ()
+
+    @property
+    def recorded_projects(self) -> set[str]:
+        """The projects of Google Cloud that records name."""
+        return {record["project"] for record in self.resources.values() if record.get("instance") and isinstance(record.get("project"), str)}
 
     def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
         """Return what is recorded of a part of a target, or None."""
@@ -75,6 +84,11 @@ class Intent:
     began: str
     names: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def projects(self) -> set[str]:
+        """The projects of Google Cloud that its names are in."""
+        return {name.split("/")[1] for name in self.names if name.startswith("projects/")}
 
     @property
     def key(self) -> tuple[str, str, tuple[str, ...], str]:
@@ -121,6 +135,8 @@ def dumps(state: State) -> str:
     content = {"schema": SCHEMA, "lineage": state.lineage, "serial": state.serial, "resources": state.resources}
     if state.binding is not None:
         content["binding"] = asdict(state.binding)
+    if state.projects:
+        content["projects"] = sorted(state.projects)
     return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True) + "\n"
 
 
@@ -148,7 +164,10 @@ def loads(text: str, name: str) -> State:
     binding = content.get("binding")
     if binding is not None and not (isinstance(binding, dict) and set(binding) == _BINDING and all(isinstance(value, str) for value in binding.values())):
         raise StateError(f"the state file {name} is damaged", why="its binding is of the wrong form", hint=hint)
-    return State(lineage, serial, resources, Binding(**binding) if binding is not None else None)
+    projects = content.get("projects", [])
+    if not (isinstance(projects, list) and all(isinstance(project, str) for project in projects)):
+        raise StateError(f"the state file {name} is damaged", why="its projects are not a list of names", hint=hint)
+    return State(lineage, serial, resources, Binding(**binding) if binding is not None else None, tuple(projects))
 
 
 def _are_records(resources: Mapping[str, Any]) -> bool:

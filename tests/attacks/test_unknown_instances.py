@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provision.commands.orphans import orphans
+from provision.commands.orphans import list_orphans
 from provision.effects import CloudReader, CreateInstance, DeleteInstance, Effect, Tell
 from provision.errors import WorldError
 from provision.plan import Verb
@@ -17,7 +17,7 @@ from provision.stores import LocalStore
 from provision.targets.workbench import is_former
 from provision.world import Machine
 from tests.commands.test_workbench import CutShort, Device, Place, at
-from tests.commands.test_workbench_owning import asked_long_ago, cut, edit
+from tests.commands.test_workbench_owning import asked_long_ago, beside, cut, edit
 from tests.rig import Bench
 
 pytest.importorskip("google.cloud.notebooks_v2")
@@ -133,7 +133,7 @@ def test_an_instance_that_is_not_shown_yet_stays_known(bench: Bench) -> None:
         with pytest.raises(WorldError, match="is not shown yet"):
             destroy(place.path, (), late(place), lambda _: None, place.lines.append, sandbox=True)
         assert zone in known(place)
-        assert orphans([place.loaded()], place.world) == ()
+        assert list_orphans([place.loaded()], place.world).orphans == ()
         place.destroy()  # shown now
         assert (place.instances(), known(place)) == ({}, set())
 
@@ -176,3 +176,45 @@ def test_a_journal_of_an_older_version_is_read_as_one_open_intent(bench: Bench) 
     (bench.own / "journal.json").write_text('{"schema": "provision.journal/9"}')
     with pytest.raises(Exception, match="another version"):
         store.intents()
+
+
+def test_a_project_that_only_an_earlier_run_named_is_asked_for_orphans(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        with pytest.raises(CutShort):
+            place.apply(cut(place, CreateInstance, after=True))
+        asked_long_ago(place)
+        edit(place, ("project: my-project", "project: other-project"))
+        store = LocalStore(place.ledger_folder(), late(place))
+        with store.exclusive(0, place.lines.append):
+            from provision.commands.apply import _recover
+
+            _recover(store.ledger(), set(), store, late(place), place.lines.append)
+        assert (known(place), len(place.instances())) == (set(), 1)
+        (orphan,) = list_orphans([place.loaded()], place.world).orphans
+        assert orphan.name.startswith("projects/my-project/")
+
+
+def test_a_project_that_does_not_answer_hides_no_orphan_of_another(bench: Bench) -> None:
+    class Unreachable(Machine):
+        def cloud(self) -> CloudReader:
+            real = super().cloud()
+
+            class Reader:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(real, name)
+
+                def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
+                    if project == "other-project":
+                        raise WorldError("no access to other-project")
+                    return real.instances(project)
+
+            return Reader()  # type: ignore[return-value]
+
+    with at(bench, Device()) as place:
+        place.apply()
+        other = beside(place, "elsewhere")  # whose state does not have the instance
+        text = other.path.read_text()
+        other.path.write_text(text + text[text.index("  wb:") :].replace("  wb:", "  another:").replace("my-project", "other-project"))
+        listing = list_orphans([other.loaded()], Unreachable(place.bench.environment(), endpoints=place.endpoints))
+        assert [orphan.name.split("/")[1] for orphan in listing.orphans] == ["my-project"]
+        assert (list(listing.failed), listing.exit_code) == (["other-project"], 1)

@@ -18,7 +18,7 @@ from provision.commands.attach import attach
 from provision.commands.destroy import destroy
 from provision.commands.loading import load
 from provision.commands.opening import doors
-from provision.commands.orphans import orphans
+from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
 from provision.commands.status import status
 from provision.commands.substituting import substitute
@@ -175,7 +175,7 @@ def test_an_instance_is_made_verified_kept_changed_and_removed(bench: Bench) -> 
         place.write("alpha, gamma")
         assert place.verbs() == [Verb.CHANGE]
         assert (place.apply().exit_code, place.verbs(), len(device.boots)) == (0, [Verb.KEEP], 2)
-        assert orphans([place.loaded()], place.world) == ()
+        assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.destroy() == ["instance", "verification"]
         assert (place.instances(), place.store.objects("my-bucket")) == ({}, ())
         assert place.destroy() == []
@@ -219,7 +219,7 @@ def test_a_run_cut_short_at_the_creation_goes_on_with_the_same_instance(bench: B
         assert len(place.ledger().intents[0].names) == 2
         made = {one["id"] for one in place.world.cloud().instances("my-project")}
         assert len(made) == int(after)
-        assert orphans([place.loaded()], place.world) == ()
+        assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.apply().exit_code == 0
         assert len(place.instances()) == 1
         assert not made or made == {one["id"] for one in place.world.cloud().instances("my-project")}
@@ -387,14 +387,14 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.apply()
         (place.loaded().folder / "state.json").unlink()
-        (found,) = orphans([place.loaded()], place.world)
+        (found,) = list_orphans([place.loaded()], place.world).orphans
         assert (found.spec, found.target) == ("spec", "wb")
         assert found.delete.startswith("gcloud workbench instances delete provision-spec-wb-")
         with pytest.raises(Refused, match="cannot be made here") as caught:
             place.apply()
         assert "another state made it" in caught.value.why
         assert "provision apply --adopt --target wb" in caught.value.why
-        assert (place.apply(adopt=True).exit_code, orphans([place.loaded()], place.world)) == (0, ())
+        assert (place.apply(adopt=True).exit_code, list_orphans([place.loaded()], place.world).orphans) == (0, ())
 
 
 @pytest.mark.long(after=2)

@@ -11,7 +11,7 @@ import pytest
 
 from provision.commands.apply import Wishes, apply
 from provision.commands.destroy import destroy
-from provision.commands.orphans import orphans
+from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
 from provision.effects import CreateInstance, DeleteInstance, StartInstance, UpdateInstance, UploadObjects
 from provision.errors import Refused, WorldError
@@ -85,7 +85,7 @@ def test_two_folders_with_one_name_never_touch_each_others_instance(bench: Bench
         assert other.destroy() == []
         assert (ids(place), place.store.objects("my-bucket")) == (made, kept)
         assert place.verbs() == [Verb.KEEP]
-        assert len(orphans([other.loaded()], other.world)) == 1  # it costs, and this folder does not know it
+        assert len(list_orphans([other.loaded()], other.world).orphans) == 1  # it costs, and this folder does not know it
 
 
 def test_destroy_after_a_run_cut_short_leaves_what_another_state_made_meanwhile(bench: Bench) -> None:
@@ -107,7 +107,7 @@ def test_destroy_leaves_one_that_was_taken_over(bench: Bench) -> None:
         place.apply()
         other = beside(place, "elsewhere")
         assert other.apply(adopt=True).exit_code == 0
-        assert len(orphans([place.loaded()], place.world)) == 1
+        assert len(list_orphans([place.loaded()], place.world).orphans) == 1
         place.destroy()
         assert len(other.instances()) == 1
         assert other.verbs() == [Verb.KEEP]
@@ -254,7 +254,7 @@ def test_a_move_that_is_cut_short_between_the_two_ends_with_one(bench: Bench) ->
         with pytest.raises(CutShort):
             place.apply(cut(place, DeleteInstance, after=False))
         assert sorted(place.instances()) == ["us-central1-a", "us-east1-c"]
-        assert orphans([place.loaded()], place.world) == ()
+        assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.apply().exit_code == 0
         assert (list(place.instances()), place.verbs()) == (["us-east1-c"], [Verb.KEEP])
 

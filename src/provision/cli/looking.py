@@ -117,20 +117,24 @@ def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> 
 
 def orphans(paths: tuple[Path, ...], *, sandbox: bool, form: str) -> int:
     """List instances with our labels that no state beside these specs knows; exit 1 when there are some."""
-    from provision.commands.orphans import orphans as find
+    from provision.commands.orphans import list_orphans
 
     with opened(paths[0], sandbox=sandbox) as world:
-        found = find([loaded_in(path, world, sandbox=sandbox) for path in paths], world)
+        listing = list_orphans([loaded_in(path, world, sandbox=sandbox) for path in paths], world)
+    found = listing.orphans
+    terminal.show_failed(listing.failed, kind="project")
     away = f"rm -r {shlex.quote(folder_of_sandbox(paths[0]))}   (all of this sandbox)" if sandbox else ""
     if form == "json":
         rows = [{**dataclasses.asdict(one), "delete": away or one.delete} for one in found]
-        terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows}, indent=1))
+        failed = terminal.failed_document(listing.failed, kind="project")
+        terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows, "failed": failed}, indent=1))
     elif not found:
-        terminal.say(f"{'SANDBOX: ' if sandbox else ''}no orphans: every instance with our labels is in a state here")
+        where = "in the projects that answered" if listing.failed else "every instance with our labels is in a state here"
+        terminal.say(f"{'SANDBOX: ' if sandbox else ''}no orphans{' ' if listing.failed else ': '}{where}")
     for one in found if form == "text" else ():
         terminal.say(f"{'SANDBOX: ' if sandbox else ''}{one.name}\n  {one.state}, made {one.created or 'at a time not told'}, for {one.spec}/{one.target}")
         terminal.say(f"  {away or one.delete}")
-    return 1 if found else 0
+    return listing.exit_code
 
 
 def _where(place: str) -> str:

@@ -80,16 +80,16 @@ def show_error(error: ProvisionError) -> None:
             beside(f"  {pen(label + ':', Ink.INFO) if number == 0 else ' ' * (len(label) + 1)} {line}")
 
 
-def show_failed(failed: Mapping[str, ProvisionError]) -> None:
-    """Write what stopped single targets among several to standard error."""
+def show_failed(failed: Mapping[str, ProvisionError], kind: str = "target") -> None:
+    """Write the errors of single targets (or projects, as `kind` names them) among several to standard error."""
     for name, error in failed.items():
-        note(f"\ntarget {name}:")
+        note(f"\n{kind} {name}:")
         show_error(error)
 
 
-def failed_document(failed: Mapping[str, ProvisionError]) -> list[dict[str, Any]]:
-    """Return what stopped single targets as data."""
-    return [{"target": name, **told(error), "exit_code": error.exit_code} for name, error in failed.items()]
+def failed_document(failed: Mapping[str, ProvisionError], kind: str = "target") -> list[dict[str, Any]]:
+    """Return the errors of single targets (or projects) as data."""
+    return [{kind: name, **told(error), "exit_code": error.exit_code} for name, error in failed.items()]
 
 
 def _shortened(words: str) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from provision.commands.loading import Loaded
 from provision.effects import World
-from provision.errors import UsageError
+from provision.errors import ProvisionError, UsageError
 from provision.places import WorkbenchTarget
+from provision.state import Ledger
 from provision.stores import LocalStore
 from provision.targets.workbench import LINEAGE
 
@@ -33,32 +34,54 @@ class Orphan:
         return f"gcloud workbench instances delete {instance} --project={project} --location={zone}"
 
 
-def orphans(specs: Iterable[Loaded], world: World) -> tuple[Orphan, ...]:
-    """Return the instances that carry our labels and stand in no state or journal beside these specs, in all projects that spec, state or journal names.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The orphans of all projects that answered, and the errors of those that did not, by project."""
 
-    Raises UsageError where none names a project.
+    orphans: tuple[Orphan, ...]
+    failed: Mapping[str, ProvisionError]
+
+    @property
+    def exit_code(self) -> int:
+        """1 when there are orphans, else the code of the first error, else 0."""
+        return 1 if self.orphans else next((error.exit_code for error in self.failed.values()), 0)
+
+
+def list_orphans(specs: Iterable[Loaded], world: World) -> Listing:
+    """Return the instances that carry our labels and are in no state or journal next to these specs.
+
+    All projects are asked that a spec, a state or a journal names, and those that a state ever named. One that does not answer hides no other.
+
+    Raises:
+        UsageError: none of them names a project.
     """
     known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
     for loaded in specs:
-        spec = loaded.declared or loaded.spec
+        spec, ledger = loaded.declared or loaded.spec, LocalStore(loaded.folder, world).ledger()
         projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
-        recorded = set(_recorded(loaded, world))
-        projects |= dict.fromkeys(sorted(name.split("/")[1] for name, _ in recorded))  # those that a spec no longer names included
+        recorded = set(_recorded(ledger))
+        projects |= dict.fromkeys(sorted({*(name.split("/")[1] for name, _ in recorded), *ledger.state.projects}))
         known |= recorded
     if not projects:
         raise UsageError("no project was asked: none of these specs has a target of kind workbench", hint="name the specs whose instances may be left")
-    found = [instance for project in projects for instance in world.cloud().instances(project)]
-    return tuple(_orphan(one) for one in found if one.get("labels", {}).get(_MARK) == "1" and _owner(one) not in known)
+    orphans, failed = list[Orphan](), dict[str, ProvisionError]()
+    for project in projects:
+        try:
+            instances = world.cloud().instances(project)
+        except ProvisionError as error:
+            failed[project] = error
+            continue
+        orphans += [_orphan(one) for one in instances if one.get("labels", {}).get(_MARK) == "1" and _owner(one) not in known]
+    return Listing(tuple(orphans), failed)
 
 
 def _owner(instance: Mapping[str, Any]) -> tuple[str, str]:
     return str(instance.get("name", "")), str(instance.get("labels", {}).get(LINEAGE, ""))
 
 
-def _recorded(loaded: Loaded, world: World) -> Iterable[tuple[str, str]]:
-    """Yield name and lineage of every instance that the state beside a spec knows, or that a run which was cut short may have made."""
-    ledger = LocalStore(loaded.folder, world).ledger()
+def _recorded(ledger: Ledger) -> Iterable[tuple[str, str]]:
+    """Yield name and lineage of every instance that the state records, or that an interrupted run may have made."""
     for record in ledger.state.resources.values():
         if record.get("instance"):
             zones = [record["zone"]] if record.get("zone") else record.get("zones", ())

@@ -47,10 +47,12 @@ class LocalStore:
     def save(self, state: State, *, expecting: int) -> None:
         """Save the state in one step; raises StateError when the saved serial is not `expecting`."""
         path = self.folder / "state.json"
-        saved = self.load().serial if self._world.exists(path) else 0
-        if saved != expecting:
-            raise StateError(f"{path} was changed by someone else", why=f"its serial is {saved}, not {expecting}", hint="run the command again")
-        self._write(path, dumps(state if state.binding is not None else replace(state, binding=binding_here(self.folder, self._world))))
+        saved = self.load() if self._world.exists(path) else empty("")
+        if saved.serial != expecting:
+            raise StateError(f"{path} was changed by someone else", why=f"its serial is {saved.serial}, not {expecting}", hint="run the command again")
+        binding = state.binding or binding_here(self.folder, self._world)
+        projects = {*saved.projects, *saved.recorded_projects}  # those of intents were saved meanwhile
+        self._write(path, dumps(replace(state, binding=binding, projects=tuple(projects))))
 
     def bind(self, state: State) -> State:
         """Save a state as one that was written here, whatever it was bound to; its serial stays. Needs the lock."""
@@ -67,7 +69,17 @@ class LocalStore:
 
     def begin(self, intent: Intent) -> None:
         """Write down what is about to be done, in place of an open intent with the same key."""
+        self._remember(intent.projects)
         self._note((*(one for one in self.intents() if one.key != intent.key), intent))
+
+    def _remember(self, projects: set[str]) -> None:
+        """Save projects in which an instance is requested: they outlive the intent, which ends when no instance is shown."""
+        path = self.folder / "state.json"
+        if not projects or not self._world.exists(path):
+            return
+        state = self.load()
+        if not projects <= set(state.projects):
+            self._write(path, dumps(replace(state, projects=tuple({*state.projects, *projects}))))
 
     def end(self, intent: Intent) -> None:
         """Close an intent: the state holds its result, or nothing is left of it."""
