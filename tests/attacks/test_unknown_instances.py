@@ -218,3 +218,12 @@ def test_a_project_that_does_not_answer_hides_no_orphan_of_another(bench: Bench)
         listing = list_orphans([other.loaded()], Unreachable(place.bench.environment(), endpoints=place.endpoints))
         assert [orphan.name.split("/")[1] for orphan in listing.orphans] == ["my-project"]
         assert (list(listing.failed), listing.exit_code) == (["other-project"], 1)
+
+
+def test_a_recorded_instance_that_is_not_found_once_is_deleted_all_the_same(bench: Bench) -> None:
+    with at(bench, Device()) as place:
+        place.apply()
+    with at(bench, Device(), "hidden:1000") as place:  # by GET; lists show it
+        assert len(place.instances()) == 1
+        place.destroy()
+        assert place.instances() == {}

@@ -119,7 +119,7 @@ def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, lineage: str
 
     With a lineage, one that bears another's label, or none, is left alone.
     """
-    found = notebooks.get(name)
+    found = find(notebooks, name)
     if found is None:
         return
     if lineage is not None and found.get("labels", {}).get(LINEAGE) != lineage:
@@ -132,6 +132,23 @@ def delete(notebooks: Notebooks, name: str, pace: Pace, tell: Tell, lineage: str
     if polled(lambda: True if notebooks.get(name) is None else None, pace, pace.boot_s, lambda long: tell(f"still deleting, {long}")) is None:
         hint = f"it may still cost money; delete it again:\n{gcloud('delete', name)}"
         raise CloudError(Failure(Width.FATAL, "stuck", f"{name} is still there", f"deleted, and asked for {pace.boot_s / 60:.0f} minutes", hint))
+
+
+def find(notebooks: Notebooks, name: str) -> Wire | None:
+    """Return an instance, or None if neither a GET nor the list of its zone shows it: a single 404 may come from a replica that is behind.
+
+    Raises:
+        CloudError: the service did not answer; a list that is not permitted leaves the answer of the GET.
+    """
+    if (found := notebooks.get(name)) is not None:
+        return found
+    try:
+        listed, _ = notebooks.list(name.rpartition("/instances/")[0])
+    except CloudError as error:
+        if error.failure.kind == "permission":
+            return None
+        raise
+    return next((instance for instance in listed if instance.get("name") == name), None)
 
 
 def gcloud(verb: str, name: str) -> str:

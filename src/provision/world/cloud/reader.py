@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
+from provision.world.cloud.instances import find
 from provision.world.cloud.operations import last
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class CloudReader:
         self.missed: tuple[str, ...] = ()
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
-        """Return an instance as Notebooks v2 tells it, None when there is none."""
-        return self._services.notebooks.get(name)
+        """Return an instance as Notebooks v2 returns it, None when neither a GET nor a list shows it."""
+        return find(self._services.notebooks, name)
 
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
         """Return the instances of a project in all zones that answer."""
