@@ -25,8 +25,8 @@ Agree = Callable[[tuple[Action, ...]], None]
 """Shows what goes and asks; raises Refused when the answer is no."""
 
 
-_FILES, _FOLDERS = ("journal.json", "state.json", "lock", "use"), ("envs", "reports", "colab")
-"""What apply makes in the folder beside the spec. The folders go when they are empty: what is in them and in no record may be another's."""
+_FILES, _FOLDERS = ("journal.json", "state.json", "lock", "use", "colab/sessions.json", "colab/sessions.json.lock"), ("envs", "reports", "colab")
+"""What apply and the command line of Colab make in the folder next to the spec. The folders go when they are empty: the rest may be another's."""
 
 
 def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
