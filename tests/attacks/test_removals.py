@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,7 @@ import pytest
 
 from provision.state import State, dumps, loads
 from tests.rig import Bench, small_spec
+from tests.support import require
 
 
 @pytest.fixture
@@ -147,3 +153,43 @@ def test_a_record_that_lacks_a_part_is_no_bug(applied: Bench, verb: str, part: s
         done = applied.run(verb, "spec.yaml", *(["--yes"] if verb == "apply" else []))
         assert done.returncode in {0, 1, 2, 3}, (name, done.stderr)
         (applied.own / "state.json").write_text(before)
+
+
+_STRANGER = 65534
+"""A user who is not the owner: nobody, on most systems."""
+
+
+@pytest.fixture
+def shared(applied: Bench) -> Iterator[Path]:
+    """A copy of the project that everyone may read and write; its files still belong to the user who made them."""
+    require("root", os.geteuid() == 0, "a command is run as another user, which needs root")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        subprocess.run(["cp", "-a", str(applied.folder), folder], check=True)
+        subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
+        yield Path(folder) / applied.folder.name
+
+
+def as_stranger(argv: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, user=_STRANGER, group=_STRANGER, extra_groups=[], capture_output=True, text=True, timeout=600, **options)
+
+
+def python_of_strangers() -> str:
+    """Return a Python of this version that another user may run; skips when there is none."""
+    here = "import sys; sys.exit(sys.version_info[:2] != ({}, {}))".format(*sys.version_info[:2])
+    for python in (sys.executable, "/usr/bin/python3"):
+        with contextlib.suppress(OSError):
+            if as_stranger([python, "-c", here], cwd="/").returncode == 0:
+                return python
+    pytest.skip("no Python of this version that another user may run")
+
+
+@pytest.mark.parametrize("words", [("apply", "--yes"), ("destroy", "--yes")])
+def test_a_folder_of_another_user_is_refused(applied: Bench, shared: Path, words: tuple[str, str]) -> None:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    variables = applied.environment(HOME=str(shared / "home"), UV_CACHE_DIR=str(shared / "uv-cache"), TMPDIR="/tmp", PYTHONPATH=paths)
+    argv = [python_of_strangers(), "-m", "provision", words[0], "spec.yaml", *words[1:]]
+    done = as_stranger(argv, cwd=shared, env=variables)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert ".provision belongs to another user" in done.stderr
+    assert "run the command as that user" in done.stderr
+    assert (shared / ".provision/envs/spec.here/bin/python").exists()

@@ -107,7 +107,12 @@ class LocalStore:
         self._write(self.folder / "journal.json", json.dumps(document, indent=1) + "\n" if intents else "")
 
     def ledger(self) -> Ledger:
-        """Return the saved state with the intents that earlier runs did not close, and whether it was written here."""
+        """Return the saved state with the intents that earlier runs did not close, and whether it was written here.
+
+        Raises StateError when it is damaged, of a newer version, tracked by git, or in a folder that belongs to another user.
+        """
+        if self.folder.exists():
+            _refuse_unsound(self.folder)
         state = self.load()
         return Ledger(state, self.intents(), foreign(state.binding, binding_here(self.folder, self._world)) if state.binding is not None else "")
 
@@ -165,6 +170,7 @@ class LocalStore:
                 raise StateError(f"{place} is a link", why="what is made and removed there could be anything elsewhere", hint="remove the link")
         if self.folder.exists():
             _refuse_unsound(self.folder)
+            _close(self.folder)
         self._world.perform(MakeFolder(self.folder, 0o700), _silent)
         ignore = self.folder / ".gitignore"
         if not self._world.exists(ignore):
@@ -175,10 +181,7 @@ class LocalStore:
 
 
 def _refuse_unsound(folder: Path) -> None:
-    """Raise StateError for a folder that another user owns, or that git tracks: what it records was not made here.
-
-    If others may write to our folder, its mode becomes 0700. Where the file system has no modes, only the owner counts.
-    """
+    """Raise StateError for a folder that another user owns, or that git tracks: what it records was not made here."""
     about = folder.stat()
     if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
         hint = f"run the command as that user, or move {folder} away"
@@ -187,7 +190,11 @@ def _refuse_unsound(folder: Path) -> None:
         why = "what a repository brings along was made on another machine, or by nobody: acting on it could remove what is yours"
         hint = f"if it was made here, keep it out of version control: git rm -r --cached {folder.name}; if not, remove it: git rm -r {folder.name}"
         raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
-    if about.st_mode & 0o022:
+
+
+def _close(folder: Path) -> None:
+    """Take the rights of others on our folder away, if the file system has modes."""
+    if folder.stat().st_mode & 0o022:
         with suppress(OSError):
             folder.chmod(0o700)
 
