@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from provision.cli.door import Terminated
+from provision.cli.entry import Terminated
 from tests.rig import Bench, small_spec
 
 CONFLICT = small_spec("beta", "gamma")
@@ -56,15 +56,6 @@ def test_what_a_run_answers(bench: Bench, text: str, words: list[str], code: int
     assert "Traceback" not in done.stderr
 
 
-def test_a_signal_that_is_ignored_for_us_stays_ignored(tmp_path) -> None:
-    script = (
-        "import os, signal, sys, provision.cli.door as door\n"
-        "def work(*_, **__):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return 0\ndoor.app.main = work\nsys.exit(door.main([]))"
-    )
-    ended = [subprocess.run([*before, sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=600) for before in ([], ["nohup"])]
-    assert [done.returncode for done in ended] == [143, 0]
-
-
 def test_init_takes_names_of_specs_only(bench: Bench) -> None:
     done = bench.run("init", "mine")
     assert "ends in .yaml or .yml" in done.stderr
@@ -88,13 +79,14 @@ def test_init_takes_names_of_specs_only(bench: Bench) -> None:
         ("OSError(28, 'full')", 2),
         ("KeyboardInterrupt()", 130),
         ("Terminated()", 143),
+        ("Terminated(1)", 129),
         ("BrokenPipeError(32, 'gone')", 141),
         ("RuntimeError('ours')", 70),
     ],
 )
 def test_every_error_has_its_code(error: str, code: int, tmp_path) -> None:
     script = (
-        "import sys, provision.cli.door as door\nfrom provision.errors import *\nfrom provision.cli.door import Terminated\n"
+        "import sys, provision.cli.door as door\nfrom provision.errors import *\nfrom provision.cli.entry import Terminated\n"
         f"def fail(*_, **__): raise {error}\ndoor.app.main = fail\nsys.exit(door.main([]))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, env={"TMPDIR": str(tmp_path), "PATH": "/bin"})

@@ -90,7 +90,7 @@ def test_a_terminal_that_is_closed_at_the_question_leaves_nothing(bench: Bench) 
     terminal.expect_exact("[y/N] ")
     terminal.kill(signal.SIGHUP)
     code, _ = ended(terminal)
-    assert code == 143
+    assert code == 129
     assert made(bench) == []
 
 

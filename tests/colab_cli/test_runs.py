@@ -177,9 +177,8 @@ import os, sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
 from provision.world import Machine
-from provision.cli.door import Terminated, _terminate
-import signal
-signal.signal(signal.SIGTERM, _terminate)
+from provision.cli.entry import raise_on_signals
+raise_on_signals()
 from tests.colab_cli.test_runs import Runs, NAME
 from tests.colab_cli import cells
 from provision.effects import RunOnColab

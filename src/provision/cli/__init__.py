@@ -1,5 +1,5 @@
-"""The door: words in, one command, text and exit code out."""
+"""The command line: words in, one command, text and exit code out."""
 
-from provision.cli.door import main
+from provision.cli.entry import main
 
 __all__ = ["main"]

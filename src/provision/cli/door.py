@@ -16,22 +16,18 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
-from types import FrameType
 from typing import Any, NoReturn, Self, TextIO
 
 import click
 
+from provision.cli import entry
 from provision.cli.app import app
+from provision.cli.entry import Terminated
 
 _BUG = 70
 _INTERRUPTED = 130
-_TERMINATED = 143
 _BROKEN_PIPE = 141
 _RESUMABLE = ("apply", "destroy", "verify", "attach")
-
-
-class Terminated(BaseException):
-    """SIGTERM or SIGHUP arrived: unwound like Ctrl-C, so that children end and what was begun stays written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +53,6 @@ class Manner:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     gc.disable()  # a command is short, and looking for garbage while everything is imported takes a tenth of its time
-    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # who ignores it for us, as nohup does, means us to go on
-            signal.signal(number, _terminate)
     _open_missing_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the encoding cannot say is no error
@@ -89,8 +82,12 @@ def _answer(words: list[str], stdout: TextIO) -> int:
     manner = Manner.of(words)
     try:
         _load(words)
-        code = app.main(words, prog_name="provision", standalone_mode=False)
-        sys.stdout.flush()
+        entry.raise_on_signals()
+        try:
+            code = app.main(words, prog_name="provision", standalone_mode=False)
+            sys.stdout.flush()
+        finally:
+            entry.end_on_signals()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -100,7 +97,7 @@ def _answer(words: list[str], stdout: TextIO) -> int:
     except (KeyboardInterrupt, click.Abort) as cut:
         return _say(f"interrupted{_left(words)}{_noted(cut)}", _INTERRUPTED)
     except Terminated as cut:
-        return _say(f"terminated{_left(words)}{_noted(cut)}", _TERMINATED)
+        return _say(f"terminated{_left(words)}{_noted(cut)}", 128 + cut.number)
     except SystemExit:
         if sys.stdout is stdout:
             raise
@@ -111,7 +108,17 @@ def _answer(words: list[str], stdout: TextIO) -> int:
     except Exception as error:  # noqa: BLE001 - the last net: what is no ProvisionError is our bug
         if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             return _without_output(_say(f"error: cannot write the output: {os.strerror(error.errno)}", manner.code(2)), stdout)
-        return _failed(error, manner)
+        return _failed(error, manner) if (number := entry.arrived()) is None else _cut_short(error, number, words)
+
+
+def _cut_short(error: Exception, number: int, words: Sequence[str]) -> int:
+    """Return the code of a signal that ended as an error: before 3.12, Python makes a RuntimeError of what is raised in `__set_name__`, thus in an import."""
+    from provision.cli import terminal
+    from provision.errors import ProvisionError
+
+    if isinstance(error, ProvisionError):
+        terminal.show_error(error)
+    return _say(f"{'interrupted' if number == signal.SIGINT else 'terminated'}{_left(words)}{_noted(error)}", 128 + number)
 
 
 def _left(words: Sequence[str]) -> str:
@@ -208,10 +215,6 @@ def _say(message: str, code: int) -> int:
 
     sys.stderr.write(safe(message) + "\n")
     return code
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
 
 
 def complete(shell: str) -> str:
