@@ -14,15 +14,26 @@ class _ProvisionStopped(Exception):
         return [str(self)]
 
 
-def _provision_fetched(address):
+def _provision_fetched(address, whole_s=600):
+    import threading
     import urllib.request
 
-    try:
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            return answer.read(2**28)
-    except (OSError, ValueError) as error:
-        why = f"provision: cannot fetch {address}: {error}\n  nothing was changed; run this cell again when it can be reached"
-        raise _ProvisionStopped(why) from None
+    came, why = [], [f"it did not come within {whole_s} s"]
+
+    def fetch():
+        try:
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                came.append(answer.read(2**28))
+        except (OSError, ValueError) as error:
+            why[0] = error
+
+    # The timeout of urlopen limits the pause between two bytes; a thread that is left behind changes nothing.
+    thread = threading.Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(whole_s)
+    if not came:
+        raise _ProvisionStopped(f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when it can be reached")
+    return came[0]
 
 
 def _provision_payload():

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from ..agent.core.timed_http import LIMITS, Call, HttpHandler, HttpsHandler, Limits
+
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
 _LATER = (408, 429, 500, 502, 503, 504)
@@ -30,6 +32,7 @@ class Cloud:
     storage: str
     secrets: str
     sleep: Callable[[float], None] = time.sleep
+    limits: Limits = LIMITS
     _token: str = field(default="", repr=False)
     _until: float = 0.0
 
@@ -74,11 +77,13 @@ class Cloud:
         return f"{self.storage}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
 
     def _metadata(self, method: str, path: str, content: bytes | None = None, tries: int = _TRIES) -> bytes:
-        return self._ask(_straight, urllib.request.Request(f"{self.metadata}/{path}", content, _FLAVOR, method=method), f"no answer to {path}", tries)
+        return self._ask(
+            [urllib.request.ProxyHandler({})], urllib.request.Request(f"{self.metadata}/{path}", content, _FLAVOR, method=method), f"no answer to {path}", tries
+        )
 
     def _authorised(self, method: str, url: str, failing: str, content: bytes | None = None, kind: str = "") -> bytes:
         headers = {"Authorization": f"Bearer {self._bearer()}", **({"Content-Type": kind} if kind else {})}
-        return self._ask(_outward, urllib.request.Request(url, content, headers, method=method), failing, _TRIES)
+        return self._ask([], urllib.request.Request(url, content, headers, method=method), failing, _TRIES)
 
     def _bearer(self) -> str:
         if time.monotonic() >= self._until:
@@ -90,10 +95,12 @@ class Cloud:
             self._until = time.monotonic() + max(0.0, lifetime - 60)
         return self._token
 
-    def _ask(self, opener: urllib.request.OpenerDirector, request: urllib.request.Request, failing: str, tries: int) -> bytes:
+    def _ask(self, more: list[urllib.request.BaseHandler], request: urllib.request.Request, failing: str, tries: int) -> bytes:
         for attempt in range(tries):
+            call = Call(self.limits)
+            opener = urllib.request.build_opener(_NoRedirect(), HttpHandler(call), HttpsHandler(call), *more)
             try:
-                with opener.open(request, timeout=120) as answer:
+                with opener.open(request, timeout=self.limits.whole_s) as answer:
                     content: bytes = answer.read()
                     return content
             except urllib.error.HTTPError as error:
@@ -111,10 +118,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: object) -> None:
         return None
-
-
-_straight = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
-_outward = urllib.request.build_opener(_NoRedirect())
 
 
 def _said(error: urllib.error.HTTPError) -> str:

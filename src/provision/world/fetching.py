@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from provision.agent.core.timed_http import LIMITS, Call, HttpHandler, HttpsHandler, Limits, TooSlow
 from provision.effects import IndexSource, SourceFile
 from provision.errors import LockError, NetworkError, WorldError
 from provision.safe import redact
 from provision.world.pip_configuration import home_of
 
 _LIMIT = 512 * 2**20
-_TIMEOUT_S = 60
 
 
-def fetch(file: SourceFile, index: IndexSource, environment: Mapping[str, str], path: Path) -> None:
+def fetch(file: SourceFile, index: IndexSource, environment: Mapping[str, str], path: Path, limits: Limits = LIMITS) -> None:
     """Write a file of an index to `path`. `environment` is uv's.
 
-    Raises LockError when it is too large or has another sha256 than the index says, NetworkError when it is out of reach.
+    Raises LockError when it is too large or has another sha256 than the index says, NetworkError when it is out of reach or comes too slowly.
     """
     address = urlsplit(file.url)
     if address.scheme not in ("https", "http", "file"):
@@ -38,7 +38,7 @@ def fetch(file: SourceFile, index: IndexSource, environment: Mapping[str, str], 
         raise NetworkError("something is needed that is not in the cache, and the network is switched off", why=why, hint="run once with network")
     found = hashlib.sha256()
     try:
-        with _opened(file.url, index, environment) as answer, path.open("wb") as out:
+        with _opened(file.url, index, environment, Call(limits)) as answer, path.open("wb") as out:
             while chunk := answer.read(2**20):
                 found.update(chunk)
                 out.write(chunk)
@@ -50,7 +50,9 @@ def fetch(file: SourceFile, index: IndexSource, environment: Mapping[str, str], 
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise WorldError("the disk is full", why=f"{error}", hint="free some space and run the command again") from None
-        raise NetworkError(f"{file.name} could not be fetched", why=f"{redact(file.url)}: {error}", hint="check network, proxy and certificates") from None
+        slow = isinstance(error, TooSlow) or isinstance(getattr(error, "reason", None), TooSlow)
+        hint = "try again later, or name a mirror of the index" if slow else "check network, proxy and certificates"
+        raise NetworkError(f"{file.name} could not be fetched", why=f"{redact(file.url)}: {getattr(error, 'reason', error)}", hint=hint) from None
     if found.hexdigest() != file.sha256:
         why = f"sha256 {found.hexdigest()}, where the index says {file.sha256}"
         raise LockError(f"{file.name} is not the file that the index tells of", why=why, hint="try again; if it stays, the index or the way to it is damaged")
@@ -60,15 +62,16 @@ def _refused(file: SourceFile, why: str) -> LockError:
     return LockError(f"{file.name} is not fetched", why=why, hint="choose another version, or one that has a wheel")
 
 
-def _opened(url: str, index: IndexSource, environment: Mapping[str, str]) -> Any:
+def _opened(url: str, index: IndexSource, environment: Mapping[str, str], call: Call) -> Any:
     """Open an address by uv's own proxy and certificates; what opens the index goes to its own host only, and not along with a redirection."""
     parts = urlsplit(url)
-    request = urllib.request.Request(url, headers={"User-Agent": "provision"})  # noqa: S310 - the caller has looked at the scheme
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()  # urllib takes user name and password for a part of the host
+    request = urllib.request.Request(bare, headers={"User-Agent": "provision"})  # noqa: S310 - the caller has looked at the scheme
     if parts.scheme != "file" and (login := _login(url, index, environment)) is not None:
         request.add_unredirected_header("Authorization", "Basic " + b64encode(":".join(login).encode()).decode())
     context = ssl.create_default_context(cafile=environment.get("SSL_CERT_FILE") or None, capath=environment.get("SSL_CERT_DIR") or None)
     proxies = urllib.request.ProxyHandler(_proxies(parts.hostname or "", environment))
-    return urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context)).open(request, timeout=_TIMEOUT_S)
+    return urllib.request.build_opener(proxies, HttpHandler(call), HttpsHandler(call, context)).open(request, timeout=call.limits.whole_s)
 
 
 def _proxies(host: str, environment: Mapping[str, str]) -> dict[str, str]:

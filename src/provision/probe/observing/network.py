@@ -84,7 +84,8 @@ def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
             step = "tls"
             connection.sock = ssl.create_default_context().wrap_socket(connection.sock, server_hostname=host)
         step = "answer"
-        return {**told, **_answer(connection, address, bool(proxy)), "net.reached": step}
+        # The connection's own timeout limits the pause between two bytes only.
+        return {**told, **_within(2 * PATIENCE_S, lambda: _answer(connection, address, bool(proxy))), "net.reached": step}
     except (OSError, http.client.HTTPException, ValueError) as error:
         # Words of the system's own: they hold no address of this machine.
         return {**told, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}

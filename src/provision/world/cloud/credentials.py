@@ -9,6 +9,7 @@ from provision.safe import redact, safe
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.extra import need
 from provision.world.cloud.failures import CloudError, Failure, Width
+from provision.world.cloud.timed import timed_adapter
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _LOGIN = "gcloud auth application-default login"
@@ -33,15 +34,23 @@ def credentials(endpoints: Endpoints) -> Any:
     return found
 
 
-def refresh(given: Any) -> None:
+def refresh(given: Any, answer_s: float) -> None:
     """Fetch a new token, as after one that the service refused; on loopback there is none to fetch. Raises CloudError."""
     exceptions = need("google.auth.exceptions")
     try:
-        given.refresh(need("google.auth.transport.requests").Request())
+        given.refresh(sender(answer_s))
     except exceptions.InvalidOperation:
         return
     except exceptions.GoogleAuthError as error:
         raise stale(error) from error
+
+
+def sender(answer_s: float) -> Any:
+    """Return what sends a request for a token, each within the limits of every call."""
+    session = need("requests").Session()
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, timed_adapter(answer_s))
+    return need("google.auth.transport.requests").Request(session)
 
 
 def stale(error: Exception) -> CloudError:

@@ -16,7 +16,6 @@ from provision.world.cloud.pace import Pace, repeated
 from provision.world.cloud.rest import project_of
 
 T = TypeVar("T")
-_TIMEOUT_S = 60.0
 
 
 def expressible(body: Wire) -> bool:
@@ -44,27 +43,27 @@ class OverGrpc:
 
     def get(self, name: str) -> Wire | None:
         """See Notebooks; raises Inexpressible too."""
-        found = self._found(lambda: self._client.get_instance({"name": name}, timeout=_TIMEOUT_S), name)
+        found = self._found(lambda: self._client.get_instance({"name": name}, timeout=self._pace.answer_s), name)
         return None if found is None else wire(found)
 
     def list(self, parent: str) -> tuple[tuple[Wire, ...], tuple[str, ...]]:
         """See Notebooks; raises Inexpressible too."""
-        pages = self._call(lambda: list(self._client.list_instances({"parent": parent}, timeout=_TIMEOUT_S).pages), parent)
+        pages = self._call(lambda: list(self._client.list_instances({"parent": parent}, timeout=self._pace.answer_s).pages), parent)
         return tuple(wire(one) for page in pages for one in page.instances), tuple(sorted({zone for page in pages for zone in page.unreachable}))
 
     def create(self, parent: str, instance: str, body: Wire, request: str) -> Wire:
         """See Notebooks."""
         asked = {"parent": parent, "instance_id": instance, "instance": _message(body), "request_id": request}
-        return self._begun(lambda: self._client.create_instance(asked, timeout=_TIMEOUT_S), parent)
+        return self._begun(lambda: self._client.create_instance(asked, timeout=self._pace.answer_s), parent)
 
     def update(self, name: str, body: Wire, mask: str, request: str) -> Wire:
         """See Notebooks."""
         asked = {"instance": _message({**body, "name": name}), "update_mask": {"paths": snake(mask).split(",")}, "request_id": request}
-        return self._begun(lambda: self._client.update_instance(asked, timeout=_TIMEOUT_S), name)
+        return self._begun(lambda: self._client.update_instance(asked, timeout=self._pace.answer_s), name)
 
     def delete(self, name: str, request: str) -> Wire | None:
         """See Notebooks."""
-        found = self._found(lambda: self._client.delete_instance({"name": name, "request_id": request}, timeout=_TIMEOUT_S), name)
+        found = self._found(lambda: self._client.delete_instance({"name": name, "request_id": request}, timeout=self._pace.answer_s), name)
         return None if found is None else _operation(found.operation)
 
     def resize(self, name: str, disk: str, size_gb: str) -> Wire:
@@ -73,20 +72,20 @@ class OverGrpc:
 
     def stop(self, name: str) -> Wire:
         """See Notebooks."""
-        return self._begun(lambda: self._client.stop_instance({"name": name}, timeout=_TIMEOUT_S), name)
+        return self._begun(lambda: self._client.stop_instance({"name": name}, timeout=self._pace.answer_s), name)
 
     def start(self, name: str) -> Wire:
         """See Notebooks."""
-        return self._begun(lambda: self._client.start_instance({"name": name}, timeout=_TIMEOUT_S), name)
+        return self._begun(lambda: self._client.start_instance({"name": name}, timeout=self._pace.answer_s), name)
 
     def operation(self, name: str) -> Wire | None:
         """See Notebooks."""
-        found = self._found(lambda: self._client.get_operation({"name": name}, timeout=_TIMEOUT_S), name)
+        found = self._found(lambda: self._client.get_operation({"name": name}, timeout=self._pace.answer_s), name)
         return None if found is None else _operation(found)
 
     def operations(self, parent: str) -> tuple[Wire, ...]:
         """See Notebooks; the first page only, which holds what is at work."""
-        found = self._call(lambda: self._client.list_operations({"name": parent}, timeout=_TIMEOUT_S), parent)
+        found = self._call(lambda: self._client.list_operations({"name": parent}, timeout=self._pace.answer_s), parent)
         return tuple(_operation(one) for one in found.operations)
 
     def _begun(self, call: Callable[[], Any], name: str) -> Wire:
@@ -101,7 +100,7 @@ class OverGrpc:
             raise
 
     def _call(self, call: Callable[[], T], name: str) -> T:
-        return repeated(lambda: _once(call, name), self._pace, lambda: identity.refresh(self._given))
+        return repeated(lambda: _once(call, name), self._pace, lambda: identity.refresh(self._given, self._pace.answer_s))
 
 
 def wire(message: Any) -> Wire:

@@ -20,7 +20,7 @@ class Pace:
     """The clock (seconds, never set back), how to wait, a number from 0 to 1 that spreads waits, and fresh UUIDs; then bounds in seconds.
 
     The defaults are of google-api-core's retries; 40 minutes are what Terraform's google_workbench_instance gives a creation. `beat_s`: a wait of that long
-    is said, again and again. Our choice.
+    is said, again and again. `answer_s`: how long one call may take (REST: and longer for many bytes). Our choice.
     """
 
     sleep: Callable[[float], None] = sleep
@@ -36,6 +36,7 @@ class Pace:
     boot_s: float = 1200.0
     visible_s: float = 60.0
     beat_s: float = 60.0
+    answer_s: float = 60.0
 
 
 LOOPBACK = Pace(patience_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, beat_s=15.0)

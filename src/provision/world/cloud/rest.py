@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from provision.agent.core.timed_http import Call
 from provision.errors import WorldError
 from provision.safe import redact, safe
 from provision.world.cloud import credentials as identity
@@ -15,8 +16,9 @@ from provision.world.cloud.extra import need
 from provision.world.cloud.failures import CloudError, Failure, Width, classify
 from provision.world.cloud.faults import of_http
 from provision.world.cloud.pace import Pace, repeated
+from provision.world.cloud.timed import timed_adapter
 
-_TIMEOUT_S = (10.0, 60.0)  # to connect, and between two parts of an answer
+_CONNECT_S = 10.0
 _LIMIT = 32 * 2**20
 _PAGES = 200
 
@@ -35,8 +37,11 @@ class Rest:
     def __init__(self, given: Any, pace: Pace, *, loopback: bool) -> None:
         self._given = given
         self._pace = pace
+        self._timed = timed_adapter(pace.answer_s)
         # It never refreshes by itself on an answer: that is counted in one place, for REST and gRPC alike.
-        self._session = need("google.auth.transport.requests").AuthorizedSession(given, refresh_status_codes=())
+        self._session = need("google.auth.transport.requests").AuthorizedSession(given, refresh_status_codes=(), auth_request=identity.sender(pace.answer_s))
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, self._timed)
         self._session.trust_env = not loopback
 
     def json(self, method: str, url: str, query: Mapping[str, str] | None = None, body: Any = None) -> dict[str, Any]:
@@ -72,21 +77,21 @@ class Rest:
 
     def send(self, method: str, url: str, query: Mapping[str, str] | None = None, body: bytes | None = None, kind: str = "", *, limit: int = _LIMIT) -> Answer:
         """Send a request, again where its failure passes by itself and always with the same words (and so the same requestId). Raises CloudError."""
-        return repeated(lambda: self._once(method, url, query or {}, body, kind, limit), self._pace, lambda: identity.refresh(self._given))
+        return repeated(lambda: self._once(method, url, query or {}, body, kind, limit), self._pace, lambda: identity.refresh(self._given, self._pace.answer_s))
 
     def _once(self, method: str, url: str, query: Mapping[str, str], body: bytes | None, kind: str, limit: int) -> Answer:
         requests, exceptions = need("requests"), need("google.auth.exceptions")
         headers = {"Content-Type": kind} if body is not None else {}
         try:
             with self._session.request(
-                method, url, params=dict(query), data=body, headers=headers, timeout=_TIMEOUT_S, stream=True, allow_redirects=False
+                method, url, params=dict(query), data=body, headers=headers, timeout=(_CONNECT_S, self._pace.answer_s), stream=True, allow_redirects=False
             ) as response:
                 content = _bounded(response, url, limit if response.status_code < 300 else _LIMIT)
                 answer = Answer(response.status_code, dict(response.headers), content)
         except exceptions.RefreshError as error:
             raise identity.stale(error) from error
         except (requests.RequestException, exceptions.TransportError) as error:
-            raise CloudError(_unreachable(url, error)) from error
+            raise CloudError(_too_slow(url, self._timed.call) if self._timed.call.late else _unreachable(url, error)) from error
         if answer.status >= 300:
             raise CloudError(classify(of_http(answer.status, answer.body, response.headers), project_of(url)))
         return answer
@@ -123,6 +128,11 @@ def _unreachable(url: str, error: Exception) -> Failure:
     host = urlsplit(url).hostname or url
     hint = "look at the network, the proxy (https_proxy, no_proxy) and the certificates (REQUESTS_CA_BUNDLE) of this machine, then run it again"
     return Failure(Width.RETRY, "unreachable", f"{host} cannot be reached", redact(safe(str(error)))[:300], hint, repeats=None)
+
+
+def _too_slow(url: str, call: Call) -> Failure:
+    hint = "look at the network and the proxy (https_proxy, no_proxy) of this machine, then run it again"
+    return Failure(Width.RETRY, "unreachable", f"{_shown(url)} answers too slowly", str(call.ended()), hint, repeats=None)
 
 
 def _nonsense(url: str, body: bytes) -> Failure:

@@ -1,0 +1,150 @@
+"""Connections of http.client with a limit for a call as a whole: for what is sent, and for headers, body and redirections of the answer.
+
+A timeout of a socket limits the pause between two parts only: a server that sends a byte every few seconds holds its client for days.
+Standard library only: it runs at home and on devices.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import time
+import urllib.request
+from functools import partial
+from typing import Any, NamedTuple
+
+_PIECE = 2**14
+"""A record of TLS: more than one of them would each have the time that is left."""
+
+
+class Limits(NamedTuple):
+    """Seconds that a call may take, and how many bytes earn one further second: the longer the file, the later its deadline.
+
+    Both are our choice. 60 s is what pauses were limited to; dnf ends a transfer that stays below 1000 B/s for 30 s (dnf.conf, minrate), at which a file of
+    100 MB would still take a day. 32 KiB/s is less than a mobile network of the second generation reaches (EDGE, 384 kbit/s).
+    """
+
+    whole_s: float = 60.0
+    bytes_per_s: int = 2**15
+
+
+LIMITS = Limits()
+
+
+class TooSlow(TimeoutError):
+    """A call did not end in its time; the text says how many bytes came."""
+
+
+class Call:
+    """The time of one call, which begins now: `sent` and `came` count bytes, `late` says that the call was ended."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
+        self.sent = self.came = 0
+        self.late = False
+        self._began = time.monotonic()
+
+    def limit(self, sock: Any) -> None:
+        """Give a socket the time that is left; raises TooSlow."""
+        earned = (self.sent + self.came) / self.limits.bytes_per_s
+        left = self._began + self.limits.whole_s + earned - time.monotonic()
+        if left <= 0:
+            raise self.ended()
+        sock.settimeout(min(left, self.limits.whole_s))
+
+    def ended(self) -> TooSlow:
+        """Return the error of a call whose time is over."""
+        self.late = True
+        return TooSlow(f"too slow: {self.came} bytes came in {time.monotonic() - self._began:.0f} s")
+
+
+class Timed:
+    """A mixin for connections: what they send and receive takes the time of the call that was begun last."""
+
+    sock: Any
+    call: Call
+    response_class: Any
+
+    def begin(self, call: Call) -> None:
+        """Begin a call."""
+        self.call, self.response_class = call, partial(_Response, call)
+
+    def send(self, data: Any) -> None:
+        """See http.client.HTTPConnection."""
+        if not isinstance(data, bytes | bytearray):
+            super().send(data)  # type: ignore[misc]
+            return
+        for start in range(0, len(data), _PIECE):
+            piece = data[start : start + _PIECE]
+            if self.sock is not None:
+                self.call.limit(self.sock)
+            try:
+                super().send(piece)  # type: ignore[misc]
+            except TimeoutError:
+                raise self.call.ended() from None
+            self.call.sent += len(piece)
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, call: Call, sock: Any, *args: Any, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp: Any = io.BufferedReader(_Incoming(self.fp.detach(), sock, call))
+
+
+class _Incoming(io.RawIOBase):
+    """The bytes of a socket, each read in what is left of a call's time."""
+
+    def __init__(self, raw: Any, sock: Any, call: Call) -> None:
+        self._raw, self._sock, self._call = raw, sock, call
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._call.limit(self._sock)
+        try:
+            count: int | None = self._raw.readinto(buffer)
+        except TimeoutError:
+            raise self._call.ended() from None
+        self._call.came += count or 0
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Plain(Timed, http.client.HTTPConnection):
+    def __init__(self, *args: Any, call: Call, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.begin(call)
+
+
+class _Secure(Timed, http.client.HTTPSConnection):
+    def __init__(self, *args: Any, call: Call, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.begin(call)
+
+
+class HttpHandler(urllib.request.HTTPHandler):
+    """Opens http addresses in the time of one call, redirections included."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self._call = call
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """See urllib.request."""
+        return self.do_open(partial(_Plain, call=self._call), request)
+
+
+class HttpsHandler(urllib.request.HTTPSHandler):
+    """Opens https addresses in the time of one call, redirections included."""
+
+    def __init__(self, call: Call, context: Any = None) -> None:
+        super().__init__(context=context)
+        self._call, self._tls = call, context
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """See urllib.request."""
+        return self.do_open(partial(_Secure, call=self._call), request, context=self._tls)
