@@ -170,6 +170,14 @@ def test_bitsandbytes_binaries_are_for_cuda_versions_that_exist(facts: Facts) ->
     assert [row.version for row in facts.bitsandbytes] == sorted((row.version for row in facts.bitsandbytes), key=Version)
 
 
+def test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist(facts: Facts) -> None:
+    for name, rows in facts.cuda_wheels.items():
+        assert {row.cuda_major for row in rows} <= {cuda.partition(".")[0] for cuda in (*facts.toolkits, "11.8")}
+        ends = [Version(end) for row in rows for end in (row.first, row.last)]
+        assert ends == sorted(ends)
+        assert ends[-1] >= Version(facts.runs[name][-1].last)
+
+
 def test_capability_floors_are_capabilities(facts: Facts) -> None:
     for row in facts.capability_floors:
         assert {row.cc_min, row.cc_max or row.cc_min} <= set(facts.capabilities)

@@ -317,3 +317,19 @@ def test_an_extra_that_is_not_there_is_told(bench: Bench, pytorch: PyTorch) -> N
 def test_an_index_that_nothing_comes_from_does_not_make_a_lock_stale(bench: Bench, pytorch: PyTorch) -> None:
     lock = locked(bench, pytorch, spec("numpy", targets={"here": LAPTOP}))
     assert differences(spec("numpy", targets={"here": LAPTOP}, indexes={"mine": {"url": "https://packages.example.com/simple"}}), lock) == ()
+
+
+@pytest.mark.parametrize(("cuda", "code"), [("12.6", 1), ("13.0", 0)])
+def test_a_package_that_comes_unseen_and_is_compiled_for_another_cuda_stops_the_lock(
+    bench: Bench, pytorch: PyTorch, tmp_path: Path, cuda: str, code: int
+) -> None:
+    wheels = (
+        make_wheel(tmp_path / "w", "serving", "1.0", requires=("vllm",)),
+        make_wheel(tmp_path / "w", "vllm", "0.27.1", requires=("torch==2.13.0",)),
+    )
+    path = bench.spec(f'apiVersion: provision/v1\nname: served\ngpu: L4\ncuda: "{cuda}"\npython: "3.12"\npackages: [serving==1.0]\n')
+    assert "PKG027" not in bench.run("lint", str(path)).stdout
+    done = bench.run("lock", str(path), **{**pytorch.offline(), **beside(pytorch, tmp_path, *wheels)})
+    assert done.returncode == code, done.stderr
+    assert ("PKG027" in done.stderr) is (code == 1)
+    assert path.with_suffix(".lock").exists() is (code == 0)

@@ -233,3 +233,46 @@ def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask:
     assert found.severity is Severity.WARNING
     assert "flash-attn==3.0.0 is not known" in found.message
     assert ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn>=2]\n').one("PKG014").severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("head", "packages", "version", "fix"),
+    [
+        ("gpu: A100-80GB", "vllm", "0.33.0", 'cuda: "13.0"'),
+        ("gpu: A100-80GB", '"vllm>=0.20"', "0.33.0", 'cuda: "13.0"'),
+        ("gpu: V100", "vllm", "0.33.0", "packages: [vllm==0.19.1]"),  # no build for CUDA 13 has code for it
+        ('gpu: L4\ncuda: "12.6"', "vllm", "0.33.0", "packages: [vllm==0.19.1]"),
+        ('gpu: L4\ncuda: "12.6"', 'vllm, "transformers[torch]==5.4.0"', None, ""),  # 0.10.2 is the newest that takes this transformers
+        ('gpu: L4\ncuda: "13.0"', "vllm, torch==2.10.0", "0.19.1", 'cuda: "12.6"'),
+        ('gpu: L4\ncuda: "13.0"', "vllm, torch==2.11.0", None, ""),
+        ("gpu: L4", '"vllm<0.20"', None, ""),
+        ("gpu: none", "vllm", None, ""),
+        ('gpu: L4\ncuda: "none"', "vllm", None, ""),
+    ],
+)
+def test_vllm_is_compiled_for_one_cuda_major(head: str, packages: str, version: str | None, fix: str, ask: Ask) -> None:
+    judged = ask(f'{head}\npython: "3.11"\npackages: [{packages}]\n')
+    found = judged.of("PKG027")
+    assert [one.message.split()[1] for one in found] == ([version] if version else [])
+    for one in found:
+        assert one.severity is Severity.ERROR
+        assert one.fix is not None
+        (text,) = judged.source.edited([one.fix]).values()
+        assert fix in text
+        assert "PKG027" not in ask(text).ids
+
+
+def test_a_driver_that_a_place_has_decides_which_cuda_is_offered(ask: Ask) -> None:
+    head = 'python: "3.11"\npackages: [vllm]\ngpu: L4\ntargets:\n  here: {kind: workbench, project: my-project, zones: [us-central1-a], '
+    old = ask(f"{head}image: common-cu128-ubuntu-2204-nvidia-570}}\n").one("PKG027")
+    assert old.help == "ask for vllm==0.19.1"
+
+
+def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
+    text = 'gpu: L4\npython: "3.11"\npackages: [vllm]\n'
+    for version, severity in (("0.33.0", Severity.ERROR), ("0.40.0", Severity.WARNING)):
+        found = ask(text, Resolved({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")).one("PKG027")
+        assert found.severity is severity
+        assert "ask for vllm==0.19.1" in found.help
+    assert not ask(text, Resolved({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")).of("PKG027")
+    assert not ask(text, Resolved({"torch": "2.0.1", "vllm": "0.0.9"}, "3.11", "cu118")).of("PKG027")

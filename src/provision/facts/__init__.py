@@ -127,6 +127,7 @@ def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
         "flash_attention": lambda: every(packages.FlashAttentionWheels, "extensions", "flash_attn"),
         "bitsandbytes": lambda: every(packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
+        "cuda_wheels": lambda: _by_package(every(packages.CudaWheels, "extensions", "cuda_wheels")),
         "capability_floors": lambda: every(packages.CapabilityFloor, "extensions", "capability_floors"),
         "cuda_only": lambda: every(packages.CudaOnly, "extensions", "cuda_only"),
         "source_only": lambda: {row.package: row for row in every(packages.SourceOnly, "extensions", "sdist_only")},

@@ -15,6 +15,7 @@ from provision.facts.packages import (
     Bringer,
     CapabilityFloor,
     CudaOnly,
+    CudaWheels,
     Declared,
     FlashAttentionWheels,
     NumpyFloor,
@@ -129,6 +130,8 @@ class Facts:
     wheel_pythons: Mapping[str, tuple[WheelPythons, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
     bitsandbytes: tuple[BitsandbytesBinaries, ...]
+    cuda_wheels: Mapping[str, tuple[CudaWheels, ...]]
+    """By package, oldest releases first."""
     capability_floors: tuple[CapabilityFloor, ...]
     cuda_only: tuple[CudaOnly, ...]
     source_only: Mapping[str, SourceOnly]

@@ -66,6 +66,16 @@ class BitsandbytesBinaries(NamedTuple):
     evidence: Evidence
 
 
+class CudaWheels(NamedTuple):
+    """The releases `first` to `last` of a package, whose wheels on PyPI are compiled for one CUDA major: "12"."""
+
+    package: str
+    first: str
+    last: str
+    cuda_major: str
+    evidence: Evidence
+
+
 class CapabilityFloor(NamedTuple):
     """The least compute capability that a use of a package runs on; `cc_max` is the newest where there is one, `last` the last release it holds for."""
 

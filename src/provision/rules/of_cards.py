@@ -23,6 +23,7 @@ from provision.rules import (
     mem_requires_vram,
     pkg_beyond_card,
     pkg_bitsandbytes_binary_missing,
+    pkg_built_for_other_cuda,
     trn_deepspeed_needs_nvcc,
     trn_gpus_without_strategy,
 )
@@ -47,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     gpu_tf32_not_default.RULE,
     gpu_capability_beyond_card.RULE,
     pkg_bitsandbytes_binary_missing.RULE,
+    pkg_built_for_other_cuda.RULE,
     pkg_beyond_card.RULE,
     trn_gpus_without_strategy.RULE,
     trn_deepspeed_needs_nvcc.RULE,

@@ -96,7 +96,7 @@ RULE = Rule(
     bad=(
         Example('gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}", beside=("CUD011",)),
         Example('gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [jax, {name: jax-cuda13-plugin}]\n', "jax"),
-        Example('gpu: P100\npython: "3.11"\npackages: [vllm]\n', "vllm"),
+        Example('gpu: P100\npython: "3.11"\npackages: [vllm==0.19.1]\n', "vllm==0.19.1"),
         Example(
             'gpu: RTX-5090\npython: "3.11"\npackages: [torch, {name: flash-attn, version: "<2.7", build: true}]\n',
             '{name: flash-attn, version: "<2.7", build: true}',
@@ -105,7 +105,7 @@ RULE = Rule(
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n'),
-        Example('gpu: V100\npython: "3.11"\npackages: [vllm]\n'),
+        Example('gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n'),
         Example('gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n'),
         Example(
             'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n', resolved=Resolved({"torch": "2.13.0", "bitsandbytes": "0.49.2"}, "3.11", "cu130")
