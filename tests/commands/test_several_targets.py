@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from provision.commands.destroy import destroy
 from provision.commands.loading import load
 from provision.effects import Effect, InstallPackages, RemoveTree, Tell
 from provision.errors import ProvisionError, WorldError
+from provision.state import dumps, loads
 from provision.world import Machine
 from tests.rig import Bench, small_spec
 
@@ -78,3 +80,61 @@ def test_destroy_of_a_single_target_ends_with_its_error(bench: Bench) -> None:
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     with pytest.raises(WorldError, match="in use"):
         destroy(path, (), Stuck(bench.environment()), lambda _: None, lambda _: None, failed={})
+
+
+WORKBENCH = "kind: workbench, project: my-project, zones: [us-central1-a], bucket: gs://my-bucket/provision, image: workbench-instances-2603-20261004-2157-rc0"
+NO_BUCKET = WORKBENCH.replace("bucket: gs://my-bucket/provision, ", "")
+REFUSED = [
+    ("kind: colab-enterprise, project: my-project, region: us-central1", 2, "targets of kind colab-enterprise cannot be made"),
+    (WORKBENCH, 2, "nobody.json"),
+    (NO_BUCKET, 1, "target two has errors in the spec"),
+]
+"""A target that cannot be planned, the exit code of its refusal, and what is said of it."""
+
+
+@pytest.mark.parametrize(("target", "code", "words"), REFUSED)
+def test_plan_shows_the_others_where_one_target_is_refused(bench: Bench, target: str, code: int, words: str) -> None:
+    bench.spec(small_spec("alpha", extra=f"targets:\n  one: {{kind: local}}\n  two: {{{target}}}\n"))
+    variables = {"GOOGLE_APPLICATION_CREDENTIALS": str(bench.folder / "nobody.json")}
+    done = bench.run("plan", "spec.yaml", **variables)
+    assert done.returncode == code, done.stderr
+    assert "spec/one\n  +    environment spec.one-" in done.stdout
+    assert "spec/two\n  not planned: " in done.stdout
+    assert words in done.stderr.partition("\ntarget two:\n")[2]
+    found = bench.run("plan", "spec.yaml", "--output-format", "json", **variables)
+    document = json.loads(found.stdout)
+    assert (found.returncode, list(document["verification"])) == (code, ["one"])
+    assert [(one["target"], one["exit_code"], bool(one.get("diagnostics"))) for one in document["failed"]] == [("two", code, target == NO_BUCKET)]
+    assert bench.run("plan", "spec.yaml", "--detailed-exitcode", **variables).returncode == 1
+    saved = bench.run("plan", "spec.yaml", "--out", "plan.json", **variables)
+    assert (saved.returncode in (1, 2), (bench.folder / "plan.json").exists()) == (True, False)
+    alone = bench.run("plan", "spec.yaml", "--target", "two", **variables)
+    assert (alone.returncode, "spec/one" in alone.stdout) == (code, False)
+
+
+def _damage(path: Path, key: str) -> None:
+    """Take the verdict out of a record, as no version writes it, with a checksum that fits."""
+    state = loads(path.read_text(), str(path))
+    del state.resources[key]["verdict"]
+    path.write_text(dumps(state))
+
+
+def test_a_damaged_record_of_one_target_does_not_hide_the_other(applied: Bench) -> None:
+    applied.spec(small_spec("alpha", extra="targets:\n  here: {kind: local}\n  two: {kind: local}\n"))
+    assert applied.run("apply", "spec.yaml", "--target", "two", "--yes").returncode == 0
+    _damage(applied.own / "state.json", "spec/here#verification")
+    shown = applied.run("status", "spec.yaml")
+    assert shown.returncode == 2, shown.stdout
+    assert "here         local, not known: the state is damaged" in shown.stdout
+    assert "two          local, current" in shown.stdout
+    assert "target here:\nerror: the state is damaged" in shown.stderr
+    document = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
+    assert [one["target"] for one in document["failed"]] == ["here"]
+    planned = applied.run("plan", "spec.yaml")
+    assert (planned.returncode, "spec/here\n  not planned: the state is damaged" in planned.stdout, "spec/two\n  =" in planned.stdout) == (2, True, True)
+
+
+def test_status_shows_every_target_where_the_spec_has_an_error_at_one(applied: Bench) -> None:
+    applied.spec(small_spec("alpha", extra=f"targets:\n  here: {{kind: local}}\n  two: {{{NO_BUCKET}}}\n"))
+    shown = applied.run("status", "spec.yaml")
+    assert (shown.returncode, "here         local, current" in shown.stdout, "GCP021" in shown.stderr) == (1, True, True)

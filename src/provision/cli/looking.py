@@ -30,13 +30,14 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
     from provision.stores import LocalStore
 
     with opened(path, sandbox=sandbox) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox)
+        loaded = loaded_in(path, world, sandbox=sandbox, apart=True)
         homecoming.gathered(loaded, world)
         found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
         document = {"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets, "state_foreign": found.foreign}
-        terminal.show(json.dumps(document, indent=1))
+        terminal.show(json.dumps({**document, "failed": terminal.failed_document(found.failed)}, indent=1))
+        terminal.show_failed(found.failed)
         return found.exit_code
     if found.moved is None:
         terminal.say(f"lock         none yet: provision lock {shlex.quote(str(path))}")
@@ -48,6 +49,7 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
         terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {_where(t.path)}' if t.path and t.condition != 'absent' else ''}")
         how = f": run it, then provision report add FILE --spec {shlex.quote(str(path))}" if t.condition == "rendered" else ""
         terminal.say(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}")
+    terminal.show_failed(found.failed)
     return found.exit_code
 
 

@@ -50,7 +50,7 @@ def init(path: Path, *, force: bool, form: str) -> int:
 def plan(path: Path, targets: tuple[str, ...], *, sandbox: bool, faults: tuple[str, ...], offline: bool, **options: Any) -> int:
     """Show the plan, and save it when asked to."""
     with opened(path, sandbox=sandbox, faults=faults, offline=offline) as world:
-        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=faults), **options)
+        return _plan(path, targets, world, loaded_in(path, world, sandbox=sandbox, faults=faults, apart=options["out"] is None), **options)
 
 
 def _plan(
@@ -58,6 +58,8 @@ def _plan(
 ) -> int:
     with terminal.progress() as (tell, _):
         planned = propose(loaded, choose(loaded, targets, everything=True), world, tell, frozen=frozen, adopt=adopt)
+        if out is not None and planned.failed:
+            raise next(iter(planned.failed.values()))
     warn(loaded, (*loaded.diagnostics, *planned.locked.warnings))
     line = _lock_line(loaded, planned.locked)
     quoted = shlex.quote(str(path))
@@ -67,8 +69,14 @@ def _plan(
         _save(out, planned.proposal.plan, world)
         terminal.note(f"saved {out}; carry it out with `provision apply {quoted} --plan {shlex.quote(str(out))}`")
     proposed = planned.proposal.plan
-    terminal.show(json.dumps(plan_view.document(proposed, line), indent=1) if form == "json" else plan_view.text(proposed, line, terminal.colored()))
-    return 2 if detailed_exitcode and planned.changes else 0
+    if form == "json":
+        terminal.show(json.dumps({**plan_view.document(proposed, line), "failed": terminal.failed_document(planned.failed)}, indent=1))
+    else:
+        terminal.show(plan_view.text(proposed, line, terminal.colored(), {f"{loaded.stem}/{name}": error.what for name, error in planned.failed.items()}))
+    terminal.show_failed(planned.failed)
+    if detailed_exitcode and planned.failed:
+        return 1
+    return 2 if detailed_exitcode and planned.changes else planned.exit_code
 
 
 def apply(path: Path, targets: tuple[str, ...], **options: Any) -> int:

@@ -88,8 +88,12 @@ def show_failed(failed: Mapping[str, ProvisionError], kind: str = "target") -> N
 
 
 def failed_document(failed: Mapping[str, ProvisionError], kind: str = "target") -> list[dict[str, Any]]:
-    """Return the errors of single targets (or projects) as data."""
-    return [{kind: name, **told(error), "exit_code": error.exit_code} for name, error in failed.items()]
+    """Return the errors of single targets (or projects) as data, findings of the spec with it."""
+    documents = []
+    for name, error in failed.items():
+        found = findings_of(error)
+        documents.append({kind: name, **told(error), "exit_code": error.exit_code, **({"diagnostics": found["diagnostics"]} if found else {})})
+    return documents
 
 
 def _shortened(words: str) -> list[str]:

@@ -44,9 +44,9 @@ def opened(path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: 
             raise
 
 
-def loaded_in(path: Path, world: Machine, *, sandbox: bool, faults: tuple[str, ...] = ()) -> Loaded:
-    """Return the spec at `path`; in a sandbox its substitute. Raises UsageError for a fault that nothing of the spec can have."""
-    loaded = load(path, world)
+def loaded_in(path: Path, world: Machine, *, sandbox: bool, faults: tuple[str, ...] = (), apart: bool = False) -> Loaded:
+    """Return the spec at `path`, as `load` does; in a sandbox its substitute. Raises UsageError for a fault that nothing of the spec can have."""
+    loaded = load(path, world, apart=apart)
     if not sandbox:
         return loaded
     from provision.commands.substituting import substitute

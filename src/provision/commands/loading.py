@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
 from provision.commands.naming import lock_path, refuse_ambiguous
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Diagnostic, Place, Severity
 from provision.errors import Failed, UsageError
 from provision.facts import Facts
 from provision.facts import load as load_facts
@@ -42,7 +42,8 @@ class Judged(NamedTuple):
 class Loaded(NamedTuple):
     """A spec without errors, its text, and the facts it was judged by.
 
-    In a sandbox `stand_in` says what is not real; `spec` is then the substitute that is locked, and `declared` the spec as it was written.
+    In a sandbox `stand_in` says what is not real; `spec` is then the substitute that is locked, and `declared` the spec as it was written. `refused` are the
+    errors that concern single targets, by target, of a spec that was loaded with `apart`.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Loaded(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
     stand_in: StandIn | None = None
     declared: Spec | None = None
+    refused: Mapping[str, Findings] = {}
 
     @property
     def stem(self) -> str:
@@ -80,17 +82,35 @@ def judge(path: Path, reader: Reader, facts: Facts) -> tuple[Judged, ...]:
     return tuple(_judged(document, facts) for document in source.read(path, reader))
 
 
-def load(path: Path, reader: Reader) -> Loaded:
-    """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError when there is none to speak of."""
+def load(path: Path, reader: Reader, *, apart: bool = False) -> Loaded:
+    """Return the one spec in a file; raises Findings when it has errors, SourceError and UsageError when there is none to speak of.
+
+    With `apart`, errors that all concern single targets, and leave another one, are returned in `refused`.
+    """
     refuse_ambiguous(path, reader)
     facts = load_facts()
     documents = judge(path, reader, facts)
     if len(documents) != 1:
         raise UsageError(f"{path} holds {len(documents)} specs", why="this command takes one", hint="put each into a file of its own")
     judged = documents[0]
-    if judged.spec is None or any(d.severity is Severity.ERROR for d in judged.diagnostics):
+    errors = [finding for finding in judged.diagnostics if finding.severity is Severity.ERROR]
+    by_target = _by_target(errors, judged.spec) if apart and judged.spec is not None else {}
+    if judged.spec is None or (errors and not by_target):
         raise Findings(judged.source, judged.diagnostics, "the spec has errors")
-    return Loaded(path, judged.source, judged.spec, facts, judged.diagnostics)
+    refused = {name: Findings(judged.source, of, f"target {name} has errors in the spec") for name, of in by_target.items()}
+    rest = tuple(finding for finding in judged.diagnostics if finding.severity is not Severity.ERROR)
+    return Loaded(path, judged.source, judged.spec, facts, rest, refused=refused)
+
+
+def _by_target(errors: list[Diagnostic], spec: Spec) -> dict[str, tuple[Diagnostic, ...]]:
+    """Return errors by the one target that each concerns; {} when one concerns more than a target, or no target is without an error."""
+    found: dict[str, tuple[Diagnostic, ...]] = {}
+    for error in errors:
+        route = error.where.route if isinstance(error.where, Place) else ()
+        if len(route) < 2 or route[0] != "targets":
+            return {}
+        found[str(route[1])] = (*found.get(str(route[1]), ()), error)
+    return found if len(found) < len(spec.targets) else {}
 
 
 def judge_resolved(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:

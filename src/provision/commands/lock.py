@@ -98,7 +98,8 @@ def _with_text(loaded: Loaded, lock: Lock) -> Lock:
 def _judged(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:
     if loaded.stand_in is not None:  # the rules spoke of the spec; nobody wrote its substitute
         return ()
-    found = judge_resolved(loaded, lock)
+    refused = {(d.id, d.where) for error in loaded.refused.values() for d in error.diagnostics}
+    found = tuple(d for d in judge_resolved(loaded, lock) if (d.id, d.where) not in refused)
     if any(d.severity is Severity.ERROR for d in found):
         raise Findings(loaded.source, found, "the resolved set has errors; nothing was written")
     known = {(d.id, d.where) for d in loaded.diagnostics}

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.adopt import refuse_foreign
+from provision.commands.apart import Errors
 from provision.commands.loading import Loaded
 from provision.commands.substituting import stand_in_at
 from provision.diagnostics import Place as SpecPlace
 from provision.effects import Reader
-from provision.errors import Refused, UsageError, WorldError
+from provision.errors import ProvisionError, Refused, UsageError, WorldError
 from provision.lock import Lock, digest_of
 from provision.places import ColabTarget
 from provision.plan import Action, Plan, Verb, Verification
@@ -89,27 +90,52 @@ def in_browser(place: Place) -> bool:
     return isinstance(target, ColabTarget) and target.via == "browser"
 
 
-def propose(loaded: Loaded, lock: Lock, names: tuple[str, ...], ledger: Ledger, reader: Reader, *, verify: bool = False, adopt: bool = False) -> Proposal:
-    """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do."""
+def propose(
+    loaded: Loaded,
+    lock: Lock,
+    names: tuple[str, ...],
+    ledger: Ledger,
+    reader: Reader,
+    *,
+    verify: bool = False,
+    adopt: bool = False,
+    failed: Errors | None = None,
+) -> Proposal:
+    """Return the plan for some targets; raises Refused with everything that the spec asks and a target does not do.
+
+    With `failed`, the error of one target is kept there by its name, and the plan is that of the others.
+    """
     actions: list[Action] = []
     verifications, places = {}, {}
     for name in names:
-        kind, plain = place_of(loaded, lock, name, reader)
-        place = replace(plain, adopt=adopt)
-        have = kind.look(place, ledger, reader)
-        refuse(loaded, kind.refusals(place, have))
-        steps = kind.plan(place, have)
-        refuse_foreign(ledger, (effect for step in steps for effect in step.effects), place.folder)
+        try:
+            place, steps, check = _propose_at(loaded, lock, name, ledger, reader, verify=verify, adopt=adopt)
+        except ProvisionError as error:
+            if failed is None:
+                raise
+            failed[name] = error
+            continue
         actions += steps
-        places[name] = place
-        stored = ledger.state.resource(place.address, "verification") or {}
-        changed = any(_touches(step, ledger.state) and not _answered(step, stored) for step in steps)
-        check = verification_of(place, ledger.state, changed=changed, asked=verify)
-        verifications[name] = _restarting(check, steps, ledger.state)
+        places[name], verifications[name] = place, check
     state = ledger.state
     spec_digest = digest_of({"asked": dict(lock.asked), "spec": json.loads(loaded.spec.model_dump_json())})
     plan = Plan(tuple(actions), verifications, spec_digest, lock.digest, state.lineage if state.serial else "", state.serial)
     return Proposal(plan, places)
+
+
+def _propose_at(
+    loaded: Loaded, lock: Lock, name: str, ledger: Ledger, reader: Reader, *, verify: bool, adopt: bool
+) -> tuple[Place, tuple[Action, ...], Verification]:
+    kind, plain = place_of(loaded, lock, name, reader)
+    place = replace(plain, adopt=adopt)
+    have = kind.look(place, ledger, reader)
+    refuse(loaded, kind.refusals(place, have))
+    steps = tuple(kind.plan(place, have))
+    refuse_foreign(ledger, (effect for step in steps for effect in step.effects), place.folder)
+    stored = ledger.state.resource(place.address, "verification") or {}
+    changed = any(_touches(step, ledger.state) and not _answered(step, stored) for step in steps)
+    check = verification_of(place, ledger.state, changed=changed, asked=verify)
+    return place, steps, _restarting(check, steps, ledger.state)
 
 
 def _answered(step: Action, stored: Mapping[str, Any]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from provision.commands.apart import Errors, worst
 from provision.commands.loading import Loaded
 from provision.commands.lock import read_lock
 from provision.commands.planning import NOTEBOOK, is_notebook, place_of, verification_of
@@ -38,17 +40,20 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a spec stands: what moved since the lock (None: there is no lock), and every target."""
+    """How a spec stands: what moved since the lock (None: there is no lock), and every target. `failed` are the errors that stopped a target, by its name."""
 
     moved: tuple[str, ...] | None
     targets: tuple[Standing, ...]
     proven: tuple[str, ...] = ("verified",)
     foreign: str = ""
     """Why the state was written elsewhere; "" when it was written here."""
+    failed: Errors = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """0 when the lock holds and every target is current and verified, else 1."""
+        """That of what stopped a target; else 0 when the lock holds and every target is current and verified, else 1."""
+        if self.failed:
+            return worst(self.failed)
         fine = self.moved == () and all(
             t.condition in ("current", "current, stopped", "rendered") and t.verdict in self.proven and not t.outdated for t in self.targets
         )
@@ -56,20 +61,30 @@ class Status:
 
 
 def status(loaded: Loaded, ledger: Ledger, reader: Reader) -> Status:
-    """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the lock is damaged."""
+    """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the lock is damaged.
+
+    What stops one target does not hide the others.
+    """
     lock = read_lock(loaded, reader)
     moved = differences(loaded.spec, lock) if lock is not None else None
     proven = ("verified",) if loaded.stand_in is None else ("verified", "simulated")
-    return Status(moved, tuple(_standing(loaded, lock, name, ledger, reader) for name in loaded.spec.targets), proven, ledger.foreign)
+    failed: Errors = dict(loaded.refused)
+    standings = []
+    for name in loaded.spec.targets:
+        try:
+            standings.append(_standing(loaded, lock, name, ledger, reader))
+        except ProvisionError as error:
+            failed[name] = error
+            standings.append(_unknown(loaded, name, ledger, error))
+    return Status(moved, tuple(standings), proven, ledger.foreign, failed)
 
 
 def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> Standing:
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
-    made = next((found for part in _MADE if (found := ledger.state.resource(address, part)) is not None), None)
-    report = str(loaded.folder / str(record["report"])) if record else ""
-    told = (str(record.get("verdict", "")), str(record.get("at", "")), report)
+    made = _made(ledger, address)
+    told = _verdict(loaded, ledger, address)
     if kind not in TARGETS:
         return Standing(name, kind, "not made by this version", "", *told)
     if lock is None or lock.environment(name, TARGETS[kind].platform or reader.platform()) is None:
@@ -80,10 +95,31 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     if is_notebook(place):
         return Standing(name, kind, _of_notebook(target, place, ledger, reader), _where(loaded, made), *told, outdated)
     if made is not None and "instance" in made:
-        return Standing(name, kind, _of_instance(target, place, ledger, reader), _where(loaded, made), *told, outdated)
+        return Standing(name, kind, str(target.look(place, ledger, reader).condition), _where(loaded, made), *told, outdated)
     have = target.look(place, ledger, reader) if target.platform is None else None
     condition = _condition(have, made) if have is not None else "half-made" if ledger.cut_short(address) else "absent"
     return Standing(name, kind, condition, str(target.seat(place).stable) if have is not None else "", *told, outdated)
+
+
+def _unknown(loaded: Loaded, name: str, ledger: Ledger, error: ProvisionError) -> Standing:
+    """Return the standing of a target that could not be looked at: what is recorded of its verdict, if the record can be read."""
+    try:
+        made, told = _made(ledger, f"{loaded.stem}/{name}"), _verdict(loaded, ledger, f"{loaded.stem}/{name}")
+        path = _where(loaded, made)
+    except ProvisionError:
+        path, told = "", ("", "", "")
+    return Standing(name, loaded.spec.targets[name].kind, f"not known: {error.what}", path, *told)
+
+
+def _made(ledger: Ledger, address: str) -> Mapping[str, Any] | None:
+    return next((found for part in _MADE if (found := ledger.state.resource(address, part)) is not None), None)
+
+
+def _verdict(loaded: Loaded, ledger: Ledger, address: str) -> tuple[str, str, str]:
+    """Return the stored verdict of a target, when it was verified, and its report; "" for what is not recorded."""
+    record = ledger.state.resource(address, "verification") or {}
+    report = str(loaded.folder / str(record["report"])) if record else ""
+    return str(record.get("verdict", "")), str(record.get("at", "")), report
 
 
 def _where(loaded: Loaded, made: Any) -> str:
@@ -106,15 +142,6 @@ def _of_notebook(target: Target, place: Place, ledger: Ledger, reader: Reader) -
     if target.refusals(place, have):
         return "outdated"
     return "rendered" if all(step.verb is Verb.KEEP for step in target.plan(place, have)) else "outdated"
-
-
-def _of_instance(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:
-    """Return how a recorded instance stands; where Google Cloud cannot be asked, that."""
-    try:
-        have = target.look(place, ledger, reader)
-    except ProvisionError as error:
-        return f"not known: {error.what}"
-    return str(have.condition)
 
 
 def _condition(have: Any, recorded: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provision.plan import Action, Plan, Verb
@@ -16,9 +16,12 @@ _ELSEWHERE = {"instance": "on the instance", "notebook": "in the notebook"}
 _AS_LOCKED = "No changes. The packages have the locked names and versions; `provision verify` looks at their files."
 
 
-def text(plan: Plan, lock_line: str, color: bool) -> str:
-    """Return the plan for a terminal; `lock_line` says what becomes of the lock file, "" when it stays."""
-    return "\n".join(_lines(plan, lock_line, Pen(color))) + "\n"
+def text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
+    """Return the plan for a terminal.
+
+    `lock_line` says what becomes of the lock file, "" when it stays; `failed` what stopped targets that are not in the plan, by address.
+    """
+    return "\n".join(_lines(plan, lock_line, Pen(color), failed)) + "\n"
 
 
 def actions(steps: Sequence[Action], color: bool) -> str:
@@ -43,7 +46,7 @@ def _document(action: Action) -> dict[str, Any]:
     return {**told, **({"notes": list(action.notes)} if action.notes else {})}
 
 
-def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
+def _lines(plan: Plan, lock_line: str, pen: Pen, failed: Mapping[str, str]) -> Iterator[str]:
     if lock_line:
         yield f"  {pen('+', Ink.GOOD)} {safe_line(lock_line)}"
     for address in dict.fromkeys(action.address for action in plan.actions):
@@ -53,9 +56,11 @@ def _lines(plan: Plan, lock_line: str, pen: Pen) -> Iterator[str]:
         if check is not None:
             where = _where([action for action in plan.actions if action.address == address])
             yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification {where}: {safe_line(check.because)}"
+    for address, what in failed.items():
+        yield f"{pen(safe_line(address), Ink.STRONG)}\n  {pen('not planned', Ink.ERROR)}: {safe_line(what)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
-    else:
+    elif not failed:
         yield "No changes. Everything is as declared." if any(action.part in _ELSEWHERE for action in plan.actions) else _AS_LOCKED
 
 
