@@ -58,12 +58,10 @@ def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None
     assert "provision.views.frames" not in loaded
 
 
-def test_a_lock_that_holds_is_checked_without_the_model(bench: Bench) -> None:
+def test_a_lock_that_holds_is_checked_without_the_rules(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    assert third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment()) == {"click", "yaml", "packaging"}
-    bench.spec(small_spec("alpha", "beta"))
-    assert "pydantic" in third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment())
+    assert not third_party(bench.folder, "lock", "--check", "spec.yaml", **bench.environment()) & {"rich", "jinja2", "uv", "google", "rattler"}
 
 
 def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:

@@ -232,7 +232,7 @@ def test_a_lock_changed_to_fit_a_tampered_wheel(bench: Bench, tmp_path: Path) ->
     (old,) = (line for line in text.splitlines() if '"name": "alpha"' in line)
     assert line != old
     path.write_text(text.replace(old, line))
-    refused(bench, 1, "spec.lock was changed by hand", "provision lock --upgrade", line=("apply", "spec.yaml", "--yes"))
+    refused(bench, 1, "spec.lock was changed by hand", "repair it with `provision lock`", line=("apply", "spec.yaml", "--yes"))
     assert not (bench.own / "envs").exists()
 
 
@@ -244,7 +244,7 @@ def test_a_lock_cut_short_anywhere_is_never_taken_for_a_whole_one(bench: Bench) 
     whole = path.read_bytes()
     for part in range(1, 6):
         path.write_bytes(whole[: len(whole) * part // 6])
-        refused(bench, 1, "spec.lock", "provision lock --upgrade", line=("lock", "spec.yaml", "--check"))
+        refused(bench, 1, "spec.lock", "repair it with `provision lock`", line=("lock", "spec.yaml", "--check"))
     path.write_bytes(whole.rstrip()[:-1])
     refused(bench, 1, "spec.lock is damaged", line=("lock", "spec.yaml", "--check"))
 
@@ -252,7 +252,7 @@ def test_a_lock_cut_short_anywhere_is_never_taken_for_a_whole_one(bench: Bench) 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"python": "', '"python": "3.9", "was": "'),
+        ('"python": "', '"python": "3'),
         ('"index": "pypi"', '"index": "private"'),
         ('"requires": ["alpha"]', '"requires": []'),
         ('.whl": "', '.whl": "0'),
@@ -267,25 +267,7 @@ def test_no_part_of_a_lock_can_be_changed_by_hand(bench: Bench, old: str, new: s
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    refused(bench, 1, "spec.lock was changed by hand or cut short", "provision lock --upgrade", line=("lock", "spec.yaml", "--check"))
-
-
-def test_a_merge_of_two_locks(bench: Bench) -> None:
-    base = locked(bench, "alpha").read_text()
-    ours = locked(bench, "beta").read_text()
-    path = locked(bench, "gamma")
-    for name, text in (("base", base), ("ours", ours)):
-        (bench.folder / name).write_text(text)
-    theirs = shutil.copy(path, bench.folder / "theirs")
-    for style in ((), ("--diff3",)):
-        shutil.copy(theirs, path)
-        merge = ["git", "merge-file", "-p", *style, "-L", "HEAD", "-L", "base", "-L", "topic", "ours", "base", "spec.lock"]
-        merged = subprocess.run(merge, cwd=bench.folder, capture_output=True, text=True, check=False).stdout
-        assert "<<<<<<< HEAD" in merged
-        path.write_text(merged)
-        refused(bench, 1, "spec.lock holds conflict markers of a merge", "provision lock --upgrade")
-    assert bench.run("lock", "spec.yaml", "--upgrade").returncode == 0, "the way out"
-    assert bench.run("lock", "spec.yaml", "--check").returncode == 0
+    refused(bench, 1, "spec.lock was changed by hand or cut short", "repair it with `provision lock`", line=("lock", "spec.yaml", "--check"))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.cli import terminal
+from provision.commands.holding import LIMIT
 from provision.commands.loading import load
-from provision.commands.lock_changes import LIMIT, new_lock, old_lock, review
+from provision.commands.lock_changes import new_lock, old_lock, review
 from provision.errors import WorldError
 from provision.lock.asked import differences
 from provision.world import Machine

@@ -21,15 +21,18 @@ def lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, form: str
     world = Machine(offline=offline)
     loaded = load(path, world)
     with terminal.progress() as (tell, _):
-        locked = settle(loaded, world, tell, upgrade=upgrade)
+        locked = settle(loaded, world, tell, upgrade=upgrade, repair=True)
         if locked.fresh:
             write_lock(loaded, locked.lock, world, tell)
     warn(loaded, (*loaded.diagnostics, *locked.warnings))
     unconfirmed = warn_unconfirmed(locked)
     if form == "json":
         document = {"version": 1, "lock": str(loaded.lock_path), "changed": locked.fresh, "because": locked.because, "digest": locked.lock.digest}
-        terminal.show(json.dumps({**document, **lock_view.document(locked.lock), "unconfirmed": unconfirmed}, indent=1))
+        repaired = {"repaired": locked.repair._asdict()} if locked.repair is not None else {}
+        terminal.show(json.dumps({**document, **repaired, **lock_view.document(locked.lock), "unconfirmed": unconfirmed}, indent=1))
         return 0
+    if locked.repair is not None:
+        terminal.say(f"repaired: {locked.because}\n{lock_view.repair(locked.repair)}")
     terminal.say(f"{'wrote' if locked.fresh else 'kept'} {loaded.lock_path}\n{lock_view.text(locked.lock)}")
     return 0
 

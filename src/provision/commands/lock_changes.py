@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from provision.commands.holding import LIMIT, lock_at
 from provision.commands.loading import Loaded, judge_resolved
-from provision.commands.lock import read_lock
 from provision.diagnostics import Diagnostic, Severity, Where
 from provision.effects import Reader
 from provision.errors import LockError, UsageError, WorldError
@@ -19,8 +19,6 @@ from provision.lock import Environment, Lock, loads
 from provision.lock.comparing import Consequence, Review, compare
 from provision.rules import Case
 
-LIMIT = 64 * 2**20
-"""Longest lock in bytes."""
 _FLAVOUR = re.compile(r"cpu|cu\d{3,4}")
 _NUMBERS = re.compile(r"\d+(\.\d+)*(\+\w+)?")
 _RANKS = list(Severity)
@@ -45,16 +43,12 @@ def old_lock(path: Path | None, given: bytes, reader: Reader) -> tuple[str, Lock
         lock = loads(content.decode("utf-8", "replace"), name)
     except LockError as error:
         raise LockError(error.what, why=error.why, hint=_GIVE) from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise LockError(f"{name} is damaged", why=f"a part is of the wrong kind: {error}", hint=_GIVE) from None
-    if not isinstance(lock.asked, dict) or not all(isinstance(text, str) for text in _texts(lock)):
-        raise LockError(f"{name} is damaged", why="a name, version or address in it is no text", hint=_GIVE)
     return name, lock
 
 
 def new_lock(loaded: Loaded, reader: Reader) -> Lock:
     """Return the lock beside the spec; raises LockError when there is none, or it is damaged."""
-    lock = read_lock(loaded, reader)
+    lock = lock_at(loaded.lock_path, reader)
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path} to compare with", hint=f"make it with `provision lock {loaded.path}`")
     return lock
@@ -73,13 +67,6 @@ def review(loaded: Loaded, old: Lock, new: Lock, name: str) -> Review:
         _only(after, before),
         _only(before, after),
     )
-
-
-def _texts(lock: Lock) -> Iterator[object]:
-    yield lock.python
-    yield from (*lock.targets, *lock.indexes.values())
-    for environment in lock.environments:
-        yield from (environment.platform, environment.flavour or "", environment.glibc or "")
 
 
 def _judged(loaded: Loaded, lock: Lock) -> tuple[Diagnostic, ...]:

@@ -73,11 +73,12 @@ def _rows(graph: str) -> list[dict[str, Any]]:
 
 @cache
 def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    needs = {}
-    for row in _rows(graph):
+    needs: dict[tuple[str, str], set[str]] = {}
+    for row in _rows(graph):  # one version may come from two indexes: then it has two rows
         extras = [needed for extra in row.get("optional-dependencies", {}).values() for needed in extra]
-        needs[row["name"], row.get("version", "")] = tuple(sorted({needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {row["name"]}))
-    return needs
+        of_row = {needed["name"] for needed in (*row.get("dependencies", []), *extras)} - {row["name"]}
+        needs.setdefault((row["name"], row.get("version", "")), set()).update(of_row)
+    return {key: tuple(sorted(names)) for key, names in needs.items()}
 
 
 def _package(row: Mapping[str, Any], question: Question, project: Project, keys: Mapping[str, str], resolution: Resolution, variant: str) -> Package:

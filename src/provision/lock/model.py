@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from provision.effects import CondaRecord
 from provision.errors import LockError
+from provision.lock.shape import misshapen
 
 SCHEMA = "provision.lock/2"
+_FAMILY = "provision.lock/"
 _AGAIN = "make it again with `provision lock --upgrade`"
+REPAIR = "repair it with `provision lock`, which keeps the versions"
+"""The advice for a lock that can be read in part."""
+_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -154,32 +162,54 @@ def dumps(lock: Lock) -> str:
 def loads(text: str, name: str) -> Lock:
     """Return the lock that a text holds; `name` is how messages call the file.
 
-    Raises LockError when it is no lock, of a newer version, has conflict markers, or was changed by hand or cut short (its digest does not fit).
+    Raises LockError for conflict markers, another format, a part of the wrong kind, and a digest that does not fit. Whether its content can be true is for
+    `provision.lock.integrity` and `provision.lock.agreement`.
     """
-    if any(line.startswith(("<<<<<<< ", "=======", ">>>>>>> ")) for line in text.splitlines()):
-        raise LockError(f"{name} holds conflict markers of a merge", why="a lock is made, not merged", hint=f"resolve the spec, then {_AGAIN}")
+    if line := conflict_line(text):
+        why = f"line {line} is a conflict marker of git, left by a merge or a rebase"
+        raise LockError(f"{name}:{line}: the lock has conflict markers", why=why, hint=f"once the spec has none, {REPAIR} of both sides")
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=_AGAIN) from None
-    if not isinstance(document, dict) or not str(document.get("schema", "")).startswith("provision.lock/"):
+        hint = REPAIR if f'"{_FAMILY}' in text else _AGAIN
+        raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
+    if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(_FAMILY):
         raise LockError(f"{name} is not a lock of provision", hint=f"move it away, then {_AGAIN}")
     if document["schema"] != SCHEMA:
-        raise _of_another_version(document["schema"], name)
-    try:
-        lock = _lock(document)
-        fits = sealed(lock).digest == lock.digest
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LockError(f"{name} is damaged", why=f"a part is missing or of the wrong kind: {error}", hint=_AGAIN) from None
-    if not fits:
-        raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=_AGAIN)
+        raise _of_another_version(str(document["schema"]), name)
+    if found := list(islice(misshapen(document), _SHOWN)):
+        raise LockError(f"{name} is damaged", why="\n".join(found), hint=REPAIR)
+    lock = _lock(document)
+    if sealed(lock).digest != lock.digest:
+        raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=REPAIR)
     return lock
 
 
+def conflict_line(text: str) -> int | None:
+    """Return the number of the first line that is a conflict marker of git, or None."""
+    if not any(marker in text for marker in ("<<<<<<<", "=======", ">>>>>>>")):
+        return None
+    return next((number for number, line in enumerate(text.splitlines(), 1) if line.startswith(_MARKERS)), None)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; of two parts with one name a reader of the file sees the first, and JSON means the last."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} appears more than once in one object")
+    return found
+
+
+def generation(schema: str) -> int | None:
+    """Return the number of a lock format such as "provision.lock/2", or None for another text."""
+    number = schema.removeprefix(_FAMILY)
+    return int(number) if number != schema and re.fullmatch(r"[0-9]{1,4}", number) else None
+
+
 def _of_another_version(schema: str, name: str) -> LockError:
-    number = schema.rpartition("/")[2]
-    if number.isdigit() and int(number) < int(SCHEMA.rpartition("/")[2]):
-        return LockError(f"{name} was made by an older provision ({schema})", why=f"this one reads {SCHEMA}", hint=_AGAIN)
+    if (number := generation(schema)) is not None and number < int(SCHEMA.removeprefix(_FAMILY)):
+        return LockError(f"{name} was made by an older provision ({schema})", why=f"this one reads {SCHEMA}", hint=REPAIR)
     return LockError(f"{name} was made by a newer provision ({schema})", why=f"this one reads {SCHEMA}", hint="upgrade provision, or " + _AGAIN)
 
 

@@ -18,6 +18,7 @@ _MARKERS = {
     "macos-arm64": ("darwin", "arm64", "Darwin", "posix"),
     "windows-x86_64": ("win32", "AMD64", "Windows", "nt"),
 }
+PLATFORMS = tuple(_MARKERS)
 LINUX = ("linux-x86_64", "linux-aarch64")
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
 _OLD_GLIBC = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provision.lock import Chosen, Environment, Lock
 from provision.safe import safe_line
+
+if TYPE_CHECKING:
+    from provision.lock.salvage import Repair
 
 _SHOWN = 8
 
@@ -14,6 +17,12 @@ _SHOWN = 8
 def text(lock: Lock) -> str:
     """Return the lines for a person."""
     return "\n".join(safe_line(line) for line in _lines(lock))
+
+
+def repair(made: Repair) -> str:
+    """Return the lines for a person on the versions of a lock that was repaired."""
+    lines = [f"  {made.kept} {'version is' if made.kept == 1 else 'versions are'} kept", *(f"  {line}" for line in made.changed)]
+    return "\n".join(safe_line(line) for line in lines)
 
 
 def document(lock: Lock) -> dict[str, Any]:

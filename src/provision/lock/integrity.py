@@ -1,0 +1,189 @@
+"""Lock integrity: what a lock's own content proves about it, without its spec and without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from provision.lock.model import CondaPackage, Environment, File, Lock, Package, environment_digest
+from provision.lock.wheels import PLATFORMS, of_platform, oldest_glibc, runs_on
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+FLAVOUR = re.compile(r"cpu|cu\d{3,4}")
+_HEXADECIMAL = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_PYTHON = re.compile(r"3\.[0-9]{1,2}")
+_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
+_CONDA_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
+_CONDA_PART = re.compile(r"[A-Za-z0-9_.!+]+")
+_OLD_ARCHIVE = re.compile(r"\.(tgz|tar\.(bz2|xz|lzma|zst|Z))$")
+_MD5 = re.compile(r"([0-9a-f]{32})?")
+_SUBDIRS = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "macos-arm64": "osx-arm64", "windows-x86_64": "win-64"}
+
+
+class Flaw(NamedTuple):
+    """Something in a lock that `provision lock` would not have written: the part, what is wrong with it, and the text that its line begins with."""
+
+    part: str
+    what: str
+    line: str = ""
+
+
+def flaw_in_package(package: Package, what: str) -> Flaw:
+    """Return a flaw of one package of the index."""
+    return Flaw(f"package {package.name} {package.version}", what, f'{{"name": "{package.name}", "version": "{package.version}", "index": "{package.index}"')
+
+
+def flaw_in_conda(package: CondaPackage, what: str) -> Flaw:
+    """Return a flaw of one conda package."""
+    record = package.record
+    return Flaw(f"conda package {record.name} {record.version}", what, f'{{"name": "{record.name}", "version": "{record.version}", "build"')
+
+
+def flaw_in_environment(environment: Environment, what: str) -> Flaw:
+    """Return a flaw of one environment."""
+    return Flaw(f"environment {environment.key}", what, f'"{environment.key}": {{"platform"')
+
+
+def contradictions(lock: Lock) -> tuple[Flaw, ...]:
+    """Return where a lock contradicts itself, () when it does not: names, versions, hashes, file names, platforms and environment digests."""
+    found = [*_of_head(lock)]
+    for environment in lock.environments:
+        found += _of_environment(environment)
+    if not found:
+        keys = {environment.key: environment for environment in lock.environments}
+        for package in lock.packages:
+            found += _of_package(package, lock, keys)
+        for conda in lock.conda:
+            found += _of_conda(conda, keys)
+    if not found:  # a digest of values that are not valid says nothing more
+        for environment in lock.environments:
+            found += _of_content(environment, lock)
+    return tuple(found)
+
+
+def _of_head(lock: Lock) -> Iterator[Flaw]:
+    if not _PYTHON.fullmatch(lock.python):
+        yield Flaw("python", f"{lock.python!r} is not a Python version such as 3.12", '"python"')
+    if lock.written and not _DIGEST.fullmatch(lock.written):
+        yield Flaw("written", "not a sha256 digest", '"written"')
+    keys = {environment.key for environment in lock.environments}
+    for name, chosen in lock.targets.items():
+        for key in chosen.environments:
+            if key not in keys:
+                yield Flaw(f"target {name}", f"the lock has no environment {key}", f'"{name}": {{"environments"')
+
+
+def _of_environment(environment: Environment) -> Iterator[Flaw]:
+    if environment.platform not in PLATFORMS:
+        yield flaw_in_environment(environment, f"unknown platform {environment.platform!r}")
+        return
+    if environment.flavour is not None and not FLAVOUR.fullmatch(environment.flavour):
+        yield flaw_in_environment(environment, f"{environment.flavour!r} is not a torch build such as cpu or cu128")
+    base = "-".join(part for part in (environment.platform, environment.flavour) if part)
+    if not re.fullmatch(re.escape(base) + r"((-cu\d{3,4})?-conda)?", environment.key):
+        yield flaw_in_environment(environment, f"its key does not name its platform and torch build, {base}")
+    for name, value in (("glibc", environment.glibc), ("driver", environment.driver)):
+        if value is not None and not _NUMBERS.fullmatch(value):
+            yield flaw_in_environment(environment, f"{name} {value!r} is not a version")
+    if not _DIGEST.fullmatch(environment.digest):
+        yield flaw_in_environment(environment, "its digest is not a sha256 digest")
+
+
+def _of_package(package: Package, lock: Lock, keys: dict[str, Environment]) -> Iterator[Flaw]:
+    if not NAME.fullmatch(package.name) or canonicalize_name(package.name) != package.name:
+        yield flaw_in_package(package, f"{package.name!r} is not a canonical package name (PEP 503)")
+        return
+    version = _version(package.version)
+    if version is None:
+        yield flaw_in_package(package, f"{package.version!r} is not a version (PEP 440)")
+        return
+    if package.index != "pypi" and package.index not in lock.indexes:
+        yield flaw_in_package(package, f"the lock has no index {package.index!r}")
+    yield from (flaw_in_package(package, f"requires {name!r}, which is not a canonical package name") for name in package.requires if not NAME.fullmatch(name))
+    unknown = [key for key in package.environments if key not in keys]
+    if unknown or len({*package.environments}) != len(package.environments) or not package.environments:
+        yield flaw_in_package(package, f"the lock has no environment {unknown[0]}" if unknown else "its environments are missing or repeated")
+        return
+    yield from (flaw_in_package(package, what) for what in _of_files(package, version, lock.python, tuple(keys[key] for key in package.environments)))
+
+
+def _of_files(package: Package, version: Version, python: str, environments: tuple[Environment, ...]) -> Iterator[str]:
+    platforms = tuple(dict.fromkeys(environment.platform for environment in environments))
+    for file in package.files:
+        if not _HEXADECIMAL.fullmatch(file.sha256):
+            yield f"the hash of {file.name} is not a sha256: 64 hexadecimal digits"
+        named = _named_by(file)
+        if named is None:
+            yield f"{file.name!r} is not the file name of a wheel or of a source distribution"
+        elif named != (package.name, version):
+            yield f"{file.name} is a file of {named[0]} {named[1]}"
+        elif file.name.endswith(".whl") and not any(runs_on(file.name, python, platform) for platform in platforms):
+            yield f"{file.name} does not run on {', '.join(platforms)} with Python {python}"
+    if package.built:
+        if len(package.files) != 1:
+            yield "a package that is built has one file, its source distribution"
+        return
+    for platform in platforms:
+        if not any(runs_on(file.name, python, platform) for file in package.files):
+            yield f"it has no wheel for Python {python} on {platform}"
+
+
+def _named_by(file: File) -> tuple[str, Version] | None:
+    """Return the package name and version in a file name, or None for a name of another kind."""
+    try:
+        if file.name.endswith(".whl"):
+            return parse_wheel_filename(file.name)[:2]
+        return parse_sdist_filename(_OLD_ARCHIVE.sub(".tar.gz", file.name))
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text) if text == text.strip() and text.isascii() else None
+    except InvalidVersion:
+        return None
+
+
+def _of_conda(package: CondaPackage, keys: dict[str, Environment]) -> Iterator[Flaw]:
+    record = package.record
+    if not _CONDA_NAME.fullmatch(record.name) or not _CONDA_PART.fullmatch(record.version) or not _CONDA_PART.fullmatch(record.build):
+        yield flaw_in_conda(package, "not a name, version and build of conda")
+        return
+    if record.file not in (f"{record.stem}.conda", f"{record.stem}.tar.bz2"):
+        yield flaw_in_conda(package, f"{record.file!r} is not a file of {record.stem}")
+    if not _HEXADECIMAL.fullmatch(record.sha256) or not _MD5.fullmatch(record.md5):
+        yield flaw_in_conda(package, f"the hash of {record.file} is not a sha256: 64 hexadecimal digits")
+    if not package.environments:
+        yield flaw_in_conda(package, "it is in no environment")
+    for key in package.environments:
+        if key not in keys or not key.endswith("-conda"):
+            yield flaw_in_conda(package, f"the lock has no conda environment {key}")
+        elif record.subdir not in ("noarch", _SUBDIRS[keys[key].platform]):
+            yield flaw_in_conda(package, f"files of {record.subdir!r} do not run on {keys[key].platform}")
+
+
+def _of_content(environment: Environment, lock: Lock) -> Iterator[Flaw]:
+    held, seen = lock.held_by(environment), set()
+    for package in held:
+        if package.name in seen:
+            yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
+        seen.add(package.name)
+    brought, seen = lock.conda_of(environment), set()
+    for record in brought:
+        if record.name in seen:
+            yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
+        seen.add(record.name)
+    here = tuple(of_platform(package, lock.python, environment.platform) for package in held)
+    if environment_digest(lock.python, environment.platform, environment.flavour, here, brought) != environment.digest:
+        yield flaw_in_environment(environment, "its digest does not fit its packages, their files and their hashes")
+    if not environment.key.endswith("-conda"):
+        floors = [floor for package in held if (floor := oldest_glibc(package, lock.python, environment.platform))]
+        glibc = ".".join(str(part) for part in max(floors)) if floors else None
+        if environment.glibc != glibc:
+            yield flaw_in_environment(environment, f"its wheels need glibc {glibc or 'of any version'}, recorded is {environment.glibc or 'none'}")

@@ -1,0 +1,74 @@
+"""The shape of a lock's document: which parts it has, and what kind of value each part is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_TEXTS = [str]
+_FORMS: Mapping[str, Any] = {
+    "schema": str,
+    "digest": str,
+    "written?": str,
+    "asked": dict,
+    "python": str,
+    "environments": {"*": {"platform": str, "flavour": (str, None), "glibc": (str, None), "driver": (str, None), "digest": str}},
+    "targets": {
+        "*": {
+            "environments": _TEXTS,
+            "because": str,
+            "runtime?": str,
+            "restart?": _TEXTS,
+            "changed?": {"*": str},
+            "added?": _TEXTS,
+            "kept?": _TEXTS,
+        }
+    },
+    "indexes": {"*": str},
+    "packages": [{"name": str, "version": str, "index": str, "in?": _TEXTS, "origin?": str, "requires": _TEXTS, "files": {"*": str}}],
+    "conda?": [
+        {
+            **dict.fromkeys(("name", "version", "build", "channel", "subdir", "file", "sha256"), str),
+            **dict.fromkeys(("noarch?", "md5?"), str),
+            "number?": int,
+            "depends": _TEXTS,
+            "constrains?": _TEXTS,
+            "in": _TEXTS,
+        }
+    ],
+}
+_KINDS: Mapping[Any, str] = {str: "a string", int: "a number", dict: "an object", None: "null"}
+
+
+def misshapen(document: Any) -> Iterator[str]:
+    """Yield one line for each part of a document that is missing, unknown or of the wrong kind."""
+    yield from _misshapen(document, _FORMS, "")
+
+
+def _misshapen(value: Any, form: Any, where: str) -> Iterator[str]:
+    if isinstance(form, Mapping):
+        if not isinstance(value, dict):
+            yield f"{where or 'the document'}: expected an object"
+            return
+        yield from _misshapen_parts(value, form, where)
+    elif isinstance(form, list):
+        if not isinstance(value, list):
+            yield f"{where}: expected a list"
+            return
+        for number, item in enumerate(value):
+            yield from _misshapen(item, form[0], f"{where}[{number}]")
+    else:
+        kinds = form if isinstance(form, tuple) else (form,)
+        if type(value) not in kinds and not (value is None and None in kinds):
+            yield f"{where}: expected {' or '.join(_KINDS[kind] for kind in kinds)}"
+
+
+def _misshapen_parts(value: Mapping[str, Any], form: Mapping[str, Any], where: str) -> Iterator[str]:
+    dot = f"{where}." if where else ""
+    forms = {name.removesuffix("?"): one for name, one in form.items()}
+    for name, item in value.items():
+        if name not in forms and "*" not in forms:
+            yield f"{dot}{name}: provision does not write such a part"
+        else:
+            yield from _misshapen(item, forms.get(name, forms.get("*")), f"{dot}{name}")
+    yield from (f"{dot}{name}: is missing" for name in form if name != "*" and not name.endswith("?") and name not in value)
