@@ -93,7 +93,7 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
         shutil.rmtree(package)
         refused = applied.run("apply", "spec.yaml", "--yes")
         assert refused.returncode == 2, refused.stdout + refused.stderr
-        assert "has to be mended, and is in use: process" in refused.stderr
+        assert "has to be repaired (it was changed since it was made: alpha is missing) and is in use: process" in refused.stderr
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 

@@ -78,7 +78,7 @@ def test_a_package_changed_by_hand_is_found_and_put_right(bench: Bench) -> None:
     shutil.rmtree(packages / "beta-1.0.dist-info")
     plan = bench.run("plan", "spec.yaml", "--detailed-exitcode")
     assert plan.returncode == 2
-    assert "changed by hand: beta is missing" in plan.stdout
+    assert "changed since it was made: beta is missing" in plan.stdout
     assert bench.run("status", "spec.yaml").returncode == 1
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
@@ -99,18 +99,21 @@ def test_plan_changes_nothing_and_a_saved_plan_goes_stale(bench: Bench) -> None:
     assert bench.run("apply", "spec.yaml", "--plan", "plan.json", "--yes").returncode == 2
 
 
-def test_failed_verification_is_exit_1_and_is_shown_again(bench: Bench) -> None:
+def test_failed_verification_is_exit_1_and_is_repeated_by_the_next_apply(bench: Bench) -> None:
     missing = bench.folder / "data"
     bench.spec(small_spec("alpha", extra=f"paths: {{data: {missing}}}\n"))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
     assert "NOT AS DECLARED" in done.stdout
-    again = bench.run("apply", "spec.yaml", "--yes")
-    assert again.returncode == 1
-    assert "stored verdict" in again.stdout
+    assert "quick verification on this device: the last one failed, on 20" in bench.run("plan", "spec.yaml").stdout
+    again = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)["results"][0]
+    assert (again["verdict"], again["fresh"], again["changed"]) == ("failed", True, False)
+    assert "but" not in bench.run("status", "spec.yaml").stdout
     missing.mkdir()
-    assert bench.run("verify", "spec.yaml").returncode == 0
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert (done.returncode, "stored verdict" in done.stdout) == (0, False)
     assert bench.run("status", "spec.yaml").returncode == 0
+    assert "stored verdict" in bench.run("apply", "spec.yaml", "--yes").stdout
 
 
 @pytest.mark.long(after=1)

@@ -59,30 +59,6 @@ def test_what_was_changed_by_hand_is_told_from_what_stayed(bench: Bench) -> None
     assert (packages / "alpha/__init__.py").exists(), "the damage that no version tells is found by its RECORD"
 
 
-def test_an_edit_of_an_installed_file_is_found_by_verify_and_put_right_by_making_it_anew(bench: Bench) -> None:
-    bench.spec(small_spec("beta"))
-    made = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)["results"][0]
-    assert (made["verdict"], made["fresh"], made["packages_fresh"]) == ("verified", True, True)
-    packages = bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages"
-    with (packages / "alpha/__init__.py").open("a") as file:
-        file.write("print('edited')\n")
-    (packages / "evil.pth").write_text("import sys\n")
-    plan = bench.run("plan", "spec.yaml").stdout
-    assert "its packages have the locked names and versions" in plan
-    assert "No changes. The packages have the locked names and versions; `provision verify` looks at their files." in plan
-    found = bench.run("verify", "spec.yaml")
-    assert found.returncode == 1
-    said = " ".join(found.stdout.split())
-    assert "FAIL P07 files of packages: 1 file is not as installed: alpha: alpha/__init__.py has 36 bytes, not 20; no package lists evil.pth" in said
-    assert "fix make the environment again: `provision destroy`, then `provision apply`" in said
-    assert bench.run("verify", "spec.yaml", "--only", "P07").returncode == 1
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 1
-    assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
-    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    assert not (packages / "evil.pth").exists()
-    assert "edited" not in (packages / "alpha/__init__.py").read_text()
-
-
 def test_a_wheel_whose_own_record_is_wrong_is_verified_with_a_warning(bench: Bench, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wrong", "zeta", "1.0")
     with zipfile.ZipFile(wheel) as archive:

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.inventory import Installed
+from provision.agent.core.installed_files import Noted, Record, compare, note_of, read_record, unlisted
 from provision.probe.readings import class_of
-from provision.probe.recorded import Record, audit, read_record, unlisted
 from provision.probe.values import ReadingClass
 from tests.probe.bench import Environment, checks, hashed, without_rights
 
@@ -71,13 +70,63 @@ def test_an_environment_that_was_edited_fails(environment: Environment, edit: Ca
     assert says in message
 
 
-def test_an_edit_that_keeps_the_size_is_seen_by_the_deep_tier_alone(environment: Environment) -> None:
+def test_without_a_note_an_edit_that_keeps_the_size_is_seen_by_the_deep_tier_alone(environment: Environment) -> None:
     assert verdict(environment, tier="deep") == (0, "pass", "4 files of the locked packages have the size and sha256 that their RECORDs list")
     (site_of(environment) / "alpha/__init__.py").write_text(CODE.replace("1", "2"))
     assert verdict(environment, tier="quick")[:2] == (0, "pass")
     code, status, message = verdict(environment, tier="deep")
     assert (code, status) == (1, "fail")
     assert "1 file is not as installed: alpha: alpha/__init__.py was changed" in message
+
+
+def note(environment: Environment, **changes: Any) -> None:
+    """Note the packages as the installer does after an installation."""
+    site = site_of(environment)
+    packages = {name: note_of(read_record(str(site / f"{name}-1.0.dist-info"))).to_json() for name in ("alpha", "beta")}
+    packages["alpha"] |= changes
+    (environment.root / "installed.json").write_text(json.dumps({"packages": packages}))
+
+
+AS_INSTALLED = "4 files of the locked packages have the size and time of change that they were installed with"
+
+
+def test_with_a_note_of_the_installation_every_edit_is_seen_that_leaves_a_trace(environment: Environment) -> None:
+    site = site_of(environment)
+    note(environment)
+    assert verdict(environment) == (0, "pass", AS_INSTALLED)
+    assert verdict(environment, tier="deep") == (0, "pass", "4 files of the locked packages have the size and sha256 that their RECORDs list")
+    before = (site / "alpha/__init__.py").stat()
+    os.utime(site / "alpha/__init__.py")
+    assert verdict(environment) == (0, "pass", f"{AS_INSTALLED} (2 of them have another time, and the sha256 that their RECORDs list)")
+    (site / "alpha/__init__.py").write_text(CODE.replace("1", "2"))
+    assert verdict(environment)[:2] == (1, "fail")
+    assert "1 file is not as installed: alpha: alpha/__init__.py was changed" in verdict(environment)[2]
+    os.utime(site / "alpha/__init__.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert verdict(environment)[:2] == (0, "pass"), "nothing tells it without reading the file"
+    assert verdict(environment, tier="deep")[:2] == (1, "fail")
+
+
+def test_a_record_that_is_not_the_installed_one_is_damage(environment: Environment) -> None:
+    record = site_of(environment) / "alpha-1.0.dist-info/RECORD"
+    note(environment)
+    record.write_text(record.read_text() + "alpha/more.pyc,,\n")
+    assert "alpha: its RECORD was changed" in verdict(environment)[2]
+    record.unlink()
+    assert verdict(environment) == (1, "fail", "1 file is not as installed: alpha: its RECORD cannot be read: No such file or directory")
+
+
+def test_a_package_that_never_fitted_is_damaged_once_it_is_changed(environment: Environment) -> None:
+    site = site_of(environment)
+    (site / "alpha/__init__.py").write_text(CODE + "# longer\n")
+    note(environment, record_fits=False)
+    assert verdict(environment)[:2] == (0, "warn")
+    (site / "alpha/__init__.py").write_text(CODE + "# longer still\n")
+    assert verdict(environment)[:2] == (1, "fail")
+
+
+@pytest.mark.parametrize("found", [None, {}, {"packages": []}, {"packages": {"alpha": 1}}, {"packages": {"alpha": {"record": None, "snapshot": 0}}}])
+def test_a_note_that_says_nothing_of_files_is_no_note(found: Any) -> None:
+    assert Noted.of(found, "alpha") == Noted()
 
 
 @pytest.mark.parametrize("text", [None, "", "alpha/__init__.py,,\n"])
@@ -195,16 +244,15 @@ def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(environment
 def test_every_kind_of_row(tmp_path: Path, row: str, hashing: bool, flaw: str | None) -> None:
     (tmp_path / "a.py").write_text("1")
     (tmp_path / "a-1.dist-info").mkdir()
-    dist = Installed("a", "1", str(tmp_path), str(tmp_path / "a-1.dist-info"), (), editable=False)
-    files, flaws = audit(dist, Record((tuple(row.split(",")),)), hashed=hashing)  # type: ignore[arg-type]
-    assert files == 1
-    assert [flaw is not None and one.startswith(flaw) for one in flaws.values()] == ([True] if flaw else [])
+    record = Record(str(tmp_path / "a-1.dist-info"), (tuple(row.split(",")),))  # type: ignore[arg-type]
+    found = compare(record, hashed=hashing)
+    assert found.files == 1
+    assert [flaw is not None and one.startswith(flaw) for one in found.flaws.values()] == ([True] if flaw else [])
 
 
 def test_a_folder_that_cannot_be_listed_has_no_strays(tmp_path: Path) -> None:
     assert unlisted(str(tmp_path / "gone"), []) == ([], [])
-    egg = Installed("a", "1", str(tmp_path), str(tmp_path / "a.egg-info"), (), editable=False)
-    assert read_record(egg).flaw == "its RECORD cannot be read: No such file or directory"
+    assert read_record(str(tmp_path / "a.egg-info")).flaw == "its RECORD cannot be read: No such file or directory"
 
 
 def test_a_package_without_metadata_is_told_from_one_that_is_not_there(environment: Environment) -> None:

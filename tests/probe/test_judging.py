@@ -59,7 +59,7 @@ FILES: dict[str, Any] = {
     "packages.stray_pth": [],
     "packages.stray": [],
     "_packages.altered_count": 0,
-    "_packages.hashed": False,
+    "_packages.hashed": 0,
     "_packages.own": True,
 }
 IMPORTED: dict[str, Any] = {"_imported.torch": ["torch"], "_imported_elsewhere.torch": [], "_imported_live.torch": None}
@@ -298,7 +298,9 @@ ROWS = [
     Row("P06", "warn", {**IMPORTED, "_imported_live.torch": ["2.12.0", "2.13.0"]}, {"direct": ["torch"]}, "torch calls itself 2.12.0 once"),
     Row("P06", "skip", {**IMPORTED, "_imported.torch": []}, {"direct": ["torch"]}),
     Row("P07", "pass", FILES, says="9 files of the locked packages have the size that"),
-    Row("P07", "pass", {**FILES, "_packages.hashed": True}, says="have the size and sha256 that"),
+    Row("P07", "pass", {**FILES, "_packages.hashed": 9}, says="have the size and sha256 that"),
+    Row("P07", "pass", {**FILES, "_packages.since_installed": True}, says="have the size and time of change that they were installed with"),
+    Row("P07", "pass", {**FILES, "_packages.since_installed": True, "_packages.hashed": 2}, says="with (2 of them have another time, and the sha256"),
     Row("P07", "fail", {**FILES, "packages.altered": ["a: gone"], "_packages.altered_count": 1}, says="1 file is not as installed: a: gone"),
     Row("P07", "fail", {**FILES, **ALTERED}, says="8000 files are not as installed: a: a/0.py is missing; "),
     Row("P07", "fail", {**FILES, **ALTERED}, says="a/4.py is missing; and 7995 more"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from provision.agent.core.installed_files import note_of, read_record
 from provision.errors import Refused
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
@@ -244,7 +245,20 @@ def test_a_file_that_was_changed(environment: Environment) -> None:
 
     assert ends(environment, program) == (1, "alpha: alpha/__init__.py is of another size\n")
     changed.write_text("2\n")
+    assert ends(environment, program) == (1, "alpha: alpha/__init__.py is changed\n")
+    changed.write_text("1\n")
     assert ends(environment, program)[0] == 0
+
+
+def test_a_record_that_was_changed_is_shown_by_the_probe_alone(environment: Environment) -> None:
+    environment.add("alpha", code="1\n")
+    record = next(environment.root.glob("lib/python*/site-packages/alpha-1.0.dist-info/RECORD"))
+    noted = {**note_of(read_record(str(record.parent))).to_json(), "record": "another"}
+    (environment.root / "installed.json").write_text(json.dumps({"packages": {"alpha": noted}}))
+    _, report, _ = environment.verify(tier="inventory")
+    with pytest.raises(Refused, match="not enough") as refused:
+        repro(read_report(json.dumps(report).encode(), "report.json"), "P07", {})
+    assert "does not know which RECORD was installed" in refused.value.why
 
 
 def test_a_variable_that_is_declared_otherwise(environment: Environment) -> None:

@@ -49,6 +49,7 @@ class Dictionary:
     links: dict[Path, str] = field(default_factory=dict)
     python: str | None = "3.11.7"
     calls: list[str] = field(default_factory=list)
+    damaged: effects.Damage = field(default_factory=effects.Damage)
     google: FakeCloud = field(default_factory=FakeCloud)
 
     def cloud(self) -> FakeCloud:
@@ -73,6 +74,9 @@ class Dictionary:
 
     def users(self, environment: Path) -> tuple[str, ...]:
         return ()
+
+    def damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> effects.Damage:
+        return self.damaged
 
     def writable(self, path: Path) -> bool:
         return True
@@ -99,7 +103,7 @@ class Dictionary:
     def perform(self, effect: object) -> None:
         match effect:
             case CreateVenv():
-                self.files[effect.path / "bin/python"] = ""
+                self.files[effect.path / "bin/python"] = self.files[effect.path / "pyvenv.cfg"] = ""
             case effects.CreateCondaPrefix():
                 self.files[effect.path / "bin/python"] = self.files[effect.path / "conda-meta/history"] = ""
                 for record in effect.records:

@@ -135,6 +135,8 @@ def _propose_at(
     stored = ledger.state.resource(place.address, "verification") or {}
     changed = any(_touches(step, ledger.state) and not _answered(step, stored) for step in steps)
     check = verification_of(place, ledger.state, changed=changed, asked=verify)
+    if not check.needed and kind.platform is None and stored.get("verdict") == "failed":  # what made it fail may have been put right since
+        check = replace(check, needed=True, because=f"the last one failed, on {stored['at'][:10]}")
     return place, steps, _restarting(check, steps, ledger.state)
 
 

@@ -18,6 +18,7 @@ from provision.plan import Verb
 from provision.state import Ledger
 from provision.targets import TARGETS, Place, Target
 from provision.targets.colab import SESSION
+from provision.targets.environment_drift import named
 
 _MADE = ("environment", "instance", NOTEBOOK)
 """The parts of which a target has one: what was made of it."""
@@ -98,6 +99,8 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
         return Standing(name, kind, str(target.look(place, ledger, reader).condition), _where(loaded, made), *told, outdated)
     have = target.look(place, ledger, reader) if target.platform is None else None
     condition = _condition(have, made) if have is not None else "half-made" if ledger.cut_short(address) else "absent"
+    if have is not None and have.whole and have.differences:
+        outdated = f"the environment was changed since: {named(have.differences)}"
     return Standing(name, kind, condition, str(target.seat(place).stable) if have is not None else "", *told, outdated)
 
 
@@ -146,7 +149,7 @@ def _of_notebook(target: Target, place: Place, ledger: Ledger, reader: Reader) -
 
 def _condition(have: Any, recorded: Any) -> str:
     if have.whole:
-        return "changed by hand" if have.drift else "current"
+        return "changed by hand" if have.differences else "current"
     if have.exists or have.interrupted:
         return "half-made"
     return "outdated" if recorded else "absent"

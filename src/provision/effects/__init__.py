@@ -27,6 +27,7 @@ from provision.effects.elsewhere import (
 from provision.effects.here import (
     AddLink,
     CreateVenv,
+    Damage,
     InstallPackages,
     InstallPython,
     MakeFolder,
@@ -75,6 +76,7 @@ __all__ = [
     "CreateCondaPrefix",
     "CreateInstance",
     "CreateVenv",
+    "Damage",
     "DeleteInstance",
     "DeleteObjects",
     "Effect",
@@ -137,6 +139,13 @@ class Reader(Protocol):
 
     def entries(self, path: Path) -> tuple[str, ...]:
         """Return the sorted names in a folder; () when there is none."""
+
+    def damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> Damage:
+        """Return how the files of these packages differ from what was installed in an environment; packages that are not there are left out.
+
+        Each file is looked at once (about 8 ms for 1000 files), and read only where its size or time of change is another one than was noted when it was
+        installed; with `hashed` all are read. `shared`: another program put packages there too, so a file that no package lists is not looked for.
+        """
 
     def users(self, environment: Path) -> tuple[str, ...]:
         """Return the programs that run in an environment and were started by `provision run` or as a Jupyter kernel, as "process PID: PROGRAM"."""

@@ -35,6 +35,20 @@ class InstallPackages(NamedTuple):
     indexes: tuple[Index, ...] = ()
     shared: bool = False
     """Whether another program put packages there too: those stay."""
+    again: tuple[str, ...] = ()
+    """Names of pins to install anew although they are there in the wanted version."""
+
+
+class Damage(NamedTuple):
+    """How the files of an environment differ from what was installed.
+
+    `packages` are those with such files, by name, and what is wrong with each file; `started` are files that no package lists and Python reads at each
+    start. `by` says what was compared: "size" (nothing was noted when they were installed), "size and time of change", or "sha256".
+    """
+
+    packages: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    started: tuple[str, ...] = ()
+    by: str = "size"
 
 
 class WriteFile(NamedTuple):

@@ -59,7 +59,8 @@ class Pin:
 class Wanted:
     """All that is asked for. `python` is the interpreter's path, `minor` the version that the packages were locked for.
 
-    `indexes` maps names to addresses; the default index may be missing (uv's own is meant then). `links` are further places of wheels.
+    `indexes` maps names to addresses; the default index may be missing (uv's own is meant then). `links` are further places of wheels. `again` are packages
+    to install anew although they are there as wanted.
     """
 
     mode: Mode
@@ -69,6 +70,7 @@ class Wanted:
     indexes: dict[str, str] = field(default_factory=dict)
     links: tuple[str, ...] = ()
     audit: Audit = Audit.FULL
+    again: frozenset[str] = frozenset()
 
 
 def read_document(path: Path, python: str) -> Wanted:

@@ -12,8 +12,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ..agent.core.installed_files import note_of, read_record
 from ..agent.core.versions import same_version
-from .document import Audit, InstallError, Mode, Pin, Wanted
+from .document import InstallError, Mode, Pin, Wanted
 from .interpreter import Interpreter, Run, ask
 from .inventory import Audited, Found, audit, installed
 from .layout import GIVEN, HASHES, PROJECT, lay_out, located
@@ -62,9 +63,9 @@ def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, f
 
     What is checked: uv compares the sha256 of each file that it downloads with the locked ones. For a wheel in its cache it compares the sha256 that it
     noted when it unpacked it, and trusts what lies unpacked there; a file of an environment may be a hard link to that, and an edit of one an edit of
-    both. So what was installed is compared by size with its RECORD afterwards, and installed anew without the cache where that does not fit. An edit that
-    keeps the size is not seen. Nor does uv look at a package that is there in the wanted version: such a package is compared with its RECORD (by
-    `wanted.audit`) and installed anew when it does not fit.
+    both. So what was installed is compared with its RECORD afterwards (by `wanted.audit`), and installed anew without the cache where that does not fit.
+    Nor does uv look at a package that is there in the wanted version: such a package is compared with its RECORD likewise, and installed anew when it does
+    not fit or is one of `wanted.again`. Who edits a file in uv's cache and its line in the RECORD there is not found out.
     """
     python = ask(wanted.python, environment, run)
     if python.minor != wanted.minor:
@@ -72,7 +73,7 @@ def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, f
     before = installed(python.entries)
     kept = {pin.name: before[pin.name] for pin in wanted.pins if pin.name in before and same_version(before[pin.name].version, pin.version)}
     audited = audit(kept, wanted.audit, before.values())
-    damaged = _flawed(audited)
+    damaged = sorted({*_flawed(audited), *(kept.keys() & wanted.again)})
     site = _Site(wanted, python, folder, uv, environment, run)
     if damaged or len(kept) < len(wanted.pins) or wanted.mode is Mode.OWN:
         with _aside(os.path.join(kept[name].metadata, "RECORD") for name in damaged if audited[name].garbled):
@@ -85,8 +86,7 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     """Look at what uv did, and have it done without the cache where the cache gave damaged files."""
     damaged = _flawed(audited)
     after = _wanted_now(site)
-    fresh = [name for name in after if after[name] != before.get(name)]
-    checked = {**audited, **_look(site, after, damaged, [name for name in fresh if name not in damaged])}
+    checked = {**audited, **_look(site, after, [*damaged, *(name for name in after if after[name] != before.get(name))])}
     spoiled = _flawed(checked)
     if not spoiled:
         return after, checked, []
@@ -98,7 +98,7 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     except UvFailed as error:
         raise UvFailed(error.code, f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did not give them anew:\n{error.said}") from None
     last = _wanted_now(site)
-    checked.update(_look(site, last, damaged, [name for name in spoiled if name not in damaged]))
+    checked.update(_look(site, last, [*damaged, *spoiled]))
     still = _flawed(checked)
     if stuck := [name for name in still if last[name] == before.get(name)]:
         raise InstallError(f"cannot put right {', '.join(stuck)}", _told(checked, stuck), "remove it by the means that installed it", 1)
@@ -123,11 +123,8 @@ def _aside(records: Iterable[str]) -> Iterator[None]:
         os.unlink(path + ".damaged")
 
 
-def _look(site: _Site, there: Mapping[str, Found], damaged: Sequence[str], fresh: Sequence[str]) -> dict[str, Audited]:
-    return {
-        **audit({name: there[name] for name in fresh}, Audit.SIZE, there.values()),
-        **audit({name: there[name] for name in damaged}, site.wanted.audit, there.values()),
-    }
+def _look(site: _Site, there: Mapping[str, Found], names: Iterable[str]) -> dict[str, Audited]:
+    return audit({name: there[name] for name in dict.fromkeys(names)}, site.wanted.audit, there.values())
 
 
 def _flawed(audited: Mapping[str, Audited]) -> list[str]:
@@ -201,6 +198,7 @@ def _result(wanted: Wanted, before: Mapping[str, Found], after: Mapping[str, Fou
             "provenance": _provenance(before.get(name), found).value,
             "files_checked": audited[name].files,
             **({"record_fits": False} if audited[name].flaws else {}),
+            **note_of(read_record(found.metadata)).to_json(),
         }
         for name, found in sorted(after.items())
     }

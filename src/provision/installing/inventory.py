@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from ..agent.core.installed_files import compare, fitting_another, read_record
 from ..agent.core.versions import normal_name
 from .document import Audit
-
-_CHUNK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +60,11 @@ def audit(packages: Mapping[str, Found], how: Audit, among: Iterable[Found] = ()
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
             found = dict(zip(packages, pool.map(lambda one: _audited(one, how), packages.values()), strict=True))
     altered = {path for one in found.values() for path in one.altered}
-    others = _listed_by_others(altered, (*packages.values(), *among), how) if altered else set()
+    others = fitting_another(altered, (read_record(one.metadata) for one in (*packages.values(), *among)), hashed=how is Audit.FULL)
     return {name: _without(one, others) for name, one in found.items()}
 
 
-def _listed_by_others(altered: set[str], packages: Iterable[Found], how: Audit) -> set[str]:
-    """Return those of the files that fit a RECORD after all: two packages may bring one file, and the later one won."""
-    fitting = set()
-    for package in packages:
-        root = os.path.dirname(package.metadata)
-        with suppress(OSError, ValueError, csv.Error), open(os.path.join(package.metadata, "RECORD"), newline="", encoding="utf-8") as lines:
-            for path, listed, size in csv.reader(lines):
-                full = os.path.normpath(os.path.join(root, path))
-                if listed and full in altered and not _flaw(full, listed, size, how):
-                    fitting.add(full)
-    return fitting
-
-
-def _without(audited: Audited, fitting: set[str]) -> Audited:
+def _without(audited: Audited, fitting: frozenset[str]) -> Audited:
     if not fitting.intersection(audited.altered):
         return audited
     kept = [(flaw, path) for flaw, path in zip(audited.flaws, audited.altered, strict=True) if path not in fitting]
@@ -115,46 +96,7 @@ def _stamp(metadata: str) -> tuple[int, ...]:
 
 
 def _audited(package: Found, how: Audit) -> Audited:
-    root = os.path.dirname(package.metadata)
-    files, flaws, altered = 0, [], []
-    try:
-        with open(os.path.join(package.metadata, "RECORD"), newline="", encoding="utf-8") as lines:
-            for path, listed, size in csv.reader(lines):
-                if listed:
-                    files += 1
-                    full = os.path.normpath(os.path.join(root, path))
-                    if flaw := _flaw(full, listed, size, how):
-                        flaws.append(f"{path} {flaw}")
-                        altered.append(full)
-    except OSError as error:
-        return Audited(files, (f"its RECORD cannot be read: {error.strerror or error}",))
-    except (ValueError, csv.Error):
-        return Audited(files, ("its RECORD is garbled",), garbled=True)
-    return Audited(files, tuple(flaws), altered=tuple(altered)) if files else Audited(files, ("its RECORD lists no file with a hash",))
-
-
-def _flaw(path: str, listed: str, size: str, how: Audit) -> str:
-    """Return what is wrong with a file, "" when it is as listed."""
-    try:
-        about = os.stat(path)
-    except (OSError, ValueError):
-        return "is missing"
-    if not stat.S_ISREG(about.st_mode):
-        return "is no file"
-    if size.isdecimal() and int(size) != about.st_size:
-        return f"has {about.st_size} bytes, not {size}"
-    if how is Audit.SIZE:
-        return ""
-    algorithm, _, value = listed.partition("=")
-    try:
-        return "" if _hashed(path, algorithm) == value.rstrip("=") else "was changed"
-    except (OSError, ValueError) as error:
-        return f"cannot be checked: {getattr(error, 'strerror', None) or error}"
-
-
-def _hashed(path: str, algorithm: str) -> str:
-    total = hashlib.new(algorithm, usedforsecurity=False)
-    with open(path, "rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK):
-            total.update(chunk)
-    return base64.urlsafe_b64encode(total.digest()).rstrip(b"=").decode("ascii")
+    record = read_record(package.metadata)
+    found = compare(record, hashed=how is Audit.FULL)
+    flaws = () if record.flaw else tuple(found.flaws.values())
+    return Audited(found.files, (record.flaw,) if record.flaw else flaws, record.garbled, tuple(found.flaws) if flaws else ())

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
-from provision.agent.core.versions import same_version
 from provision.effects import (
     CondaProgram,
     CreateVenv,
+    Damage,
     Effect,
     Index,
     InstallPackages,
@@ -37,6 +35,7 @@ from provision.targets import by_conda as conda
 from provision.targets import conda_name
 from provision.targets.by_conda import by_conda
 from provision.targets.conda_name import Naming
+from provision.targets.environment_drift import find_damage, find_drift, name_damage, named, read_json
 from provision.targets.kernel_start import kernel_argv
 from provision.targets.recorded_paths import kernel_name, own_folder, own_kernels
 from provision.targets.target import Place, Refusal, Seat
@@ -49,7 +48,7 @@ _LIMIT = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What was found: Pythons, the environment on disk and in the state, what differs in it, the kernel's text.
+    """What was found: Pythons, the environment on disk and in the state, what differs in it (packages, and the files of packages), the kernel's text.
 
     `users` are the programs that run in it. Of environments of earlier locks, `kept` are the recorded paths of those in use, `ended` of those that are not.
     """
@@ -58,6 +57,7 @@ class Have:
     exists: bool
     whole: bool
     drift: tuple[str, ...]
+    damage: Damage
     linked: bool
     recorded: Mapping[str, Any] | None
     recorded_kernel: Mapping[str, Any] | None
@@ -75,6 +75,11 @@ class Have:
     kept: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
 
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What differs in it from what was installed, in words: packages, then files."""
+        return (*self.drift, *name_damage(self.damage))
+
 
 class Local:
     """Environments on this machine (see provision.targets.Target)."""
@@ -84,11 +89,12 @@ class Local:
     def look(self, place: Place, ledger: Ledger, reader: Reader) -> Have:
         """Return what this machine has of the place."""
         path = _path(place)
-        marker = _read_json(path / MARKER, reader)
+        marker = read_json(path / MARKER, reader)
         interrupted = ledger.cut_short(place.address)
-        python = reader.exists(path / "bin/python")
+        needed = {"Python": "bin/python", **({} if by_conda(place) else {"pyvenv.cfg": "pyvenv.cfg"})}
+        gone = next((name for name, file in needed.items() if not reader.exists(path / file)), "")
         begun = interrupted is not None and f"envs/{path.name}" in interrupted.paths
-        whole = marker == _marker(place) and python and not begun
+        whole = marker == _marker(place) and not gone and not begun
         kernel_folder = _kernels_folder(reader.environment()) / kernel_name(place.address, place.folder)
         kernel_file = kernel_folder / "kernel.json"
         recorded = ledger.state.resource(place.address, "environment")
@@ -99,13 +105,14 @@ class Local:
         kept = tuple(old for old in earlier if reader.users(own_folder(place.folder, old, place.address)))
         flaw = "an interrupted run left it half-made"
         if marker is not None and not begun:
-            flaw = "its Python is gone" if marker.get("prefix") == str(path) else f"it was made at {marker.get('prefix')} and cannot be moved"
+            flaw = f"its {gone or 'Python'} is gone" if marker.get("prefix") == str(path) else f"it was made at {marker.get('prefix')} and cannot be moved"
         return Have(
             interpreters=reader.interpreters(place.spec.python),
             exists=reader.exists(path),
             whole=whole,
-            drift=_drift(place, reader) if whole else (),
-            linked=_read_json(_stable(place) / MARKER, reader) == marker,
+            drift=find_drift(place, path, reader) if whole else (),
+            damage=find_damage(place, path, ledger, reader) if whole else Damage(),
+            linked=read_json(_stable(place) / MARKER, reader) == marker,
             recorded=recorded,
             recorded_kernel=ledger.state.resource(place.address, "kernel"),
             interrupted=interrupted is not None,
@@ -199,20 +206,22 @@ def _environment(place: Place, have: Have) -> Action:
 
     link = PointLink(_stable(place), path.name)
     removal = tuple(RemoveTree(own_folder(place.folder, old, place.address)) for old in have.ended)
-    if have.whole and not have.drift:
+    if have.whole and not have.differences:
         if have.recorded and not moved and have.linked and not removal:
-            return act(Verb.KEEP, "its packages have the locked names and versions")
+            return act(Verb.KEEP, f"its packages are as locked, and their files as installed (compared by {have.damage.by})")
         if have.recorded is None or moved:
             because = "a whole environment of this lock is there already"
         else:
             because = "the programs that ran in an earlier one have ended" if have.linked else "its stable path is missing"
         return act(Verb.CHANGE, because, (link, *removal))
     make = tuple(_making(place, have, held))
-    if have.drift and by_conda(place):  # what conda has lost only conda can put back; files are links, so it is soon done
-        return act(Verb.REPLACE, _by_hand(have), (*make, link, *removal))
-    if have.drift:
-        put_right = (InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held)), link)
-        return act(Verb.CHANGE, _by_hand(have), (*put_right, *removal))
+    # What conda has lost only conda can put back; files are links, so it is soon done. What no package lists no installer takes away.
+    if have.differences and (by_conda(place) or have.damage.started):
+        return act(Verb.REPLACE, _changed(have), (*make, link, *removal))
+    if have.differences:
+        again = tuple(name for name, _ in have.damage.packages)
+        put_right = InstallPackages(path, place.spec.python, tuple(_pin(package) for package in held), _indexes(place, held), again=again)
+        return act(Verb.CHANGE, _changed(have), (put_right, link, *removal))
     if moved:
         return act(Verb.REPLACE, "the lock holds other packages than it was made from", (*make, link, *removal))
     because = have.flaw if have.exists or have.interrupted else "there is none yet"
@@ -224,9 +233,8 @@ def _recorded(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     return (*(record or {}).get("paths", ())[:1], *(record or {}).get("earlier", ()))
 
 
-def _by_hand(have: Have) -> str:
-    more = f" and {len(have.drift) - 3} more" if len(have.drift) > 3 else ""
-    return f"it was changed by hand: {', '.join(have.drift[:3])}{more}"
+def _changed(have: Have) -> str:
+    return f"it was changed since it was made: {named(have.differences)}"
 
 
 def _making(place: Place, have: Have, held: tuple[Package, ...]) -> Iterator[Effect]:
@@ -322,8 +330,9 @@ def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
         yield Refusal((), f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold", "put the spec in another folder")
     if not place.spec.gpu.none and "torch" not in {*place.lock.versions(place.environment), *conda.python_names(place)}:
         yield Refusal(("gpu",), f"gpu: {place.spec.gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
-    if have.users and have.exists and (have.drift or not have.whole):
-        why = f"the environment has to be mended, and is in use: {', '.join(have.users)}"
+    if have.users and have.exists and (have.differences or not have.whole):
+        what = _changed(have) if have.whole else have.flaw
+        why = f"the environment has to be repaired ({what}) and is in use: {', '.join(have.users)}"
         yield Refusal((), why, f"end that program, or remove the environment under it: {place.command('destroy')} --force")
     if not have.writable:
         yield Refusal((), f"the folder {place.folder} cannot be written to", "put the spec in a folder that you may write to")
@@ -336,24 +345,6 @@ def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
     elif have.missing_system_packages:
         names = " ".join(have.missing_system_packages)
         yield Refusal(("system_packages",), f"not installed on this machine: {names}", f"sudo apt-get install {names}")
-
-
-def _drift(place: Place, reader: Reader) -> tuple[str, ...]:
-    """Return what the environment's own records say differs from the lock: removed, changed or added by hand."""
-    installed: dict[str, str] = {}
-    for entry in reader.entries(_path(place) / f"lib/python{place.spec.python}/site-packages"):
-        if entry.endswith(".dist-info"):
-            name, _, version = entry.removesuffix(".dist-info").partition("-")
-            installed[canonicalize_name(name)] = version
-    of_files = conda.python_packages(place, _read_json(_path(place) / conda.NOTE, reader)) if by_conda(place) else {}
-    locked = {**of_files, **place.lock.versions(place.environment)}
-    lost = [f"{name} is missing" for name in locked if name not in installed]
-    other = [
-        f"{name} is {installed[name]}, not {version}" for name, version in locked.items() if name in installed and not same_version(installed[name], version)
-    ]
-    brought = conda.python_names(place)
-    of_conda = conda.drift(place, reader.entries(_path(place) / "conda-meta")) if by_conda(place) else ()
-    return (*of_conda, *lost, *other, *(f"{name} was added" for name in installed if name not in locked and name not in brought))
 
 
 def _secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> dict[str, str]:
@@ -379,13 +370,3 @@ def _path(place: Place) -> Path:
 
 def _stable(place: Place) -> Path:
     return place.folder / "envs" / f"{place.stem}.{place.target}"
-
-
-def _read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
-    if not reader.exists(path):
-        return None
-    try:
-        document = json.loads(reader.read(path, _LIMIT))
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None

@@ -13,7 +13,6 @@ _INKS = {Verb.CREATE: Ink.GOOD, Verb.CHANGE: Ink.WARNING, Verb.REPLACE: Ink.WARN
 
 _ELSEWHERE = {"instance": "on the instance", "notebook": "in the notebook"}
 """Where a verification runs, by the part of a target that is not on this machine."""
-_AS_LOCKED = "No changes. The packages have the locked names and versions; `provision verify` looks at their files."
 
 
 def text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
@@ -61,7 +60,7 @@ def _lines(plan: Plan, lock_line: str, pen: Pen, failed: Mapping[str, str]) -> I
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     elif not failed:
-        yield "No changes. Everything is as declared." if any(action.part in _ELSEWHERE for action in plan.actions) else _AS_LOCKED
+        yield "No changes. Everything is as declared."
 
 
 def _where(actions: list[Action]) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         CondaChannel,
         CondaProgram,
         CondaRecord,
+        Damage,
         Effect,
         Index,
         InstallPackages,
@@ -255,6 +256,12 @@ class Machine:
                 colab.perform(effect, self._environment, tell)
             case _:
                 assert_never(effect)
+
+    def damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> Damage:
+        """Return how the files of these packages differ from what was installed."""
+        from provision.world.environment_files import find_damage
+
+        return find_damage(environment, environment / INSTALLED, minor, names, hashed=hashed, shared=shared)
 
     def users(self, environment: Path) -> tuple[str, ...]:
         """Return the programs that run in an environment, as "process PID: PROGRAM"."""

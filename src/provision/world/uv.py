@@ -93,7 +93,13 @@ def install(effect: InstallPackages, sources: Sources, environment: Mapping[str,
     indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: address(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         wanted = Wanted(
-            Mode.SHARED if effect.shared else Mode.OWN, str(effect.environment / "bin/python"), effect.minor, pins, indexes, _links(sources, Path(folder))
+            Mode.SHARED if effect.shared else Mode.OWN,
+            str(effect.environment / "bin/python"),
+            effect.minor,
+            pins,
+            indexes,
+            _links(sources, Path(folder)),
+            again=frozenset(effect.again),
         )
         try:
             return bring(wanted, _program(), environment, _answered, Path(folder))

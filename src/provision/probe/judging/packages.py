@@ -171,7 +171,7 @@ def _files(case: Case) -> Judgement:
         told = [f"{count} {'file is' if count == 1 else 'files are'} not as installed: {_first(altered, count)}"] if altered else []
         told += [f"no package lists {listed(started)}, which Python reads at each start"] if started else []
         cause = "after the installation, files of the environment were edited, replaced, removed, added or made unreadable"
-        fix = "make the environment again: `provision destroy`, then `provision apply`" if case.seen["_packages.own"] else "install the locked packages again"
+        fix = "`provision apply` puts the environment right" if case.seen["_packages.own"] else "install the locked packages again"
         return bad("; ".join(told), [], [*altered, *started], cause, fix)
     if without:
         return unknown(f"whether files were changed cannot be told: {listed(without)}", [])
@@ -184,8 +184,13 @@ def _first(altered: list[str], count: int) -> str:
 
 
 def _as_listed(case: Case) -> str:
-    files, how = case.seen["packages.files"], "size and sha256" if case.seen["_packages.hashed"] else "size"
-    return f"{files} files of the locked packages have the {how} that their RECORDs list"
+    files, hashed = case.seen["packages.files"], case.seen["_packages.hashed"]
+    if hashed == files:
+        return f"{files} files of the locked packages have the size and sha256 that their RECORDs list"
+    if not case.seen.get("_packages.since_installed"):
+        return f"{files} files of the locked packages have the size that their RECORDs list"
+    beside = f" ({hashed} of them have another time, and the sha256 that their RECORDs list)" if hashed else ""
+    return f"{files} files of the locked packages have the size and time of change that they were installed with{beside}"
 
 
 def _remarks(case: Case) -> Judgement | None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from typing import Any
 
+from ...agent.core.installed_files import Compared, Noted, Record, compare, fitting_another, read_record, unlisted
 from ...agent.core.versions import Unreadable, allows
 from ..canonical import digest
 from ..inventory import NOT_PACKAGES, Installed, damaged, first_found, installed, module_names
-from ..recorded import Record, audit, fitting_another, read_record, unlisted
 from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
 from ..values import Tier
 from . import Bench, Observer
@@ -251,39 +251,39 @@ def _active_requirements(winners: dict[str, Installed], environment: dict[str, s
 
 
 def _files(bench: Bench) -> dict[str, Any]:
-    """The files of the locked packages against their RECORDs: by size, in the deep tiers by sha256 too; and what no RECORD lists."""
+    """The files of the locked packages against their RECORDs and the installer's note, in the deep tiers all by sha256; and what no RECORD lists."""
     dists, hashed = _inventory(bench), bench.expected.tier in (Tier.DEEP, Tier.BURN)
-    records = {dist.metadata: read_record(dist) for dist in dists}
-    winners, unfit, brought = first_found(dists), _unfit_when_installed(bench.expected.note), brought_by_conda(bench) or {}
+    records = {dist.metadata: read_record(dist.metadata) for dist in dists}
+    winners, note, brought = first_found(dists), _noted(bench.expected.note), brought_by_conda(bench) or {}
     told_of = [name for name in brought.keys() - bench.expected.packages.keys() if name in winners and not records[winners[name].metadata].flaw]
     locked = sorted({*(winners.keys() & bench.expected.packages.keys()), *told_of})
-    audited = {name: audit(winners[name], records[winners[name].metadata], hashed=hashed) for name in locked}
-    flawed = {file for _, flaws in audited.values() for file in flaws}
-    fine = fitting_another(flawed, ((dist, records[dist.metadata]) for dist in dists), hashed=hashed) if flawed else frozenset()
+    noted = {name: Noted.of(note, name) for name in locked}
+    compared = {name: compare(records[winners[name].metadata], noted[name], hashed=hashed) for name in locked}
+    flawed = {file for one in compared.values() for file in one.flaws}
+    fine = fitting_another(flawed, records.values(), hashed=any(one.hashed for one in compared.values()))
     found: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
-    for name, (_, flaws) in audited.items():
-        record = records[winners[name].metadata]
-        kind = "never_fitted" if name in unfit else "without_record" if record.flaw and not record.garbled else "altered"
+    for name, one in compared.items():
         remade = brought[name].remade if name in brought else frozenset()
-        told = [record.flaw] if record.flaw else [flaw for file, flaw in flaws.items() if file not in fine and os.path.normpath(file) not in remade]
-        found[kind] += [f"{name}: {one}" for one in told]
+        kind = _kind_of_flaws(records[winners[name].metadata], noted[name], one)
+        found[kind] += [f"{name}: {flaw}" for file, flaw in one.flaws.items() if file not in fine and file not in remade]
     stray_pth, stray = _stray(dists, records, own=_is_own(bench))
     return {
-        "packages.files": sum(count for count, _ in audited.values()),
+        "packages.files": sum(one.files for one in compared.values()),
         **{f"packages.{kind}": flaws[:_MOST_NAMED] for kind, flaws in found.items()},
         "packages.stray_pth": stray_pth[:_MOST_NAMED],
         "packages.stray": stray[:_MOST_NAMED],
         "_packages.altered_count": len(found["altered"]),
-        "_packages.hashed": hashed,
+        "_packages.hashed": sum(one.hashed for one in compared.values()),
+        "_packages.since_installed": bool(noted) and all(one.snapshot for one in noted.values()),
         "_packages.own": _is_own(bench),
     }
 
 
-def _unfit_when_installed(note: str) -> frozenset[str]:
-    """Packages whose RECORD did not fit the files of their own wheel, as the installer noted."""
-    packages = _noted(note).get("packages")
-    told = packages.items() if isinstance(packages, dict) else ()
-    return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
+def _kind_of_flaws(record: Record, noted: Noted, compared: Compared) -> str:
+    """What flaws of a package mean: altered since it was installed, unfit from the first, or not to be told for want of a RECORD."""
+    if not noted.fits and (compared.unchanged or not noted.snapshot):
+        return "never_fitted"
+    return "without_record" if record.flaw and not record.garbled and not noted.record else "altered"
 
 
 def _stray(dists: Sequence[Installed], records: Mapping[str, Record], *, own: bool) -> tuple[list[str], list[str]]:
@@ -293,8 +293,7 @@ def _stray(dists: Sequence[Installed], records: Mapping[str, Record], *, own: bo
     others: list[str] = []
     for folder in dict.fromkeys(os.path.realpath(one) for one in site.getsitepackages()):
         if _is_below(folder, prefix) or not own:
-            here = [(dist, records[dist.metadata]) for dist in dists if os.path.realpath(dist.entry) == folder]
-            more_pth, more = unlisted(folder, here)
+            more_pth, more = unlisted(folder, (records[dist.metadata] for dist in dists if os.path.realpath(dist.entry) == folder))
             pth += more_pth
             others += more if own else []
     return pth, others

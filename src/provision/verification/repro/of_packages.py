@@ -38,7 +38,9 @@ def _unmet(failed: Failed) -> dict[str, Any]:
 
 def _files(failed: Failed) -> dict[str, Any]:
     if failed.check["status"] != "fail":
-        raise Lacking("the short program compares sizes, and knows no file that no package lists")
+        raise Lacking("the short program compares files with RECORDs, and knows no file that no package lists")
+    if all(str(one).endswith("its RECORD was changed") for one in failed.observed):
+        raise Lacking("the short program compares files with RECORDs, and does not know which RECORD was installed")
     return {"files": [str(one) for one in failed.observed[:MOST]]}
 
 

@@ -1,0 +1,205 @@
+"""Compares the files of an installed package with what its RECORD lists, and with what was noted of them when they were installed."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import stat
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+_CHUNK = 2**20
+_LONGEST_FLAW = 200
+_OF_VENVS = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
+"""What makers of virtual environments put there themselves, and what it has to say (None: anything). Source: virtualenv; uv up to 0.9."""
+
+_AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
+"""Modules that Python's `site` imports at each start, beside the .pth files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A package's own list of its files: path, hash and size of each as strings, and the sha256 of the list itself.
+
+    `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not a table of three columns.
+    """
+
+    metadata: str
+    rows: tuple[tuple[str, str, str], ...]
+    sha256: str = ""
+    flaw: str = ""
+    garbled: bool = False
+
+    @property
+    def listed(self) -> list[tuple[str, str, str]]:
+        """The rows with a hash: all files but bytecode and the RECORD itself."""
+        return [row for row in self.rows if row[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What an installer noted of a package after installing it: the sha256 of its RECORD, and the snapshot of its files; "" for what it did not note.
+
+    `fits` is false for a package whose RECORD does not fit the files of its own wheel.
+    """
+
+    record: str = ""
+    snapshot: str = ""
+    fits: bool = True
+
+    @classmethod
+    def of(cls, note: object, name: str) -> Noted:
+        """Return what an installer's note (`provision.installed/1`) says of a package; nothing for an older note, a damaged one, or none."""
+        packages = note.get("packages") if isinstance(note, dict) else None
+        told = packages.get(name) if isinstance(packages, dict) else None
+        if not isinstance(told, dict):
+            return cls()
+        return cls(str(told.get("record") or ""), str(told.get("snapshot") or ""), told.get("record_fits") is not False)
+
+    def to_json(self) -> dict[str, str]:
+        """Return the part of a package's entry in the note that `of` reads, but for `record_fits`."""
+        return {"record": self.record, "snapshot": self.snapshot}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How the files of a package compare: how many were compared, how many of them by sha256, and a short text for each that differs, by its path.
+
+    Of a file that differs the path is absolute, and normal. `unchanged`: size, mode and time of change of all of them are as noted.
+    """
+
+    files: int
+    hashed: int
+    flaws: dict[str, str]
+    unchanged: bool = False
+
+
+def read_record(metadata: str) -> Record:
+    """Return the RECORD in a metadata folder; one that is missing, is not a table of three columns or lists no file with a hash has a flaw."""
+    try:
+        with open(os.path.join(metadata, "RECORD"), "rb") as file:
+            content = file.read()
+    except OSError as error:
+        return Record(metadata, (), flaw=f"its RECORD cannot be read: {error.strerror or error}")
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        rows = tuple((path, listed, size) for path, listed, size in csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
+    except (ValueError, csv.Error):
+        return Record(metadata, (), digest, "its RECORD is garbled", garbled=True)
+    return Record(metadata, rows, digest, "" if any(listed for _, listed, _ in rows) else "its RECORD lists no file with a hash")
+
+
+def note_of(record: Record) -> Noted:
+    """Return what is noted of a package that was just installed."""
+    return Noted(record.sha256, _snapshot(record))
+
+
+def compare(record: Record, noted: Noted | None = None, *, hashed: bool = False) -> Compared:
+    """Compare the files that a RECORD lists with what it says: by size, with `hashed` by sha256 too.
+
+    With the note of the installation it takes one look at each file: where size, mode and time of change are as noted, nothing was changed since. Where
+    they are not, the package's files are compared by sha256. An edit that keeps size and time is seen with `hashed` only.
+    """
+    if record.flaw:
+        return Compared(0, 0, {os.path.join(record.metadata, "RECORD"): record.flaw})
+    known = noted if noted is not None and noted.snapshot else None
+    unchanged = known is not None and known.snapshot == _snapshot(record)
+    by_hash = hashed or (known is not None and not unchanged)
+    rows = record.listed
+    found = {} if unchanged and known is not None and known.fits and not hashed else _flaws(record, hashed=by_hash)
+    if known is not None and known.record != record.sha256:
+        found[os.path.join(record.metadata, "RECORD")] = "its RECORD was changed"
+    return Compared(len(rows), len(rows) if by_hash else 0, found, unchanged)
+
+
+def _flaws(record: Record, *, hashed: bool) -> dict[str, str]:
+    root = os.path.dirname(record.metadata)
+    flaws = [(path, _flaw(os.path.join(root, path), digest, size, hashed=hashed)) for path, digest, size in record.listed]
+    return {os.path.normpath(os.path.join(root, path)): _readable(f"{path} {flaw}") for path, flaw in flaws if flaw}
+
+
+def fitting_another(files: Collection[str], records: Iterable[Record], *, hashed: bool) -> frozenset[str]:
+    """Return those of the files that some RECORD fits: packages that bring a file of one name (README.md, tests/__init__.py) overwrite each other's."""
+    if not files:
+        return frozenset()
+    rows = ((os.path.normpath(os.path.join(os.path.dirname(one.metadata), path)), listed, size) for one in records for path, listed, size in one.listed)
+    return frozenset(file for file, listed, size in rows if file in files and not _flaw(file, listed, size, hashed=hashed))
+
+
+def unlisted(folder: str, records: Iterable[Record]) -> tuple[list[str], list[str]]:
+    """Return what lies at the top of a site-packages folder that none of these packages lists: what Python reads at each start, and other names.
+
+    Bytecode caches are left out.
+    """
+    known = {"__pycache__"}
+    for record in records:
+        known.add(os.path.basename(record.metadata))
+        known.update(path.removeprefix("./").partition("/")[0] for path, _, _ in record.rows)
+    try:
+        names = sorted(name for name in os.listdir(folder) if name not in known and not _is_of_venv(folder, name))
+    except OSError:
+        return [], []
+    started = [name for name in names if name.endswith(".pth") or name in _AT_START]
+    return [_readable(name) for name in started], [_readable(name) for name in names if name not in started]
+
+
+def _snapshot(record: Record) -> str:
+    """Return a digest over path, size, mode and time of change (in ns) of every file that a RECORD lists with a hash; no file is opened."""
+    root, lines = os.path.dirname(record.metadata), []
+    for path, _, _ in record.listed:
+        try:
+            about = os.stat(os.path.join(root, path))
+        except (OSError, ValueError):
+            lines.append(path)
+            continue
+        lines.append(f"{path} {about.st_size} {about.st_mode} {about.st_mtime_ns}")
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
+    """Return what is wrong with a file, "" when it is as listed."""
+    try:
+        about = os.stat(path)
+    except PermissionError:
+        return "cannot be read: Permission denied"
+    except (OSError, ValueError):
+        return "is missing"
+    if not stat.S_ISREG(about.st_mode):
+        return "is no file"
+    if size.isdecimal() and int(size) != about.st_size:
+        return f"has {about.st_size} bytes, not {size}"
+    if not hashed:
+        # What everybody may read needs no second call: there are thousands of files.
+        return "" if about.st_mode & stat.S_IROTH or os.access(path, os.R_OK) else "cannot be read: Permission denied"
+    algorithm, _, value = listed.partition("=")
+    try:
+        return "" if _digest(path, algorithm) == value.rstrip("=") else "was changed"
+    except (OSError, ValueError, TypeError) as error:
+        return f"cannot be checked: {getattr(error, 'strerror', None) or error}"
+
+
+def _digest(path: str, algorithm: str) -> str:
+    total = hashlib.new(algorithm, usedforsecurity=False)
+    with open(path, "rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK):
+            total.update(chunk)
+    return base64.urlsafe_b64encode(total.digest()).rstrip(b"=").decode("ascii")
+
+
+def _is_of_venv(folder: str, name: str) -> bool:
+    if name not in _OF_VENVS:
+        return False
+    wanted = _OF_VENVS[name]
+    try:
+        with open(os.path.join(folder, name), "rb") as file:
+            return wanted is None or file.read(1000).strip() == wanted
+    except OSError:
+        return False
+
+
+def _readable(text: str) -> str:
+    """A name of any bytes as a short text that JSON can hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")[:_LONGEST_FLAW]
