@@ -15,7 +15,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("src", "templates", "specs", "action.yml")
-TESTS = ("tests/attacks", "tests/agent/test_redact.py", "tests/agent/test_gpu_names.py", "tests/test_patterns.py", "tests/test_pull_requests.py")
+TESTS = (
+    "tests/attacks",
+    "tests/agent/test_redact.py",
+    "tests/agent/test_gpu_names.py",
+    "tests/device/test_startup.py",
+    "tests/source/test_editing.py",
+    "tests/test_patterns.py",
+    "tests/test_pull_requests.py",
+)
 
 
 def main() -> int:

@@ -193,3 +193,16 @@ def test_a_folder_of_another_user_is_refused(applied: Bench, shared: Path, words
     assert ".provision belongs to another user" in done.stderr
     assert "run the command as that user" in done.stderr
     assert (shared / ".provision/envs/spec.here/bin/python").exists()
+
+
+@pytest.mark.parametrize("missing", [{"digest": None}, {}])
+def test_a_title_in_a_state_is_never_a_command_of_a_workflow(applied: Bench, missing: dict[str, None]) -> None:
+    for part in ("environment", "verification"):
+        forge(applied, part, title="here\n::error file=x::forged", **missing)
+    shown = ""
+    for words in (("status",), ("plan",), ("apply", "--yes"), ("destroy", "--yes")):
+        done = applied.run(words[0], "spec.yaml", *words[1:], GITHUB_ACTIONS="true")
+        shown += done.stdout + done.stderr
+        lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+        assert not [line for line in lines if line.lstrip().startswith("::")], lines
+    assert "digest" not in missing or "forged" in shown
