@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from provision.extras import install_command
 from provision.lock import loads
 from provision.spec import Spec
 from provision.state import Ledger, empty
@@ -298,7 +299,7 @@ def test_without_the_extra_it_is_refused_before_anything_is_made(bench: Bench, c
     place = Place(spec.at("here"), "here", "spec", bench.own, lock, world.platform())
     have = TARGETS["local"].look(place, Ledger(empty("l")), world)
     said = [refusal.hint for refusal in TARGETS["local"].refusals(place, replace(have, conda=None))]
-    assert said == ["pip install 'provision-ml[conda]'"]
+    assert said == [install_command("conda")]
     assert TARGETS["local"].refusals(place, have) == ()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from provision.errors import WorldError
+from provision.extras import install_command
 from provision.sandbox import Delays, Faults, Store, serve
 from provision.sandbox import http as sandbox_http
 from provision.sandbox.http import Request, Router, answer
@@ -115,7 +116,7 @@ def test_a_missing_extra_names_the_way_out(tmp_path: Path) -> None:
         "try:\n    serve(pathlib.Path(sys.argv[1])).__enter__()\nexcept WorldError as error:\n    print(error.hint)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600)
-    assert done.stdout == "pip install 'provision-ml[sandbox]'\n", done.stderr
+    assert done.stdout == f"{install_command('sandbox')}\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,14 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(path, error) from None
     if newer:
-        hint = "update provision-ml, or reinstall it so that program and tables are of one version"
+        hint = "update provision, or reinstall it so that program and tables are of one version"
         raise ProvisionError("the fact tables of this installation cannot be read", why=f"{path.name} was written for a later version of provision", hint=hint)
     return dict(tables)
 
 
 def damaged(path: Path, error: Exception) -> ProvisionError:
     """Return what to say of a compiled file that cannot be used."""
-    return ProvisionError("the fact tables of this installation cannot be read", why=f"{path.name}: {type(error).__name__}", hint="reinstall provision-ml")
+    return ProvisionError("the fact tables of this installation cannot be read", why=f"{path.name}: {type(error).__name__}", hint="reinstall provision")
 
 
 def rows_in(table: dict[str, Any], name: str = "rows") -> list[dict[str, Any]]:

@@ -150,6 +150,6 @@ def _require() -> None:
         except ModuleNotFoundError:
             missing = True
         if missing:
-            raise WorldError(
-                "the sandbox needs packages that are not installed", why=f"there is no module {module}", hint="pip install 'provision-ml[sandbox]'"
-            )
+            from provision.extras import install_command
+
+            raise WorldError("the sandbox needs packages that are not installed", why=f"there is no module {module}", hint=install_command("sandbox"))

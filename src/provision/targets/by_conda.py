@@ -36,7 +36,9 @@ def refusals(place: Place, program: CondaProgram | None, foreign: Path | None = 
     """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was not made by us."""
     route = ("targets", place.target, "manager")
     if program is None:
-        yield Refusal(route, "conda environments need py-rattler, which is not installed", "pip install 'provision-ml[conda]'")
+        from provision.extras import install_command
+
+        yield Refusal(route, "conda environments need py-rattler, which is not installed", install_command("conda"))
     if not place.lock.conda_of(place.environment):
         yield Refusal(route, "the lock was made without what conda brings", "make it again with `provision lock --upgrade`")
     if foreign is not None:

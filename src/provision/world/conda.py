@@ -30,8 +30,10 @@ def need() -> Any:
     try:
         return import_module("rattler")
     except ImportError as error:
+        from provision.extras import install_command
+
         why = "conda packages are solved and installed by py-rattler, and there is no module rattler"
-        raise WorldError("the packages for conda environments are not installed", why=why, hint="pip install 'provision-ml[conda]'") from error
+        raise WorldError("the packages for conda environments are not installed", why=why, hint=install_command("conda")) from error
 
 
 def override_variable(channel: str) -> str:

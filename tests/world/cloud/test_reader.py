@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from provision.extras import install_command
 from provision.sandbox import serve
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
@@ -159,7 +160,7 @@ sys.meta_path.insert(0, Gone())
 """
     )
     done = run(program + TOLD.replace("Services().credentials", "Services().rest"), tmp_path, GOOGLE_APPLICATION_CREDENTIALS=str(_key(tmp_path)))
-    assert "pip install 'provision-ml[workbench]'" in done.stdout, done.stderr
+    assert install_command("workbench") in done.stdout, done.stderr
 
 
 LOADED = """

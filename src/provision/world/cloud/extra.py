@@ -18,8 +18,10 @@ def need(module: str) -> Any:
         missing = error.name or getattr(error.__cause__, "name", None) or "google"
         if missing.split(".")[0] not in _EXTRA:
             raise
+        from provision.extras import install_command
+
         raise WorldError(
             "the packages that speak to Google Cloud are not installed",
             why=f"there is no module {missing}",
-            hint="pip install 'provision-ml[workbench]'",
+            hint=install_command("workbench"),
         ) from error

@@ -1,0 +1,150 @@
+"""The command that adds an extra to the running copy of provision, by how that copy was installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+NAME = "provision-ml"
+"""The name of our distribution. On a public index it may be another project's, so no command takes it from one."""
+_OF_EXTRA = re.compile(r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']""")
+"""A line of Requires-Dist as the build of this project writes it for an extra."""
+_UV_CACHE = re.compile(r"archive-v\d+")
+"""The folder of uv's cache that the environments of `uvx` are in."""
+
+
+class Source(NamedTuple):
+    """What a copy was installed from: a folder or file, or the URL of another file or repository (PEP 508)."""
+
+    path: Path | None
+    url: str
+    editable: bool
+
+    def with_extras(self, extras: str) -> str:
+        """Return the requirement for this source with some extras ("conda,workbench")."""
+        if self.path is not None and self.path.is_dir():
+            return f"{self.path}[{extras}]"
+        return f"{NAME}[{extras}] @ {self.url}"
+
+
+def install_command(extra: str) -> str:
+    """Return the shell command that adds an extra to the running copy.
+
+    PEP 610 (direct_url.json) tells what the copy was installed from, PEP 376 (INSTALLER) and the environment's own files by what. A copy that came from an
+    index, or from what is gone since, gets the packages of the extra by themselves.
+    """
+    prefix, found = Path(sys.prefix), _distribution()
+    source = _source_of(found)
+    if source is None or found is None:
+        return _adding_packages(prefix, _requirements_of(found, extra), extra, _installer_of(found))
+    if (receipt := prefix / "uv-receipt.toml").exists():
+        return _line(["uv", "tool", "install", *_editable(source), source.with_extras(_with_present(found, extra)), *_beside(receipt)])
+    if (prefix / "pipx_metadata.json").exists():
+        return _line(["pipx", "install", "--force", *_editable(source), source.with_extras(_with_present(found, extra))])
+    if any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
+        return _line(["uvx", "--from", source.with_extras(_with_present(found, extra)), "provision"])
+    return _line([*_pip(_installer_of(found)), *_editable(source), source.with_extras(extra)])
+
+
+def _adding_packages(prefix: Path, packages: list[str], extra: str, installer: str) -> str:
+    if not packages:
+        return f"install the extra {extra} of this copy of provision for {sys.executable}"
+    if (prefix / "pipx_metadata.json").exists():
+        return _line(["pipx", "inject", prefix.name, *packages])
+    return _line([*_pip(installer), *packages])
+
+
+def _beside(receipt: Path) -> list[str]:
+    """Return the options for packages that were installed into the environment of a uv tool with --with."""
+    import tomllib
+
+    try:
+        rows = tomllib.loads(receipt.read_text())["tool"]["requirements"]
+        named = [f"{row['name']}{row.get('specifier', '')}" for row in rows if row["name"] != NAME and row.keys() <= {"name", "specifier"}]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [word for requirement in named for word in ("--with", requirement)]
+
+
+def _pip(installer: str) -> list[str]:
+    """Return the command that installs into an interpreter: its own pip, else the uv that provision requires."""
+    if installer != "uv" and find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install"]
+    uv = ["uv"] if shutil.which("uv") else [sys.executable, "-m", "uv"]
+    return [*uv, "pip", "install", "--python", sys.executable]
+
+
+def _editable(source: Source) -> list[str]:
+    return ["--editable"] if source.editable else []
+
+
+def _line(words: list[str]) -> str:
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def _distribution() -> Distribution | None:
+    try:
+        return distribution(NAME)
+    except PackageNotFoundError:
+        return None
+
+
+def _source_of(found: Distribution | None) -> Source | None:
+    """Return what a copy was installed from; None for an index, and for a path that is gone."""
+    if found is None:  # run from its sources, without an installation
+        checkout = Path(__file__).parents[2]
+        return Source(checkout, "", editable=True) if (checkout / "pyproject.toml").exists() else None
+    try:
+        document = json.loads(found.read_text("direct_url.json") or "null")
+        return _source(document)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _source(document: Mapping[str, Any] | None) -> Source | None:
+    if document is None:
+        return None
+    url, part = document["url"], f"#subdirectory={document['subdirectory']}" if document.get("subdirectory") else ""
+    if "vcs_info" in document:
+        vcs = document["vcs_info"]
+        url = url.replace("file:///", "file://localhost/", 1)  # pip 26 takes no requirement at git+file: without a host
+        return Source(None, f"{vcs['vcs']}+{url}@{vcs['commit_id']}{part}", editable=False)
+    path = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
+    if path is not None and not path.exists():
+        return None
+    return Source(path, f"{url}{part}", editable=bool(document.get("dir_info", {}).get("editable")))
+
+
+def _installer_of(found: Distribution | None) -> str:
+    return ((found.read_text("INSTALLER") or "") if found is not None else "").strip()
+
+
+def _requirements_of(found: Distribution | None, extra: str) -> list[str]:
+    lines = (_OF_EXTRA.fullmatch(line) for line in (found.requires or [])) if found is not None else ()
+    return [line["requirement"].strip() for line in lines if line is not None and line["extra"] == extra]
+
+
+def _with_present(found: Distribution, extra: str) -> str:
+    """Return an extra with those whose packages are all there: the tools of applications make their environment anew."""
+    extras = {extra}
+    for other in found.metadata.get_all("Provides-Extra") or []:
+        if all(_is_there(line) for line in _requirements_of(found, other)):
+            extras.add(other)
+    return ",".join(sorted(extras))
+
+
+def _is_there(requirement: str) -> bool:
+    try:
+        distribution(re.split(r"[^\w.-]", requirement)[0])
+    except PackageNotFoundError:
+        return False
+    return True
