@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -26,6 +27,7 @@ from tests.rig import Bench, make_index, make_wheel, small_spec
 from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent
+gc.disable()  # collecting the tests makes a million objects that stay: looking for garbage among them takes half of that time
 # As the command line sets it: uv is started beside gRPC's threads, whose handlers of a fork may end it. gRPC reads it when it is imported.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
@@ -79,6 +81,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     kept = [] if chosen == "none" else random.Random(chosen).sample(long, -(-len(long) // _LONG_SHARE))
     _leave_out(config, items, set(long) - set(kept))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but among what tests make only."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def _long_tests(items: list[pytest.Item]) -> Iterator[str]:
