@@ -82,6 +82,9 @@ class Device:
         store.set_guest_attribute(name, "provision", "status", json.dumps({"n": nonce, "s": "running", "p": "packages", "i": 1, "of": 2}))
         store.set_guest_attribute(name, "provision", "result", json.dumps({"n": nonce, "v": self.verdict, "exit": 0, "sha256": told}))
 
+    def close(self) -> None:
+        return
+
     def stop(self, name: str) -> None:
         return
 

@@ -236,6 +236,9 @@ def test_faults_of_the_device_are_told_to_whoever_boots_it(tmp_path: Path, fault
         def start(self, store: Any, name: str, endpoints: Any, faults: Faults) -> None:
             told.append(faults)
 
+        def close(self) -> None:
+            return
+
         def stop(self, name: str) -> None:
             """Nothing runs."""
 

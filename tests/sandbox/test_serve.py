@@ -40,6 +40,9 @@ class Recording:
         if self._ends:
             store.note(name, booted=True)
 
+    def close(self) -> None:
+        return
+
     def stop(self, name: str) -> None:
         self.calls.append(("stop", name))
 

@@ -15,7 +15,7 @@ from provision.errors import ProvisionError
 from provision.lock import Lock
 from provision.lock.asked import differences
 from provision.plan import Verb
-from provision.state import Ledger
+from provision.state import Intent, Ledger
 from provision.targets import TARGETS, Place, Target
 from provision.targets.colab import SESSION
 from provision.targets.environment_drift import named
@@ -98,10 +98,12 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     if made is not None and "instance" in made:
         return Standing(name, kind, str(target.look(place, ledger, reader).condition), _where(loaded, made), *told, outdated)
     have = target.look(place, ledger, reader) if target.platform is None else None
-    condition = _condition(have, made) if have is not None else "half-made" if ledger.cut_short(address) else "absent"
-    if have is not None and have.whole and have.differences:
-        outdated = f"the environment was changed since: {named(have.differences)}"
-    return Standing(name, kind, condition, str(target.seat(place).stable) if have is not None else "", *told, outdated)
+    if have is not None:
+        if have.whole and have.differences:
+            outdated = f"the environment was changed since: {named(have.differences)}"
+        return Standing(name, kind, _condition(have, made), str(target.seat(place).stable), *told, outdated)
+    intent = ledger.cut_short(address)
+    return Standing(name, kind, "half-made" if intent else "absent", _requested(intent), *told, outdated)
 
 
 def _unknown(loaded: Loaded, name: str, ledger: Ledger, error: ProvisionError) -> Standing:
@@ -133,6 +135,13 @@ def _where(loaded: Loaded, made: Any) -> str:
         notebooks = [name for name in made["files"] if str(name).endswith(".ipynb")]
         return str(loaded.folder.parent / notebooks[0]) if notebooks else ""
     return f"{made['instance']} in {made['zone']}" if "instance" in made else str(loaded.folder / str(made["paths"][-1]))
+
+
+def _requested(intent: Intent | None) -> str:
+    """Return the name of an instance that was requested, and the zones that it may be in; "" for anything else."""
+    if intent is None or not intent.names:
+        return ""
+    return f"{intent.names[0].rpartition('/')[2]} in {' or '.join(name.split('/')[3] for name in intent.names)}"
 
 
 def _of_notebook(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:

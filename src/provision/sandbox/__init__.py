@@ -7,14 +7,15 @@ import json
 import os
 import shlex
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.errors import WorldError
+from provision.errors import ProvisionError, WorldError
 from provision.safe import safe_line
 from provision.sandbox.device import Booter, Nobody
 from provision.sandbox.faults import Faults
@@ -24,6 +25,7 @@ from provision.sandbox.store import Store
 
 __all__ = ["Booter", "Delays", "Faults", "Sandbox", "Store", "serve"]
 _ENDPOINTS = "endpoints.json"
+_LOOK_S = 0.02
 _PATIENCE = 5.0
 """Seconds that a sandbox at work in another process may take to say where it listens."""
 
@@ -53,7 +55,9 @@ def serve(
 ) -> Iterator[Sandbox]:
     """Run the services over the store in FOLDER while the block runs, or use those that another process runs there.
 
-    `ports` are those of HTTP and gRPC (0: a free one). Devices are run by `booter` when `boot`; without one, instances turn ACTIVE and stay silent.
+    When that process ends first, however it ends, this one runs them at the same addresses. `ports` are those of HTTP and gRPC (0: a free one). Devices are
+    run by `booter` when `boot`; without one, instances turn ACTIVE and stay silent.
+
     Raises UsageError for a fault that is unknown, WorldError where the extra is missing, or where another process is at work there and faults are asked for.
     """
     scripted = Faults(faults)
@@ -63,27 +67,66 @@ def serve(
     with ExitStack() as stack:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         stack.callback(os.close, handle)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = _holder(folder)
-            if faults:
-                why = f"faults are set by the process that runs it: {holder}"
-                hint = "end that process first, or give the faults to `provision sandbox up`"
-                raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint=hint) from None
-            yield Sandbox(_elsewhere(folder, holder), None, scripted, holder)
-            return
-        os.ftruncate(handle, 0)
-        os.write(handle, f"process {os.getpid()}: {_command()}\n".encode())
         runner = booter if boot and booter is not None else Nobody()
-        yield stack.enter_context(_running(folder, scripted, runner, delays or Delays(), ports))
+
+        def run(at: tuple[int, int]) -> AbstractContextManager[Sandbox]:
+            return _running(folder, handle, scripted, runner, delays or Delays(), at)
+
+        endpoints = _elsewhere(folder, handle, faults)
+        if endpoints is None:
+            (folder / _ENDPOINTS).unlink(missing_ok=True)  # of a process that was killed
+            yield stack.enter_context(run(ports))
+            return
+        stack.enter_context(_following(handle, endpoints, run))
+        yield Sandbox(endpoints, None, scripted, _holder(folder))
 
 
 @contextmanager
-def _running(folder: Path, faults: Faults, booter: Booter, delays: Delays, ports: tuple[int, int]) -> Iterator[Sandbox]:
+def _following(handle: int, endpoints: Mapping[str, str], run: Callable[[tuple[int, int]], AbstractContextManager[Sandbox]]) -> Iterator[None]:
+    """Run the services at these addresses from the end of the process that runs them now until the end of the block."""
+    over = threading.Event()
+    ports = _port(endpoints["notebooks_rest"]), _port(endpoints["notebooks_grpc"])
+
+    def follow() -> None:
+        while not _locked(handle):
+            if over.wait(_LOOK_S):
+                return
+        while not over.is_set():
+            try:
+                with run(ports):
+                    over.wait()
+            except ProvisionError:  # the ports of a process that has just ended may still be taken
+                over.wait(_LOOK_S)
+
+    thread = threading.Thread(target=follow, name="sandbox-following", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def _locked(handle: int) -> bool:
+    """Lock the file of a folder's sandbox, and return whether that was possible."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _running(folder: Path, handle: int, faults: Faults, booter: Booter, delays: Delays, ports: tuple[int, int]) -> Iterator[Sandbox]:
     from provision import facts as known
     from provision.sandbox import compute, http, rest, rpc, secretmanager, storage
 
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
     store, facts = Store(folder), known.load()
     life = Lifecycle(store, faults, booter, delays)
     service = Notebooks(store, facts, faults, life)
@@ -92,7 +135,8 @@ def _running(folder: Path, faults: Faults, booter: Booter, delays: Delays, ports
     compute.add(router, store, facts, faults)
     storage.add(router, store, faults)
     secretmanager.add(router, store)
-    with _listening(http.served(router, ports[0])) as port, _listening(rpc.served(service, ports[1])) as second:
+    # The devices end first: their programs would otherwise run until they notice, and stay as zombies until somebody waits for them.
+    with _listening(http.served(router, ports[0])) as port, _listening(rpc.served(service, ports[1])) as second, closing(booter):
         life.endpoints = _endpoints(port, second)
         (folder / _ENDPOINTS).write_text(json.dumps(life.endpoints))
         try:
@@ -130,15 +174,24 @@ def _holder(folder: Path) -> str:
         return f"a process that cannot be told: {error.strerror}"
 
 
-def _elsewhere(folder: Path, holder: str) -> dict[str, str]:
-    """Return where the sandbox of another process listens."""
+def _elsewhere(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, str] | None:
+    """Return where the sandbox of another process listens; None when there is none: its file is locked for this process then."""
     deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
+    while not _locked(handle):
+        holder = _holder(folder)
+        if faults:
+            why = f"faults are set by the process that runs it: {holder}"
+            hint = "end that process first, or give the faults to `provision sandbox up`"
+            raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint=hint) from None
         try:
             endpoints: Mapping[str, str] = json.loads((folder / _ENDPOINTS).read_text())
             return dict(endpoints)
         except (OSError, ValueError):
-            time.sleep(0.02)
+            if time.monotonic() > deadline:
+                break
+        time.sleep(_LOOK_S)
+    else:
+        return None
     hint = f"try again, or end it ({holder})"
     raise WorldError(f"{folder}: a sandbox is at work there, and does not say where it listens", why=f"it is run by {holder}", hint=hint)
 

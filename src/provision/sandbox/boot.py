@@ -67,6 +67,8 @@ class Booter:
     runner: str | None = field(default_factory=lambda: shutil.which("google_metadata_script_runner"))
     _machines: dict[str, _Machine] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _booting: threading.RLock = field(default_factory=threading.RLock)
+    _closed: bool = False
 
     def impossible(self) -> str:
         """Return why no machine can be isolated here, "" when one can."""
@@ -78,6 +80,11 @@ class Booter:
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
         """Boot the device of an instance; the boot goes on by itself. Where that is impossible nothing is run, and the serial output says so."""
+        with self._booting:
+            if not self._closed:
+                self._start(store, name, endpoints, faults)
+
+    def _start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
         self.stop(name)
         self._forget_gone(store)
         if faults.has("silent-device"):
@@ -117,7 +124,9 @@ class Booter:
             shutil.rmtree(self._place(name), ignore_errors=True)
 
     def close(self) -> None:
-        """End every device."""
+        """End every device and wait until it has ended; a request that is still served boots none any more."""
+        with self._booting:
+            self._closed = True
         for name in list(self._machines):
             self.stop(name)
 

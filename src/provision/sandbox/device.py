@@ -21,6 +21,9 @@ class Booter(Protocol):
     def stop(self, name: str) -> None:
         """End the device of an instance that is stopped, reset or deleted."""
 
+    def close(self) -> None:
+        """End every device and wait until it has ended; none is booted any more. Called when the sandbox ends."""
+
 
 class Nobody:
     """Runs nothing: instances turn ACTIVE and stay silent."""
@@ -29,4 +32,7 @@ class Nobody:
         """Do nothing."""
 
     def stop(self, name: str) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
         """Do nothing."""

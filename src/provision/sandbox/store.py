@@ -20,6 +20,7 @@ from provision.errors import StateError
 
 SERIAL_KEPT = 1 << 20
 """Bytes of serial output that Compute Engine keeps. Source: its documentation of the serial console."""
+_NEW = ".new-"
 _SCHEMA = "provision.sandbox/1"
 _ROOMS = ("instances", "operations", "requests", "buckets", "secrets")
 
@@ -41,6 +42,8 @@ class Store:
         self._depth = 0
         for inner in (folder, folder / "objects", folder / "serial"):
             inner.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in (*folder.glob(f"{_NEW}*"), *(folder / "objects").glob(f"{_NEW}*")):  # of a process that was killed while it wrote
+            left.unlink(missing_ok=True)
         self._data = _loaded(self._file)
 
     @contextmanager
@@ -247,7 +250,7 @@ def _damaged(path: Path, why: str) -> StateError:
 
 
 def _written(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_NEW)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

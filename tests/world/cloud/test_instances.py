@@ -124,6 +124,7 @@ def test_an_operation_that_never_ends_is_kept_and_named(begin: Begin) -> None:
     assert "40 minutes" in raised.value.what
     assert raised.value.left == (cloud.name("us-central1-a"),)
     assert "may be there and cost money: gcloud workbench instances describe" in raised.value.hint
+    assert f"see it: gcloud workbench instances describe {cloud.name('us-central1-a').rpartition('/')[2]} --project=" in raised.value.hint
     assert 2400 - 15 <= cloud.clock.now <= 2500
 
 

@@ -52,6 +52,7 @@ def at_work(notebooks: Notebooks, name: str) -> Wire | None:
 def _slow(operation: Wire, pace: Pace) -> Failure:
     name = operation["name"]
     what = f"{operation.get('metadata', {}).get('verb') or 'the operation'} is not done after {pace.operation_s / 60:.0f} minutes"
-    see = f"gcloud workbench instances list --project={project_of(name)} --location={name.split('/')[3]}"
+    instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
+    see = f"gcloud workbench instances {f'describe {instance}' if instance else 'list'} --project={project_of(name)} --location={name.split('/')[3]}"
     hint = f"it goes on at Google Cloud: run the same command again to wait for it\nsee it: {see}"
     return Failure(Width.FATAL, "slow", what, f"operation {name}", hint)
