@@ -115,7 +115,7 @@ def test_a_resolved_set_points_at_the_line_that_let_the_version_in(ask: Ask) -> 
     assert "pyarrow<21" in brought.help
     nobody = Resolved({"datasets": "2.14.4", "pyarrow": "21.0.0", "our-tools": "1.0"}, "3.11")
     assert ask(_packages("our-tools"), nobody).one("PKG010").where == Place(("packages",))
-    assert ask(_packages("datasets==2.14.4"), Resolved({"datasets": "2.14.4", "pyarrow": "20.0.0"}, "3.11")).ids == []
+    assert ask(_packages("datasets==2.14.4"), Resolved({"datasets": "2.14.4", "pyarrow": "14.0.0"}, "3.11")).ids == []
 
 
 @pytest.mark.parametrize(("kernels", "found"), [("0.15.1", True), ("0.15.2", False), ("0.15.9", False), ("0.16.0", True)])
@@ -276,3 +276,40 @@ def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
         assert "ask for vllm==0.19.1" in found.help
     assert not ask(text, Resolved({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")).of("PKG027")
     assert not ask(text, Resolved({"torch": "2.0.1", "vllm": "0.0.9"}, "3.11", "cu118")).of("PKG027")
+
+
+@pytest.mark.parametrize(("pyarrow", "severity"), [("14.0.0", None), ("14.0.1", Severity.WARNING), ("20.0.0", Severity.WARNING), ("21.0.0", Severity.ERROR)])
+def test_an_old_datasets_loses_its_arrays_before_it_loses_its_import(pyarrow: str, severity: Severity | None, ask: Ask) -> None:
+    found = ask(_packages("datasets==2.14.6", f"pyarrow=={pyarrow}")).of("PKG010")
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert not ask(_packages("datasets==2.14.7", f"pyarrow=={pyarrow}")).of("PKG010")
+
+
+@pytest.mark.parametrize(
+    ("line", "declares"),
+    [
+        ("pandas==2.1.1", False),
+        ("pandas==2.1.2", True),
+        ("pandas==2.2.1", True),
+        ("scipy==1.6.1", False),
+        ("scipy==1.6.2", True),
+        ("scipy==1.12.0", True),
+        ("scikit-learn==1.3.0", False),
+        ("scikit-learn==1.4.1.post1", True),
+        ("pyarrow==14.0.2", False),
+        ("pyarrow==15.0.2", True),
+        ("pyarrow==16.0.0", False),
+        ("torch==2.2.2", False),
+    ],
+)
+def test_what_a_release_declares_of_numpy_2_is_not_called_undeclared(line: str, declares: bool, ask: Ask) -> None:
+    name, _, version = line.partition("==")
+    (resolved,) = ask(_packages(line), Resolved({name: version, "numpy": "2.0.2"}, "3.11", "cpu")).of("PKG011")
+    assert ("which it does not declare" in resolved.message) is not declares
+    (asked,) = ask(_packages(line, "numpy==2.0.2")).of("PKG011")
+    assert ("which it does not declare" in asked.message) is not declares
+    assert len(ask(_packages(line, "numpy")).of("PKG011")) == (0 if declares else 1)
+
+
+def test_a_conflict_that_pandas_declares_is_said_once(ask: Ask) -> None:
+    assert ask(_packages("pandas==2.1.4", "numpy==2.0.2")).area("PKG009", "PKG011") == ["PKG009"]

@@ -115,11 +115,13 @@ class SourceOnly(NamedTuple):
 
 
 class NumpyFloor(NamedTuple):
-    """The first release of a package that was built for NumPy 2; older ones need numpy<2."""
+    """The first release of a package that was built for NumPy 2; older ones need numpy<2, which `declared_first` to `declared_last` declare ("" for none)."""
 
     package: str
     first: str
     evidence: Evidence
+    declared_first: str = ""
+    declared_last: str = ""
 
 
 class Constraint(NamedTuple):

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was built for NumPy 2. Older ones need `numpy<2`, which torch
-does not declare at all and others do not declare in their older releases.
+Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was built for NumPy 2. Older ones need `numpy<2`. torch never
+declares that; pandas does from 2.1.2, scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
 
 ## Why
 
@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.packages import NumpyFloor, Undeclared
-from provision.facts.versions import ordered, reaches, specified
-from provision.rules.needs import asked
+from provision.facts.versions import ordered, reaches, satisfiable, specified
+from provision.rules.needs import Asked, asked, needs, possible, surely_within
 from provision.rules.rule import Case, Example, Resolved, Rule
 from provision.rules.undeclared import judged
 
@@ -39,7 +39,16 @@ def check(case: Case) -> Iterator[Diagnostic]:
     for name, floor in case.facts.numpy_floors.items():
         one = asked(case, name) if name in names else None
         if one is not None and one.specifiers and not reaches(specified(one.specifiers), floor.first):
-            yield from judged(RULE, case, one, _as_need(case, floor))
+            declares = bool(floor.declared_first) and surely_within(one.specifiers, floor.declared_first, floor.declared_last)
+            if case.resolved is not None or not _is_known_to_conflict(case, one):
+                yield from judged(RULE, case, one, _as_need(case, floor), declared=declares)
+
+
+def _is_known_to_conflict(case: Case, one: Asked) -> bool:
+    """Tell whether the table of declarations has numpy<2 for all that is asked for, so that declared-conflict speaks of it."""
+    found = possible(case.facts, one.name, one.specifiers)
+    said = [needs(row, "numpy") for row in found.rows] if found is not None else []
+    return bool(said) and all(bound is not None and not satisfiable(bound, ">=2") for bound in said)
 
 
 def _as_need(case: Case, floor: NumpyFloor) -> Undeclared:
@@ -68,5 +77,6 @@ RULE = Rule(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.3.0, numpy==2.0.2]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [pandas==2.1.4, numpy]\n'),
     ),
 )

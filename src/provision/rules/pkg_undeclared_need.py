@@ -30,9 +30,12 @@ from provision.rules.undeclared import judged
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
     names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
-    for need in case.facts.undeclared:
+    found: dict[tuple[str, str], Diagnostic] = {}
+    for need in sorted(case.facts.undeclared, key=lambda need: need.severity):  # "error" is before "warning"
         if need.severity != "info" and need.package in names and (one := asked(case, need.package)) and surely_within(one.specifiers, need.first, need.last):
-            yield from judged(RULE, case, one, need)
+            for finding in judged(RULE, case, one, need):
+                found.setdefault((need.package, need.of), finding)
+    yield from found.values()
     for name in ("transformers", "trl"):
         if name in names and (one := asked(case, name)) is not None:
             for need in _checked_inside(case, one):
@@ -66,6 +69,7 @@ RULE = Rule(
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==21.0.0]\n', "pyarrow==21.0.0"),
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\n', "datasets==2.14.4"),
+        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, pyarrow==20.0.0]\n', "pyarrow==20.0.0"),
         Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.12.1", peft==0.17.1]\n', "transformers[torch]==5.12.1".join('""')),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.14.1]\n', "torchao==0.14.1"),
         Example(
@@ -75,7 +79,8 @@ RULE = Rule(
         ),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==20.0.0]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n'),
+        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n'),
         Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n'),
         Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n'),
         Example('gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n'),

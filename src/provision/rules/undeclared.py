@@ -12,12 +12,12 @@ from provision.rules.needs import Asked, added, asked, bound, brought_by, capped
 from provision.rules.rule import Case, Rule, seen
 
 
-def judged(rule: Rule, case: Case, one: Asked, need: Undeclared) -> Iterator[Diagnostic]:
-    """Yield the finding of a rule about one need of a package that is there."""
+def judged(rule: Rule, case: Case, one: Asked, need: Undeclared, *, declared: bool = False) -> Iterator[Diagnostic]:
+    """Yield the finding of a rule about one need of a package that is there; one that it declares is seen to by an installer, as long as it can be met."""
     other, severity = asked(case, need.of), need.evidence.at_most(Severity(need.severity))
     if other is not None and not satisfiable(need.specifier, other.specifiers):
-        yield _unmet(rule, case, one, other, need, severity)._replace(source=need.evidence.source)
-    elif case.resolved is None and _runs_away(case, need, other):
+        yield _unmet(rule, case, one, other, need, severity, declared=declared)._replace(source=need.evidence.source)
+    elif not declared and case.resolved is None and _runs_away(case, need, other):
         yield _open(rule, case, one, other, need)._replace(source=need.evidence.source)
 
 
@@ -30,10 +30,11 @@ def _runs_away(case: Case, need: Undeclared, other: Asked | None) -> bool:
     return (other is None or reaches(specified(other.specifiers), need.specifier[1:])) and not capped(case, need.of, need.specifier)
 
 
-def _unmet(rule: Rule, case: Case, one: Asked, other: Asked, need: Undeclared, severity: Severity) -> Diagnostic:
+def _unmet(rule: Rule, case: Case, one: Asked, other: Asked, need: Undeclared, severity: Severity, *, declared: bool) -> Diagnostic:
     used = need.of == "bitsandbytes" and case.spec.training.method == "qlora" and severity is Severity.WARNING
+    undeclared = "" if declared else ", which it does not declare"
     return rule.found(
-        f"{one.words} needs {need.of}{need.specifier}, which it does not declare; {other.words} is {'there' if case.resolved else 'asked for'}",
+        f"{one.words} needs {need.of}{need.specifier}{undeclared}; {other.words} is {'there' if case.resolved else 'asked for'}",
         origin(case, other, one.route),
         severity=Severity.ERROR if used else severity,
         why=f"{need.effect[0].upper()}{need.effect[1:]}.",
