@@ -14,6 +14,7 @@ from tests.colab_rig.machine import Machine, boot, end
 from tests.colab_rig.rendered import Rendered
 from tests.support import make_once
 
+TRAINED = Path(__file__).with_name("trained.yaml")
 LIGHT = """
 apiVersion: provision/v1
 name: light
@@ -104,6 +105,6 @@ def light(render: Callable[..., Rendered]) -> Rendered:
 
 
 @pytest.fixture(scope="session")
-def trained(render: Callable[..., Rendered], tool: Tool) -> Rendered:
-    """specs/colab-cpu.yaml, as it is."""
-    return render((tool.folder / "specs/colab-cpu.yaml").read_text(encoding="utf-8"), "colab-cpu")
+def trained(render: Callable[..., Rendered]) -> Rendered:
+    """A training of torch, rendered."""
+    return render(TRAINED.read_text(encoding="utf-8"), "colab-cpu")

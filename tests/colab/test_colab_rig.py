@@ -9,6 +9,7 @@ import pytest
 import uv
 from nbclient.exceptions import DeadKernelError
 
+from tests.colab.conftest import TRAINED
 from tests.colab_rig import smi
 from tests.colab_rig.catalogue import Tool
 from tests.colab_rig.machine import Machine
@@ -92,7 +93,7 @@ def test_nvidia_smi_without_a_device_fails_as_the_real_one(tmp_path: Path) -> No
 
 
 def test_the_facts_of_the_tool_know_the_stand_in(tool: Tool) -> None:
-    done = tool.run("lint", "colab-cpu.yaml", cwd=tool.folder / "specs")
+    done = tool.run("lint", TRAINED.name, cwd=TRAINED.parent)
     assert done.returncode == 0, done.stdout
     assert "IMG031" not in done.stdout, "torch stays"
     assert "IMG024" in done.stdout, "the runtime is as old as it is"

@@ -333,3 +333,13 @@ def test_a_package_that_comes_unseen_and_is_compiled_for_another_cuda_stops_the_
     assert done.returncode == code, done.stderr
     assert ("PKG027" in done.stderr) is (code == 1)
     assert path.with_suffix(".lock").exists() is (code == 0)
+
+
+def test_the_example_for_colab_keeps_what_its_runtime_brings(bench: Bench, pytorch: PyTorch, tmp_path: Path) -> None:
+    path = bench.spec((Path(__file__).parents[2] / "specs/colab-cpu.yaml").read_text(), "colab-cpu.yaml")
+    more = beside(pytorch, tmp_path, make_wheel(tmp_path / "w", "einops", "0.8.2"), make_wheel(tmp_path / "w", "einops", "0.9.0"))
+    done = bench.run("lock", path.name, **{**pytorch.offline(), **more})
+    assert done.returncode == 0, done.stderr
+    on_top = loads(path.with_suffix(".lock").read_text(), "colab-cpu.lock").targets["colab"]
+    assert (on_top.runtime, on_top.restart, dict(on_top.changed)) == ("2026.07", (), {})
+    assert {"torch", "numpy", "einops", "safetensors"} <= set(on_top.kept)
