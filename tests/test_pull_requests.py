@@ -122,6 +122,10 @@ def test_zizmor_would_find_an_input_in_a_script(tmp_path: Path) -> None:
     assert "template-injection" in done.stdout
 
 
+def test_later_steps_get_the_folder_of_the_program() -> None:
+    assert ACTION["outputs"]["bin"]["value"] == "${{ steps.install.outputs.bin }}"
+
+
 def test_inputs_reach_programs_as_variables_only() -> None:
     assert "${{" not in INSTALL + LINT
     given = {name for step in ACTION["runs"]["steps"] for value in step["env"].values() for name in re.findall(r"inputs\.([a-z-]+)", value)}

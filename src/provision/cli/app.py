@@ -170,6 +170,7 @@ def schema(of: str) -> int:
     epilog=examples(
         "provision lock",
         "provision lock --check",
+        "provision lock --verify",
         "provision lock --upgrade specs/quickstart.yaml   # all of it",
         "provision lock --upgrade torch --upgrade numpy",
         "provision lock --diff old.lock",
@@ -178,6 +179,7 @@ def schema(of: str) -> int:
 )
 @SPEC
 @click.option("--check", is_flag=True, help="Only say whether the lock holds: no network. Exit 1 when it does not. It asks the lock; lint asks the spec.")
+@click.option("--verify", "asking", is_flag=True, help="Ask the indexes whether they list each file of the lock with its hash. Exit 1 when one differs.")
 @click.option(
     "--upgrade",
     "upgrades",
@@ -198,10 +200,13 @@ def schema(of: str) -> int:
 @click.option(
     "--output-format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="How the result is written; markdown with --diff."
 )
-def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | None, offline: bool, form: str) -> int:
+def lock(spec: Path | None, check: bool, asking: bool, upgrades: tuple[str, ...], old: Path | None, offline: bool, form: str) -> int:
     """Choose one set of versions, with a hash for every file."""
-    if len(said := [word for word, is_said in (("--check", check), ("--upgrade", bool(upgrades)), ("--diff", old is not None)) if is_said]) > 1:
+    modes = (("--check", check), ("--verify", asking), ("--upgrade", bool(upgrades)), ("--diff", old is not None))
+    if len(said := [word for word, is_said in modes if is_said]) > 1:
         raise click.UsageError(f"{said[0]} and {said[1]} are asked one at a time")
+    if asking and offline:
+        raise click.UsageError("--verify asks indexes, so --offline does not go with it; --check needs no network")
     if form == "markdown" and old is None:
         raise click.UsageError("--output-format markdown is for --diff")
     spec, upgrade = _upgraded(spec, upgrades)
@@ -214,6 +219,10 @@ def lock(spec: Path | None, check: bool, upgrades: tuple[str, ...], old: Path | 
         from provision.cli import holding
 
         return holding.lock_check(path, form)
+    if asking:
+        from provision.cli import holding
+
+        return holding.lock_verify(path, form)
     from provision.cli import locking
 
     return locking.lock(path, upgrade=upgrade, offline=offline, form=form)

@@ -1,4 +1,4 @@
-"""lock --check: what is said of a lock that holds, and of one that does not."""
+"""lock --check and lock --verify: the lock compared with the spec, and with the indexes."""
 
 from __future__ import annotations
 
@@ -21,3 +21,19 @@ def lock_check(path: Path, form: str) -> int:
     else:
         terminal.say(f"{lock} holds")
     return 1 if moved else 0
+
+
+def lock_verify(path: Path, form: str) -> int:
+    """Say whether the indexes list every file of the lock with its hash; exit 1 when one differs, 3 when some could not be compared."""
+    from provision.commands.lock_verify import verify_lock
+    from provision.views import published
+
+    with terminal.progress() as (tell, _):
+        found = verify_lock(path, Machine(), tell)
+    if form == "json":
+        terminal.show(json.dumps({"version": 1, "lock": str(found.lock), **published.document(found.published, found.sources)}, indent=1))
+    else:
+        terminal.say(published.text(found.published, str(found.lock), found.sources))
+    if found.published.mismatches:
+        return 1
+    return 3 if found.published.unproven else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -48,6 +48,7 @@ from provision.effects.packages import (
     IndexSource,
     Interpreter,
     Interpreters,
+    ListedFile,
     Pin,
     Preference,
     Project,
@@ -86,6 +87,7 @@ __all__ = [
     "InstallPython",
     "Interpreter",
     "Interpreters",
+    "ListedFile",
     "MakeFolder",
     "MoveFile",
     "OnAnInstance",
@@ -173,6 +175,12 @@ class Reader(Protocol):
 
     def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
         """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
+
+    def listed_files(self, questions: Sequence[tuple[str, IndexSource]]) -> Mapping[tuple[str, str], tuple[ListedFile, ...] | None]:
+        """Return the files that indexes list, by (package, index name); None when the index does not know the package. `questions` are canonical names.
+
+        Several are asked at once; may block for minutes. Raises NetworkError when an index cannot be reached, or when its answer cannot be read.
+        """
 
     def platform(self) -> str:
         """Return this machine's platform, such as "linux-x86_64"."""

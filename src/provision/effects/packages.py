@@ -153,3 +153,11 @@ class Release(NamedTuple):
     version: str
     wheels: tuple[str, ...]
     source: SourceFile | None
+
+
+class ListedFile(NamedTuple):
+    """A file of a package as an index lists it: sha256 (hexadecimal, "" when the index has none), and why it was yanked (None: it was not)."""
+
+    name: str
+    sha256: str
+    yanked: str | None = None

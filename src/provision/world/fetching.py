@@ -13,12 +13,14 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from provision.agent.core.timed_http import LIMITS, Call, HttpHandler, HttpsHandler, Limits, TooSlow
 from provision.effects import IndexSource, SourceFile
 from provision.errors import LockError, NetworkError, WorldError
+from provision.installing import bare
 from provision.safe import redact
 from provision.world.pip_configuration import home_of
 
@@ -38,7 +40,7 @@ def fetch(file: SourceFile, index: IndexSource, environment: Mapping[str, str], 
         raise NetworkError("something is needed that is not in the cache, and the network is switched off", why=why, hint="run once with network")
     found = hashlib.sha256()
     try:
-        with _opened(file.url, index, environment, Call(limits)) as answer, path.open("wb") as out:
+        with open_address(file.url, index, environment, Call(limits)) as answer, path.open("wb") as out:
             while chunk := answer.read(2**20):
                 found.update(chunk)
                 out.write(chunk)
@@ -62,11 +64,15 @@ def _refused(file: SourceFile, why: str) -> LockError:
     return LockError(f"{file.name} is not fetched", why=why, hint="choose another version, or one that has a wheel")
 
 
-def _opened(url: str, index: IndexSource, environment: Mapping[str, str], call: Call) -> Any:
-    """Open an address by uv's own proxy and certificates; what opens the index goes to its own host only, and not along with a redirection."""
+def open_address(
+    url: str, index: IndexSource, environment: Mapping[str, str], call: Call, headers: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """Open an address by uv's own proxy and certificates; what opens the index goes to its own host only, and not along with a redirection.
+
+    `call` limits the time of the whole answer, redirections and body included.
+    """
     parts = urlsplit(url)
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()  # urllib takes user name and password for a part of the host
-    request = urllib.request.Request(bare, headers={"User-Agent": "provision"})  # noqa: S310 - the caller has looked at the scheme
+    request = urllib.request.Request(bare(url), headers={"User-Agent": "provision", **headers})  # noqa: S310 - the caller has looked at the scheme
     if parts.scheme != "file" and (login := _login(url, index, environment)) is not None:
         request.add_unredirected_header("Authorization", "Basic " + b64encode(":".join(login).encode()).decode())
     context = ssl.create_default_context(cafile=environment.get("SSL_CERT_FILE") or None, capath=environment.get("SSL_CERT_DIR") or None)

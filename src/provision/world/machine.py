@@ -10,7 +10,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
         Damage,
         Effect,
         Index,
+        IndexSource,
         InstallPackages,
         Interpreter,
         Interpreters,
+        ListedFile,
         OnGoogleCloud,
         Project,
         Release,
@@ -172,6 +174,12 @@ class Machine:
         named = {source.name: uv.address(source, self._environment) for source in found.named}
         default = {"pypi": found.default.url} if found.default.url else {}
         return Addresses({**default, **named}, (*dict.fromkeys(str(wheel.parent) for wheel in found.wheels), *found.links))
+
+    def listed_files(self, questions: Sequence[tuple[str, IndexSource]]) -> Mapping[tuple[str, str], tuple[ListedFile, ...] | None]:
+        """Return the files that indexes list, by (package, index name); wheels that stand in for an index are hashed. Raises NetworkError."""
+        from provision.world import index_pages
+
+        return index_pages.list_all(questions, self._uv())
 
     def resolve(self, project: Project, tell: Tell) -> Resolution:
         """Resolve a project; raises LockError, NetworkError, WorldError."""

@@ -246,7 +246,7 @@ def _lay_out(folder: Path, wheels: tuple[Path, ...]) -> None:
         by_name.setdefault(canonicalize_name(wheel.name.split("-")[0]), []).append(wheel)
     for name, files in by_name.items():
         (folder / name).mkdir(parents=True)
-        links = [f'<a href="{quote(file.name)}#sha256={_sha256(file)}">{file.name}</a>' for file in files]
+        links = [f'<a href="{quote(file.name)}#sha256={hash_file(file)}">{file.name}</a>' for file in files]
         (folder / name / "index.html").write_text("<!DOCTYPE html>\n" + "\n".join(links), encoding="utf-8")
         for file in files:
             (folder / name / file.name).symlink_to(file.resolve())
@@ -266,7 +266,8 @@ def stand_ins(environment: Mapping[str, str]) -> Path:
     return Path(root) / "provision" / "stand-ins"
 
 
-def _sha256(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a file (hexadecimal)."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
