@@ -134,6 +134,34 @@ def test_destroy_leaves_nothing(made: Bench) -> None:
     assert not made.own.exists()
 
 
+def test_a_lock_is_verified_on_its_channel(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
+    channel = tmp_path / "conda-forge"
+    shutil.copytree(conda.folder, channel)
+    bench.extra = {"PROVISION_CHANNEL_CONDA_FORGE": channel.as_uri()}
+    bench.spec(small_spec("gamma", extra=CONDA))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    done = bench.run("lock", "spec.yaml", "--verify")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "conda-forge (conda channel): " in done.stdout
+    for repodata in channel.glob("*/repodata.json"):
+        document = json.loads(repodata.read_text())
+        for rows in (document["packages"], document["packages.conda"]):
+            for name, row in [*rows.items()]:
+                if name.startswith("ffmpeg-"):
+                    row["sha256"] = "0" * 64
+                elif name.startswith("needs-alpha-"):
+                    del rows[name]
+        repodata.write_text(json.dumps(document))
+    done = bench.run("lock", "spec.yaml", "--verify")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"on conda-forge: the channel lists sha256 {'0' * 64}; locked is" in done.stdout
+    assert "on conda-forge: the channel does not list this file" in done.stdout
+    shutil.rmtree(channel)
+    done = bench.run("lock", "spec.yaml", "--verify")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "conda channel conda-forge cannot be reached" in done.stderr
+
+
 def test_a_file_that_is_not_the_locked_one_is_refused(bench: Bench, conda: CondaChannel, tmp_path: Path) -> None:
     mirror = tmp_path / "mirror"
     shutil.copytree(conda.folder, mirror)

@@ -16,6 +16,7 @@ from provision.errors import NetworkError, Unsatisfiable
 from provision.extras import install_command
 from provision.facts import load
 from provision.lock import Environment, Lock, dumps, loads
+from provision.lock.agreement import disagreements
 from provision.lock.asked import differences, unavailable
 from provision.lock.comparing import compare
 from provision.lock.resolve import resolve
@@ -49,7 +50,9 @@ def torch_machine(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> Machin
 
 
 def locked(wanted: Spec, machine: Machine, keep: Lock | None = None) -> Lock:
-    return resolve(wanted, load(), machine, lambda _: None, keep=keep)
+    lock = resolve(wanted, load(), machine, lambda _: None, keep=keep)
+    assert disagreements(lock, wanted, load()) == ()
+    return lock
 
 
 def at(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> Environment:

@@ -12,6 +12,7 @@ from provision.effects import IndexSource, SourceFile
 from provision.errors import LockError, NetworkError
 from provision.facts import load
 from provision.lock import Lock, dumps, loads
+from provision.lock.agreement import disagreements
 from provision.lock.asked import differences
 from provision.lock.resolve import resolve
 from provision.spec import Spec
@@ -33,7 +34,9 @@ def spec(*packages: object, **fields: object) -> Spec:
 
 def locked(bench: Bench, wanted: Spec, keep: Lock | None = None, offline: bool = False, **variables: str) -> Lock:
     """Resolve with the real uv and the bench's index."""
-    return resolve(wanted, load(), Machine(bench.environment(**variables), offline=offline), lambda _: None, keep=keep)
+    lock = resolve(wanted, load(), Machine(bench.environment(**variables), offline=offline), lambda _: None, keep=keep)
+    assert disagreements(lock, wanted, load()) == ()
+    return lock
 
 
 def put(bench: Bench, *files: Path) -> None:

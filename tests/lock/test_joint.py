@@ -11,6 +11,7 @@ from provision.diagnostics import Severity
 from provision.errors import LockError
 from provision.facts import load
 from provision.lock import Lock, dumps, loads
+from provision.lock.agreement import disagreements
 from provision.lock.asked import differences
 from provision.lock.flavours import Proposal, admitted, proposals
 from provision.lock.resolve import resolve
@@ -34,7 +35,9 @@ def spec(*packages: str, targets: dict[str, Any], **fields: object) -> Spec:
 
 def locked(bench: Bench, rig: PyTorch, wanted: Spec, keep: Lock | None = None, **variables: str) -> Lock:
     """Resolve with the real uv and nothing but the rig."""
-    return resolve(wanted, load(), Machine(bench.environment(**{**rig.offline(), **variables})), lambda _: None, keep=keep)
+    lock = resolve(wanted, load(), Machine(bench.environment(**{**rig.offline(), **variables})), lambda _: None, keep=keep)
+    assert disagreements(lock, wanted, load()) == ()
+    return lock
 
 
 def held(lock: Lock, target: str, platform: str = "linux-x86_64") -> dict[str, str]:

@@ -14,6 +14,7 @@ from benchmarks.workshop import Workshop
 from provision.errors import LockError
 from provision.facts import load
 from provision.lock import Chosen, Environment, File, Lock, Package, dumps, loads, sealed
+from provision.lock.agreement import disagreements
 from provision.lock.asked import asked_of, differences
 from provision.lock.resolve import resolve
 from provision.spec import Spec
@@ -30,7 +31,9 @@ def spec(*packages: object, **fields: object) -> Spec:
 
 def locked(bench: Bench, wanted: Spec, **environment: str) -> Lock:
     """Resolve with the real uv and the bench's index."""
-    return resolve(wanted, load(), Machine(bench.environment(**environment)), lambda _: None)
+    lock = resolve(wanted, load(), Machine(bench.environment(**environment)), lambda _: None)
+    assert disagreements(lock, wanted, load()) == ()
+    return lock
 
 
 def sample(version: str = "1.0") -> Lock:

@@ -9,7 +9,7 @@ from provision.commands.loading import load
 from provision.commands.lock import check_lock, read_lock
 from provision.effects import Reader, Sources, Tell
 from provision.errors import LockError
-from provision.lock.published import Published, compare, indexes_of, questions
+from provision.lock.published import Published, channels_of, compare, indexes_of, questions
 
 
 class Verified(NamedTuple):
@@ -36,5 +36,7 @@ def verify_lock(path: Path, reader: Reader, tell: Tell) -> Verified:
     for note in sources.notes:
         tell(note)
     asked = questions(lock, sources)
-    tell(f"asking {len({source.name for _, source in asked})} indexes for {len(asked)} packages")
-    return Verified(compare(lock, reader.listed_files(asked), sources), loaded.lock_path, sources)
+    tell(f"asking the indexes for {len(asked)} packages" + (f", and conda channels for {len(lock.conda)}" if lock.conda else ""))
+    channels = channels_of(lock)
+    on_channels = reader.listed_conda(tuple(conda.record for conda in lock.conda), channels) if channels else {}
+    return Verified(compare(lock, reader.listed_files(asked), sources, on_channels), loaded.lock_path, sources)

@@ -182,6 +182,12 @@ class Reader(Protocol):
         Several are asked at once; may block for minutes. Raises NetworkError when an index cannot be reached, or when its answer cannot be read.
         """
 
+    def listed_conda(self, records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...]) -> Mapping[tuple[str, str, str], str]:
+        """Return the sha256 ("" for none) of what conda channels list now under the names of records, by (channel, subdir, file). May block.
+
+        Raises NetworkError when a channel cannot be reached, WorldError naming what to install without the extra `conda`.
+        """
+
     def platform(self) -> str:
         """Return this machine's platform, such as "linux-x86_64"."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
-from provision.effects import CondaRecord, Index, IndexSource, ListedFile, Sources
+from provision.effects import CondaChannel, CondaRecord, Index, IndexSource, ListedFile, Sources
 from provision.lock.model import File, Lock, Package
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
@@ -53,8 +53,13 @@ def questions(lock: Lock, sources: Sources) -> tuple[tuple[str, IndexSource], ..
     return tuple(dict.fromkeys((package.name, by_name[package.index]) for package in lock.packages))
 
 
-def compare(lock: Lock, listings: Listings, sources: Sources) -> Published:
-    """Return whether indexes list every file of a lock with its hash. What conda brings is not compared."""
+def channels_of(lock: Lock) -> tuple[CondaChannel, ...]:
+    """Return the conda channels of a lock; one without an address is the public channel of that name."""
+    return tuple(CondaChannel(name, lock.indexes.get(name, "")) for name in dict.fromkeys(conda.record.channel for conda in lock.conda))
+
+
+def compare(lock: Lock, listings: Listings, sources: Sources, on_channels: Mapping[tuple[str, str, str], str]) -> Published:
+    """Return whether indexes list every file of a lock with its hash, and channels (sha256 by channel, subdir and file) what conda brings."""
     local = {wheel.name for wheel in sources.wheels}
     mismatches, unproven, yanked = [], [], []
     counts: dict[str, list[int]] = {}
@@ -77,7 +82,11 @@ def compare(lock: Lock, listings: Listings, sources: Sources) -> Published:
             if there.yanked is not None:
                 reason = f": {there.yanked}" if there.yanked else ""
                 yanked.append(_note(package, file.name, f"yanked{reason}", f"choose another version: `provision lock --upgrade {package.name}`"))
-    unproven += _of_conda(lock)
+    for record in dict.fromkeys(conda.record for conda in lock.conda):
+        count = counts.setdefault(record.channel, [0, 0])
+        count[:] = count[0] + 1, count[1] + 1
+        if (different := _of_record(record, on_channels.get((record.channel, record.subdir, record.file)))) is not None:
+            mismatches.append(different)
     return Published({name: (packages, files) for name, (packages, files) in counts.items()}, tuple(mismatches), tuple(unproven), tuple(yanked))
 
 
@@ -114,10 +123,8 @@ def _note(package: Package, file: str, what: str, help_: str = "") -> Note:
     return Note(package.name, package.version, package.index, file, what, help_)
 
 
-def _of_conda(lock: Lock) -> Iterator[Note]:
-    for record in dict.fromkeys(conda.record for conda in lock.conda):
-        yield _of_record(record)
-
-
-def _of_record(record: CondaRecord) -> Note:
-    return Note(record.name, record.version, record.channel, record.file, "conda channels are not asked")
+def _of_record(record: CondaRecord, sha256: str | None) -> Note | None:
+    if sha256 == record.sha256:
+        return None
+    what = "the channel does not list this file" if sha256 is None else f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
+    return Note(record.name, record.version, record.channel, record.file, what, f"choose what is there: `provision lock --upgrade {record.name}`")

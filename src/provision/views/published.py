@@ -21,7 +21,7 @@ def text(found: Published, lock: str, sources: Sources) -> str:
 def document(found: Published, sources: Sources) -> dict[str, Any]:
     """Return the same as JSON parts."""
     called = _called(sources)
-    indexes = {name: {"asked": called[name], "packages": packages, "files": files} for name, (packages, files) in found.compared.items()}
+    indexes = {name: {"asked": called.get(name, "conda channel"), "packages": packages, "files": files} for name, (packages, files) in found.compared.items()}
     notes = {part: [asdict(note) for note in getattr(found, part)] for part in ("mismatches", "unproven", "yanked")}
     return {"verified": found.verified, "indexes": indexes, **notes}
 
@@ -30,7 +30,7 @@ def _lines(found: Published, lock: str, sources: Sources) -> Iterator[str]:
     packages, files = (sum(count[part] for count in found.compared.values()) for part in (0, 1))
     called = _called(sources)
     for name, (of_index, of_files) in found.compared.items():
-        yield f"  {name} ({called[name]}): {of_index} packages, {of_files} files"
+        yield f"  {name} ({called.get(name, 'conda channel')}): {of_index} packages, {of_files} files"
     for label, notes in (("mismatch", found.mismatches), ("not compared", found.unproven), ("note", found.yanked)):
         yield from _listed(label, notes)
     if found.mismatches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -79,7 +79,9 @@ def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = Fals
 
     addresses = {channel.name: address(channel, environment) for channel in ask.channels}
     try:
-        return asyncio.run(_solve(ask, addresses, _gateway(rattler, ask.channels, environment, offline=offline)))
+        return asyncio.run(
+            _solve(ask, addresses, _gateway(rattler, ask.channels, environment, cache_action="force-cache-only" if offline else "cache-or-fetch"))
+        )
     except GatewayError as error:
         raise _out_of_reach(str(error), addresses, offline=offline) from None
     except InvalidMatchSpecError as error:
@@ -87,6 +89,29 @@ def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = Fals
     except SolverError as error:
         why = redact(safe(_by_name(str(error).removeprefix("Cannot solve the request because of: ").strip(), addresses)))
         raise Unsatisfiable(f"no set of conda packages fits on {ask.platform}", why=why) from None
+
+
+def list_hashes(records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> dict[tuple[str, str, str], str]:
+    """Return the sha256 (hexadecimal, "" for none) of what channels list now under the names of some records, by (channel, subdir, file).
+
+    Raises NetworkError when a channel cannot be reached, WorldError when py-rattler is missing.
+    """
+    rattler = need()
+    from rattler.exceptions import GatewayError
+
+    addresses = {channel.name: address(channel, environment) for channel in channels}
+    gateway = _gateway(rattler, channels, environment, cache_action="no-cache")
+    found = {}
+    try:
+        for channel, root in addresses.items():
+            here = [record for record in records if record.channel == channel]
+            subdirs: Any = sorted({record.subdir for record in here})
+            names = sorted({record.name for record in here})
+            for source in asyncio.run(gateway.query([root], subdirs, names, recursive=False)):
+                found.update({(channel, str(row.subdir), str(row.file_name)): row.sha256.hex() if row.sha256 else "" for row in source})
+    except GatewayError as error:
+        raise _out_of_reach(str(error), addresses, offline=False) from None
+    return found
 
 
 def _by_name(said: str, addresses: Mapping[str, str]) -> str:
@@ -135,9 +160,9 @@ def client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mappin
     return rattler.Client([RetryMiddleware(1), AuthenticationMiddleware(), AddHeadersMiddleware(headers)])
 
 
-def _gateway(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str], *, offline: bool) -> Gateway:
+def _gateway(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str], *, cache_action: str) -> Gateway:
     asking = client(rattler, channels, environment)
-    config = rattler.SourceConfig(cache_action="force-cache-only") if offline else rattler.SourceConfig()
+    config = rattler.SourceConfig(cache_action=cache_action)
     gateway: Gateway = rattler.Gateway(cache_dir=cache(environment) / "repodata", default_config=config, client=asking)
     return gateway
 

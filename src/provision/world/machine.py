@@ -181,6 +181,12 @@ class Machine:
 
         return index_pages.list_all(questions, self._uv())
 
+    def listed_conda(self, records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...]) -> Mapping[tuple[str, str, str], str]:
+        """Return the sha256 of what channels list, by (channel, subdir, file); raises NetworkError, WorldError."""
+        from provision.world import conda
+
+        return conda.list_hashes(records, channels, self._environment)
+
     def resolve(self, project: Project, tell: Tell) -> Resolution:
         """Resolve a project; raises LockError, NetworkError, WorldError."""
         from provision.world import uv
