@@ -13,6 +13,7 @@ import pytest
 
 from provision.probe.brief import brief, whole
 from provision.probe.canonical import canonical
+from tests.probe.test_texts import assert_readable
 
 pytestmark = pytest.mark.hf
 
@@ -94,6 +95,8 @@ def test_a_hugging_face_environment_is_verified_by_a_trainer_run(verify: Verify)
     assert value(report, "train.weights_sha") == value(report, "train.repeat_sha") == value(report, "resume.weights_sha")
     assert [stage["name"] for stage in report["stages"]] == ["host", "packages", "torch", "loaders", "training", "imports", "resume"]
     assert len(canonical(brief(report))) < 20_000
+    assert_readable(report)
+    assert [check["id"] for check in report["checks"] if check["status"] == "pass" and check["observed"] in (None, "", [], {})] == []
 
 
 @pytest.mark.long

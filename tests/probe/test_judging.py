@@ -16,7 +16,9 @@ from provision.probe.judging.cards import is_called
 from provision.probe.judging.torchbuild import covers
 from provision.probe.observing.loaders import EXPECTED_SUM
 from provision.probe.values import Judgement, Status, Tier
+from provision.views.words import words
 from tests.probe.rows import COMPILED, NAMELESS, OF_DEVICES, Row
+from tests.python_values import python_values
 
 GIB = 1024**3
 TORCH = [{"name": "torch", "version": "2.13.0+cpu"}]
@@ -448,7 +450,9 @@ ROWS = [
     Row("R03", "unknown", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp8"}),
     Row("R04", "pass", {"train.weights_sha": "aa", "train.repeat_sha": "aa"}, {"packages": HF}),
     Row("R04", "fail", {"train.weights_sha": "aa", "train.repeat_sha": "ab"}, {"packages": HF}, "other weights"),
+    Row("R04", "unknown", {"train.weights_sha": None, "train.repeat_sha": None}, {"packages": HF}, "nothing was observed (a second run gives"),
     Row("R05", "pass", RESUMED, {"packages": HF}, "hf-trainer"),
+    Row("R05", "unknown", {**RESUMED, "train.weights_sha": "", "resume.weights_sha": ""}, {"packages": HF}, "nothing was observed"),
     Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "other weights"),
     Row("R05", "fail", {**RESUMED, "resume.steps": 20}, {"packages": HF}),
     Row("R05", "fail", {**RESUMED, "resume.made": 40}, {"packages": HF}, "made 40 steps of its own"),
@@ -456,9 +460,9 @@ ROWS = [
     Row("R06", "fail", {"train.checkpoint_missing": ["optimizer.pt"], "train.checkpoint_broken": []}, {"packages": HF}, "optimizer.pt is missing"),
     Row("R06", "fail", {"train.checkpoint_missing": [], "train.checkpoint_broken": ["m: SafetensorError"]}, {"packages": HF}, "SafetensorError"),
     Row("R07", "pass", {"train.options": {"optimizer": ["adamw_torch", "adamw_torch"], "arguments.lr": ["1e-4", 0.0001]}}, {"packages": HF}),
-    Row("R07", "fail", {"train.options": {"gradient_checkpointing": [True, False]}}, {"packages": HF}, "gradient_checkpointing is False, declared True"),
+    Row("R07", "fail", {"train.options": {"gradient_checkpointing": [True, False]}}, {"packages": HF}, "gradient_checkpointing is false, declared true"),
     Row("R07", "fail", {"train.options": {"arguments.warmup_steps": [10, 0]}}, {"packages": HF}, "warmup_steps"),
-    Row("R07", "fail", {"train.options": {"attention": ["flash_attention_2", "sdpa"]}}, {"packages": HF}, "attention is 'sdpa'"),
+    Row("R07", "fail", {"train.options": {"attention": ["flash_attention_2", "sdpa"]}}, {"packages": HF}, 'attention is "sdpa"'),
     Row("R03", "pass", {"train.dtype": "float32", "train.product_error": 1.4e-7}, {"packages": HF}, "off by 1.4e-07"),
     Row("R03", "fail", {"train.dtype": "float32", "train.product_error": 2.9e-4}, {"packages": HF}, "as tf32 is"),
     Row("R03", "fail", {"train.dtype": "bfloat16", "train.product_error": 0.2}, {"packages": HF, "training__precision": "bf16"}, "none of the known kinds"),
@@ -516,6 +520,10 @@ def test_judging(document: Callable[..., dict[str, Any]], subtests: pytest.Subte
             if judgement.status in (Status.FAIL, Status.WARN):
                 assert judgement.cause
                 assert judgement.fix
+            if judgement.status is Status.PASS:
+                assert judgement.observed not in (None, "", [], {})
+            shown = (judgement.message, judgement.cause or "", judgement.fix or "", words(judgement.expected), words(judgement.observed))
+            assert [value for text in shown for value in python_values(text)] == []
 
 
 def test_every_check_is_shown_passing_and_failing() -> None:

@@ -72,7 +72,7 @@ def test_unknown_words_of_a_newer_tool_are_never_good() -> None:
         (0, "0"),
         (0.000000337751, "3.37751e-07"),
         ([], ""),
-        (["a", None, ["b", 1]], "a, none, (b, 1)"),
+        (["a", None, ["b", 1]], "a, none, [b, 1]"),
         ({"a": {"b": False}}, "a: (b: no)"),
         ("\x1b[2J", "\\x1b[2J"),
         ("ab" * 32, "abababababab..."),

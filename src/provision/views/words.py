@@ -68,4 +68,8 @@ def plural(count: int, noun: str, bare: bool = False) -> str:
 
 
 def _inner(value: object, sizes: bool) -> str:
-    return f"({words(value, sizes)})" if isinstance(value, (Mapping, list, tuple)) else words(value, sizes) or "none"
+    if not value and isinstance(value, (Mapping, list, tuple)):
+        return "none"
+    if isinstance(value, (list, tuple)):
+        return f"[{words(value, sizes)}]"
+    return f"({words(value, sizes)})" if isinstance(value, Mapping) else words(value, sizes) or "none"

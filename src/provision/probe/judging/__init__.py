@@ -47,6 +47,9 @@ JUDGES: dict[str, Callable[[Case], Judgement]] = {
     **_REHEARSAL,
 }
 
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+"""What no check can pass with: where nothing was found, its judge says that in words."""
+
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 
@@ -63,6 +66,8 @@ class Account:
 def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
     judgement = _judge(one, expected, seen, account)
+    if judgement.status is Status.PASS and judgement.observed in _NOTHING:
+        judgement = unknown(f"nothing was observed ({judgement.message})", judgement.expected)
     # A bound that was not applied would only make the report longer.
     if judgement.threshold is None and one.check.threshold is not None and judgement.status is not Status.SKIP:
         judgement = replace(judgement, threshold=one.check.threshold)

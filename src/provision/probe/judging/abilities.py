@@ -44,7 +44,7 @@ def _formats(case: Case) -> Judgement:
     if found is None:
         return unknown("no GPU could be asked for its formats", precision)
     if precision == "fp32" or precision in found:
-        return ok(f"the card has {', '.join(found)}", precision, found)
+        return ok(f"the card has {', '.join(['fp32', *found])}", precision, ["fp32", *found])
     return bad(
         f"the card has no {precision}, only {', '.join(['fp32', *found])}",
         precision,
@@ -59,7 +59,7 @@ def _flags(case: Case) -> Judgement:
     if case.expected.training.precision == "tf32":
         changed = {name: value for name, value in changed.items() if value != "tf32"}
     if not changed:
-        return ok("torch's flags are as in a fresh process")
+        return ok("torch's flags are as in a fresh process", "as in a fresh process", "as in a fresh process")
     return bad(
         f"torch starts with {', '.join(f'{name} = {value}' for name, value in sorted(changed.items()))}",
         {},
@@ -101,7 +101,7 @@ def _attention(case: Case) -> Judgement:
             "run again; if it stays, take another torch, then another machine",
             ATTENTION,
         )
-    return ok(f"{', '.join(sorted(errors))} agree with float64")
+    return ok(f"{', '.join(sorted(errors))} agree with float64", None, {name: pair[0] for name, pair in sorted(errors.items())})
 
 
 def _near(pair: Any, reference: Any) -> bool:

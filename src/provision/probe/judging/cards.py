@@ -157,6 +157,8 @@ def _recovery(case: Case) -> Judgement:
         return warned(f"the card's place in the NVLink fabric: {', '.join(unready)}", "completed", unready, cause, fix)
     if wanted is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")
+    if wanted is None:
+        return ok("the NVLink fabric is ready, and the driver tells of no recovery action", "completed", "completed")
     return ok("the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""), 0, wanted)
 
 
@@ -169,7 +171,11 @@ def _kernel_log(case: Case) -> Judgement:
         told = [f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}" for number in fatal]
         cause = "the card, its memory or its link failed since the machine started"
         return bad(f"the driver logged {listed(told)}", [], fatal, cause, "restart the machine; take another one when it comes back")
-    return ok(f"no fault of a card since the machine started{', other Xids: ' + listed([str(one) for one in found]) if found else ''}", [], found)
+    return ok(
+        f"no fault of a card since the machine started{', other Xids: ' + listed([str(one) for one in found]) if found else ''}",
+        "no fault of a card",
+        found or "none",
+    )
 
 
 def _diagnosis(case: Case) -> Judgement:
@@ -181,7 +187,7 @@ def _diagnosis(case: Case) -> Judgement:
     if failed:
         cause = "NVIDIA's own diagnosis found it"
         return bad(f"dcgmi diag -r {level}: {listed(failed, 3)}", [], failed, cause, "do what it says; take another machine when it comes back")
-    return ok(f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass", [], [])
+    return ok(f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass", "every test passes", f"{case.seen['dcgm.passed']} pass")
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {

@@ -22,8 +22,8 @@ class Case:
     subject: str | None = None
 
 
-def ok(message: str, expected: Any = None, observed: Any = None) -> Judgement:
-    """The promise holds."""
+def ok(message: str, expected: Any, observed: Any) -> Judgement:
+    """The promise holds. `observed` is what was seen: of what must not be there, in words that it is not ("none")."""
     return Judgement(Status.PASS, message, expected, observed)
 
 

@@ -161,7 +161,7 @@ def _settings(case: Case) -> Judgement:
             "someone has set the card up for another purpose, or put it into a lesser slot",
             "ask who runs the machine, or take another one",
         )
-    return ok("no partitions, any program may compute, full power and link")
+    return ok("no partitions, any program may compute, full power and link", "as delivered", "as delivered")
 
 
 def _unusual(case: Case) -> list[tuple[str, Any]]:

@@ -46,7 +46,7 @@ def _folders(case: Case) -> Judgement:
 def _harmful(case: Case) -> Judgement:
     found = sorted(key.removeprefix("env.") for key in case.seen if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES)
     if not found:
-        return ok("no variable that slows training down or changes its results", [], [])
+        return ok("no variable that slows training down or changes its results", "none", "none")
     told = [f"{name}{f'={shown}' if (shown := case.seen[f'env.{name}']) != 'set' else ''}: {HARMFUL_VARIABLES[name]}" for name in found]
     fix = f"{unset({name: case.seen[f'env.{name}'] for name in found})}, or declare what is wanted under env: in the spec"
     return warned(listed(told), [], found, "set by the image, the shell or the notebook server", fix)

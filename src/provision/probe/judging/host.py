@@ -174,7 +174,8 @@ def _open_files(case: Case) -> Judgement:
         return skipped("no DataLoader workers declared" if workers == 0 else "this system has no such limit", limit)
     # RLIM_INFINITY is -1 in Python.
     if limit < 0 or limit >= NOFILE_FLOOR.value:
-        return ok(f"{limit} open files allowed", NOFILE_FLOOR.value, limit)
+        told = "unlimited" if limit < 0 else limit
+        return ok(f"{told} open files allowed", NOFILE_FLOOR.value, told)
     return bad(
         f"{limit} open files allowed, {NOFILE_FLOOR.value:g} advised with DataLoader workers",
         NOFILE_FLOOR.value,
@@ -196,7 +197,7 @@ def _limits(case: Case) -> Judgement:
     if started and min(started) < PROCESS_FLOOR.value:
         told.append(f'{min(started)} processes and threads: "can\'t start new thread"')
     if not told:
-        return ok("no limit on addresses, files or CPU time, and enough processes and threads", "none", min(started, default=None))
+        return ok("no limit on addresses, files or CPU time, and enough processes and threads", "none", min(started, default="none"))
     cause = "the shell (ulimit), the service that starts the program, or the container (--pids-limit) sets them"
     return warned(f"programs are limited to {listed(told)}", "none", told, cause, "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1")
 

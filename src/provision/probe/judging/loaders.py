@@ -17,7 +17,7 @@ def _loader(method: str) -> Callable[[Case], Judgement]:
         if total is None:
             return skipped(f"{method} is not used on this system")
         if total == EXPECTED_SUM:
-            return ok(f"2 workers by {method} delivered every number", _WHOLE)
+            return ok(f"2 workers by {method} delivered every number", _WHOLE, _WHOLE)
         off = total - EXPECTED_SUM
         return bad(
             f"workers by {method} delivered wrong numbers: their sum is {abs(off):,} too {'large' if off > 0 else 'small'}",
@@ -41,7 +41,7 @@ def _large(case: Case) -> Judgement:
     if declared:
         what += f" (all that {training.dataloader_workers} workers hold ready of {training.batch_size} x {training.sequence_length} tokens)"
     if right:
-        return ok(f"{what} arrives from a worker")
+        return ok(f"{what} arrives from a worker", what, what)
     error = case.seen["_loaders.large_error"]
     # Where no batch is declared its size is ours: smaller ones may do all the same.
     say = bad if declared or not error else warned

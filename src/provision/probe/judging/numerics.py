@@ -50,7 +50,7 @@ def _products(case: Case) -> Judgement:
                 _AGAIN,
                 bound,
             )
-    return ok(f"{', '.join(bounds)} products agree with float64")
+    return ok(f"{', '.join(bounds)} products agree with float64", expected, observed)
 
 
 def _signature(case: Case) -> Judgement:
@@ -80,7 +80,11 @@ def _convolutions(case: Case) -> Judgement:
         if not _within(errors, bound):
             cause = "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, or a faulty card"
             return bad(f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})", bound.value, errors, cause, _AGAIN, bound)
-    return ok("convolutions and their gradients agree with float64")
+    message = "convolutions and their gradients agree with float64"
+    if not card:
+        return ok(message, bounds[0][1].value, bounds[0][0][0])
+    named = list(zip(("with cuDNN", "without cuDNN"), bounds, strict=True))
+    return ok(message, {name: bound.value for name, (_, bound, _) in named}, {name: errors[0] for name, (errors, _, _) in named})
 
 
 def _short_products(case: Case) -> Judgement:
@@ -122,7 +126,7 @@ def _twice(case: Case) -> Judgement:
 def _finite(case: Case) -> Judgement:
     count = case.seen["numerics.unfinite"]
     if count == 0:
-        return ok("results and gradients hold no NaN")
+        return ok("results and gradients hold no NaN", 0, 0)
     cause = "a kernel that leaves a part of its result unwritten, or a faulty device"
     return bad(f"{count} numbers in results or gradients are NaN or infinite", 0, count, cause, _AGAIN)
 
@@ -130,7 +134,7 @@ def _finite(case: Case) -> Judgement:
 def _random(case: Case) -> Judgement:
     drawn = {key: case.seen[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in case.seen}
     if drawn and all(drawn.values()):
-        return ok("one seed gives one sequence")
+        return ok("one seed gives one sequence", None, drawn)
     cause = "the generator is not seeded by what it is given, or the device is faulty"
     return bad("one seed gives different random numbers, or two seeds the same", None, drawn, cause, "reinstall torch, then try another machine")
 

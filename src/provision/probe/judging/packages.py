@@ -137,7 +137,7 @@ def _in_the_way(case: Case) -> Judgement:
     if unlocked:
         cause = "installed by hand, or brought by the image"
         return warned(f"installed but not locked: {listed(unlocked)}", [], unlocked, cause, "add them to packages: and lock again, or remove them")
-    return ok("nothing outside the lock is installed or imported", [], [])
+    return ok("nothing outside the lock is installed or imported", "none", "none")
 
 
 def _beside_others(duplicates: list[str], others: int) -> Judgement:
@@ -147,7 +147,7 @@ def _beside_others(duplicates: list[str], others: int) -> Judgement:
         return warned(
             f"locked packages are installed more than once: {listed(duplicates)}", [], duplicates, cause, "nothing, while the first is the locked one"
         )
-    return ok(f"nothing is imported instead of a locked package; {others} other packages of the image stay as they are", [], [])
+    return ok(f"nothing is imported instead of a locked package; {others} other packages of the image stay as they are", "none", "none")
 
 
 def _requirements(case: Case) -> Judgement:
@@ -159,8 +159,8 @@ def _requirements(case: Case) -> Judgement:
         return unknown(f"requirements that could not be read: {listed(unread)}", [])
     if case.expected.shared:
         others = case.seen["packages.unmet_unlocked"]
-        return ok(f"every locked package has what it requires{f'; of the image: {listed(others, 2)}' if others else ''}", [], [])
-    return ok("every installed package has what it requires", [], [])
+        return ok(f"every locked package has what it requires{f'; of the image: {listed(others, 2)}' if others else ''}", "all met", "all met")
+    return ok("every installed package has what it requires", "all met", "all met")
 
 
 def _files(case: Case) -> Judgement:
@@ -175,7 +175,7 @@ def _files(case: Case) -> Judgement:
         return bad("; ".join(told), [], [*altered, *started], cause, fix)
     if without:
         return unknown(f"whether files were changed cannot be told: {listed(without)}", [])
-    return _remarks(case) or ok(_as_listed(case), [], [])
+    return _remarks(case) or ok(_as_listed(case), case.seen["packages.files"], case.seen["packages.files"])
 
 
 def _first(altered: list[str], count: int) -> str:
@@ -235,7 +235,8 @@ def _libraries(case: Case) -> Judgement:
     if len(openmp) > 1:
         cause = "two packages bring an OpenMP runtime each: their threads compete, and some pairs stop the program"
         return warned(f"more than one OpenMP runtime is loaded: {listed(openmp)}", 1, openmp, cause, "set OMP_NUM_THREADS, or leave one of the packages out")
-    return ok(f"{case.seen['_libraries.count']} libraries of torch, for cards and for threads, all from the environment", [], [])
+    count = case.seen["_libraries.count"]
+    return ok(f"{count} libraries of torch, for cards and for threads, all from the environment", "all from the environment", f"{count} from the environment")
 
 
 JUDGES: dict[str, Callable[[Case], Judgement]] = {

@@ -40,7 +40,9 @@ def _clock(case: Case) -> Judgement:
         return bad(f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the hub's", 0, skew, cause, fix)
     if ahead is None and skew is None:
         return unknown("no file of the environment tells a time to compare the clock with")
-    return ok("the clock is not behind the files of the environment" + (", and fits the hub's" if skew is not None else ""), None if skew is None else 0, skew)
+    if skew is None:
+        return ok("the clock is not behind the files of the environment", "not in the past", "not in the past")
+    return ok("the clock is not behind the files of the environment, and fits the hub's", 0, skew)
 
 
 def _place(case: Case) -> Judgement:
@@ -51,7 +53,7 @@ def _place(case: Case) -> Judgement:
     if wrong and not case.expected.simulated:
         cause = "the probe was carried to another machine, or runs outside the notebook's own environment"
         return warned(f"the target is of kind {wanted}, and nothing here says so: {told}", wanted, place, cause, "run it where the spec's target is")
-    return ok(told, None, place)
+    return ok(told, None, place or told)
 
 
 def _login_shell(case: Case) -> Judgement:
@@ -60,7 +62,7 @@ def _login_shell(case: Case) -> Judgement:
         return unknown("a login shell of this user could not be asked")
     values = case.seen["_login.values"]
     if not differs:
-        return ok("a new login shell sets nothing against the spec", [], [])
+        return ok("a new login shell sets nothing against the spec", "none", "none")
     told = [f"{name}={values[name]!r}, declared {case.expected.env[name]!r}" if name in values else f"{name}: {HARMFUL_VARIABLES[name]}" for name in differs]
     cause = "the shell's start-up files (.profile, .bashrc, /etc/profile.d) set it, so terminals and programs started there see another environment"
     return warned(f"a new login shell sets {listed(told)}", [], differs, cause, "remove it from there, or start programs with `provision run`")
@@ -74,7 +76,7 @@ def _offline(case: Case) -> Judgement:
     if undeclared:
         cause = "the image, the shell or the notebook server sets it: the libraries then say they cannot connect, whatever the network does"
         return warned(f"{', '.join(undeclared)} keeps the hub's libraries offline", [], found, cause, "unset it, or declare it under env: in the spec")
-    return ok(f"offline as declared ({', '.join(found)})" if found else "no variable keeps the hub's libraries offline", [], found)
+    return ok(f"offline as declared ({', '.join(found)})" if found else "no variable keeps the hub's libraries offline", found or "none", found or "none")
 
 
 def _way(case: Case) -> Judgement:

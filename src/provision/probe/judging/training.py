@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,7 @@ def _arguments(case: Case) -> Judgement:
     if case.expected.gpu_type is None and (refused := case.seen.get("train.refused_without_use_cpu")):
         told = f"TrainingArguments of this precision want use_cpu here: {refused}"
         return warned(told, declared, refused, "no GPU is there, and Trainer trains on a CPU in this precision only when told to", _USE_CPU)
-    return ok(f"a {case.expected.proof.value} run builds", declared, declared)
+    return ok(f"a {case.expected.proof.value} run builds", declared or "none", declared or "none")
 
 
 def _learns(case: Case) -> Judgement:
@@ -116,7 +117,7 @@ def _precision(case: Case) -> Judgement:
 def _checkpoint(case: Case) -> Judgement:
     missing, broken = case.seen["train.checkpoint_missing"], case.seen["train.checkpoint_broken"]
     if not missing and not broken:
-        return ok("the checkpoint has all its files and they load", [], [])
+        return ok("the checkpoint has all its files and they load", "complete", "complete")
     told = [f"{name} is missing" for name in missing] + broken
     fix = "free disk space; lock transformers, accelerate and safetensors together"
     return bad(f"the checkpoint is not complete: {listed(told)}", [], told, "the disk filled up, or a version no longer writes the file", fix)
@@ -126,13 +127,18 @@ def _options(case: Case) -> Judgement:
     options: dict[str, list[Any]] = case.seen["train.options"]
     if not options:
         return skipped("no options declared")
-    lost = [f"{name} is {found!r}, declared {declared!r}" for name, (declared, found) in sorted(options.items()) if not _equal(declared, found)]
+    lost = [f"{name} is {_said(found)}, declared {_said(declared)}" for name, (declared, found) in sorted(options.items()) if not _equal(declared, found)]
     declared = {name: pair[0] for name, pair in options.items()}
     if not lost:
         return ok("declared options are in effect", declared, {name: pair[1] for name, pair in options.items()})
     observed = {name: pair[1] for name, pair in options.items()}
     cause = "the installed version ignores or rewrites the option"
     return bad(listed(lost), declared, observed, cause, "use the name and value that the locked version knows")
+
+
+def _said(value: Any) -> str:
+    """A value of an option as it stands in JSON and in a spec."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _equal(declared: Any, found: Any) -> bool:
