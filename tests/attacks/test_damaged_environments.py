@@ -106,7 +106,7 @@ def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(ap
     edited(site)
     os.utime(site / CODE, ns=(about.st_atime_ns, about.st_mtime_ns))
     plan = applied.run("plan", "spec.yaml").stdout
-    assert "its packages are as locked, and their files as installed (compared by size and time of change)" in plan
+    assert "packages are as locked, files as installed (by size and time of change)" in plan
     state = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
     assert state["targets"][0]["condition"] == "current"
     applied.spec(small_spec("alpha", extra="verify: {tier: deep}\n"))
@@ -127,7 +127,7 @@ def test_an_environment_of_an_earlier_version_is_compared_by_size(applied: Bench
     for package in note["packages"].values():
         del package["record"], package["snapshot"]
     path.write_text(json.dumps(note))
-    assert "as installed (compared by size)" in applied.run("plan", "spec.yaml").stdout
+    assert "files as installed (by size)" in applied.run("plan", "spec.yaml").stdout
     edited(site_of(applied))
     assert "No changes" in applied.run("plan", "spec.yaml").stdout
     (site_of(applied) / CODE).unlink()

@@ -27,7 +27,7 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     bench.spec(small_spec("beta"))
     first = bench.run("apply", "spec.yaml", "--yes")
     assert first.returncode == 0, first.stderr
-    assert "packages     2 hash-checked\n" in first.stdout
+    assert "packages     2 hash-checked\ncompared     downloads with the lock, installed files with their RECORDs: all by sha256\n" in first.stdout
     result = kept(bench)
     assert {name: one["provenance"] for name, one in result["packages"].items()} == {"alpha": "hash-checked", "beta": "hash-checked"}
     assert str(bench.folder) not in json.dumps(result), "an environment's note holds no path of this machine"
@@ -37,8 +37,11 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     told = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)
     assert told["results"][0]["packages"] == {"hash-checked": 2}
     assert (told["results"][0]["fresh"], told["results"][0]["packages_fresh"]) == (False, False)
+    assert told["results"][0]["compared"] == "packages are as locked, files as installed (by size and time of change)"
     for words in ((), ("--verify",)):
-        assert "packages     2 hash-checked (when the environment was made)\n" in bench.run("apply", "spec.yaml", "--yes", *words).stdout
+        again = bench.run("apply", "spec.yaml", "--yes", *words).stdout
+        assert "packages     2 hash-checked (when the environment was made)\n" in again
+        assert "compared     packages are as locked, files as installed (by size and time of change)\n" in again
     report = whole(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]
     (bench.own / "reports/spec.here/report.json").write_text(json.dumps(report))

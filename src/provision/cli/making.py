@@ -186,7 +186,7 @@ def _outcome(result: Result, loaded: Loaded) -> dict[str, Any]:
         names = {"notebook": homecoming.notebook_of(result.notebook), **({"session": result.session} if result.session else {})}
         return {**told, **names, **homecoming.reconsidered_document(found, loaded)}
     if result.instance is None:
-        return told
+        return {**told, "compared": result.compared or None}
     return {**told, "instance": result.instance["instance"], "zone": result.instance["zone"], "on_failure": result.taken or None}
 
 
@@ -240,6 +240,8 @@ def _show_environment(path: Path, result: Result, option: str) -> None:
     if provenance := result.report.provenance:
         when = "" if result.installed else " (when the environment was made)"
         terminal.say(f"packages     {', '.join(f'{count} {way}' for way, count in provenance.items())}{when}")
+    if result.compared:
+        terminal.say(f"compared     {result.compared}")
     terminal.say(f"activate     {_activation(result, stable)}")
     terminal.say(f"run          provision run {shlex.quote(str(path))}{option} -- {shlex.join(command(launch))}")
     if launch.by == "accelerate":

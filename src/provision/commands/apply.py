@@ -52,6 +52,7 @@ class Result:
     """What became of one target: its place and seat, the report with its files, whether it is fresh, what was changed, the kernel.
 
     `changed` says whether this run changed anything, `installed` whether it installed the packages: else what is told of how they came there is older.
+    `compared` says with what this run compared the files of a local environment.
     `activation` is the command by which the user's own conda finds it by name; "" where there is none. Of an instance: its record, and in words what
     became of it when it was not verified. Of a notebook: its record, and the session that still runs at Colab.
     """
@@ -70,6 +71,7 @@ class Result:
     notebook: Mapping[str, Any] | None = None
     session: str = ""
     activation: str = ""
+    compared: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -268,7 +270,7 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
             page = place.folder / str(record.get("html"))
             told = Result(place, seat, report, path, page, fresh=False, changed=changed, installed=installed, kernel=kernel, instance=instance)
             session = str((state.resource(place.address, SESSION) or {}).get("session", ""))
-            return replace(told, notebook=notebook, session=session, activation=activation)
+            return replace(told, notebook=notebook, session=session, activation=activation, compared=_compared(proposal, place, installed=installed))
     if notebook is not None and in_browser(place):
         world.perform(MakeFolder(place.folder / "reports" / f"{place.stem}.{place.target}", 0o700), tell)  # to drop the report into
         return Waiting(place, None, notebook, _because(proposal, name))
@@ -288,7 +290,17 @@ def _prove(name: str, proposal: Proposal, state: State, store: LocalStore, world
         return Result(place, seat, *paths, fresh=True, changed=changed, installed=installed, kernel=None, instance=instance, taken=proven.taken)
     done: Verified = verify_place(place, state, store, world, tell)
     told = Result(place, seat, done.report, done.json_path, done.html_path, fresh=True, changed=changed, installed=installed, kernel=kernel)
-    return replace(told, activation=activation)
+    return replace(told, activation=activation, compared=_compared(proposal, place, installed=installed))
+
+
+def _compared(proposal: Proposal, place: Place, *, installed: bool) -> str:
+    """Return what the files of a local environment were compared with; "" for another target, and when conda compares files by itself."""
+    made = next((action for action in proposal.plan.actions if action.address == place.address and action.part == "environment"), None)
+    if made is None or (made.record or {}).get("manager") != "uv":
+        return ""
+    if installed:
+        return "downloads with the lock, installed files with their RECORDs: all by sha256"
+    return made.because if made.verb is Verb.KEEP else ""
 
 
 def _because(proposal: Proposal, name: str) -> str:

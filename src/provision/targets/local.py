@@ -208,7 +208,7 @@ def _environment(place: Place, have: Have) -> Action:
     removal = tuple(RemoveTree(own_folder(place.folder, old, place.address)) for old in have.ended)
     if have.whole and not have.differences:
         if have.recorded and not moved and have.linked and not removal:
-            return act(Verb.KEEP, f"its packages are as locked, and their files as installed (compared by {have.damage.by})")
+            return act(Verb.KEEP, f"packages are as locked, files as installed (by {have.damage.by})")
         if have.recorded is None or moved:
             because = "a whole environment of this lock is there already"
         else:
