@@ -144,6 +144,23 @@ def test_an_environment_in_use_is_left_and_the_refusal_names_the_damage(applied:
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
+@pytest.mark.parametrize("name", ["beta", "zeta"])
+def test_a_record_that_lists_files_of_another_package_takes_none_away(bench: Bench, name: str) -> None:
+    """An installer removes what a RECORD lists: here that of a locked package was edited, or a package was added by hand."""
+    bench.spec(small_spec("beta"))
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
+    site = site_of(bench)
+    (site / f"{name}-1.0.dist-info").mkdir(exist_ok=True)
+    (site / f"{name}-1.0.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    with (site / f"{name}-1.0.dist-info/RECORD").open("a") as record:
+        record.write(f"{CODE},sha256=x,20\n")
+        record.write(f"{name}-1.0.dist-info/METADATA,,\n{name}-1.0.dist-info/RECORD,,\n")
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (site / CODE).read_text() == "__version__ = '1.0'\n"
+    assert "No changes" in bench.run("plan", "spec.yaml").stdout
+
+
 def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..agent.core.installed_files import note_of, read_record
 from ..agent.core.versions import same_version
-from .document import InstallError, Mode, Pin, Wanted
+from .document import Audit, InstallError, Mode, Pin, Wanted
 from .interpreter import Interpreter, Run, ask
 from .inventory import Audited, Found, audit, installed
 from .layout import GIVEN, HASHES, PROJECT, lay_out, located
@@ -76,7 +76,7 @@ def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, f
     damaged = sorted({*_flawed(audited), *(kept.keys() & wanted.again)})
     site = _Site(wanted, python, folder, uv, environment, run)
     if damaged or len(kept) < len(wanted.pins) or wanted.mode is Mode.OWN:
-        with _aside(os.path.join(kept[name].metadata, "RECORD") for name in damaged if audited[name].garbled):
+        with _aside(os.path.join(kept[name].metadata, "RECORD") for name in damaged if audited[name].garbled or name in wanted.again):
             _uv(site, damaged)
     after, audited, notes = _put_right(site, before, audited)
     return _result(wanted, before, after, audited, notes)
@@ -86,7 +86,7 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     """Look at what uv did, and have it done without the cache where the cache gave damaged files."""
     damaged = _flawed(audited)
     after = _wanted_now(site)
-    checked = {**audited, **_look(site, after, [*damaged, *(name for name in after if after[name] != before.get(name))])}
+    checked = _look(site, after, sorted({*damaged, *(name for name in after if after[name] != before.get(name))}))
     spoiled = _flawed(checked)
     if not spoiled:
         return after, checked, []
@@ -98,7 +98,7 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     except UvFailed as error:
         raise UvFailed(error.code, f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did not give them anew:\n{error.said}") from None
     last = _wanted_now(site)
-    checked.update(_look(site, last, [*damaged, *spoiled]))
+    checked = _look(site, last, sorted({*damaged, *(name for name in last if last[name] != before.get(name))}))
     still = _flawed(checked)
     if stuck := [name for name in still if last[name] == before.get(name)]:
         raise InstallError(f"cannot put right {', '.join(stuck)}", _told(checked, stuck), "remove it by the means that installed it", 1)
@@ -109,8 +109,11 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
 
 @contextmanager
 def _aside(records: Iterable[str]) -> Iterator[None]:
-    """Keep RECORDs out of uv's way: it does not take away a package whose RECORD it cannot read, but one without any. They come back when it fails."""
-    paths = list(records)
+    """Keep RECORDs out of uv's way: it does not take away a package whose RECORD it cannot read, but one without any. They come back when it fails.
+
+    Nor has it to read one that was edited: it would remove what that lists.
+    """
+    paths = [path for path in records if os.path.exists(path)]
     for path in paths:
         os.replace(path, path + ".damaged")
     try:
@@ -123,8 +126,10 @@ def _aside(records: Iterable[str]) -> Iterator[None]:
         os.unlink(path + ".damaged")
 
 
-def _look(site: _Site, there: Mapping[str, Found], names: Iterable[str]) -> dict[str, Audited]:
-    return audit({name: there[name] for name in dict.fromkeys(names)}, site.wanted.audit, there.values())
+def _look(site: _Site, there: Mapping[str, Found], changed: Sequence[str]) -> dict[str, Audited]:
+    """Compare what was changed with its RECORDs, and by size what was not: an installer that takes a package away removes what its RECORD lists."""
+    others = {name: found for name, found in there.items() if name not in changed}
+    return {**audit(others, Audit.SIZE, there.values()), **audit({name: there[name] for name in changed}, site.wanted.audit, there.values())}
 
 
 def _flawed(audited: Mapping[str, Audited]) -> list[str]:
