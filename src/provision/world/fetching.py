@@ -64,9 +64,7 @@ def _refused(file: SourceFile, why: str) -> LockError:
     return LockError(f"{file.name} is not fetched", why=why, hint="choose another version, or one that has a wheel")
 
 
-def open_address(
-    url: str, index: IndexSource, environment: Mapping[str, str], call: Call, headers: Mapping[str, str] = MappingProxyType({})
-) -> Any:
+def open_address(url: str, index: IndexSource, environment: Mapping[str, str], call: Call, headers: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Open an address by uv's own proxy and certificates; what opens the index goes to its own host only, and not along with a redirection.
 
     `call` limits the time of the whole answer, redirections and body included.

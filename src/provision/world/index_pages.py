@@ -77,7 +77,7 @@ def _files_on_disk(package: str, wheels: tuple[Path, ...]) -> tuple[ListedFile, 
 def list_files(package: str, index: IndexSource, environment: Mapping[str, str]) -> tuple[ListedFile, ...] | None:
     """Return the files of a package (canonical name) that an index lists, or None when it does not know the package. `environment` is uv's.
 
-    The bounds on time and retries are those that uv is given (UV_HTTP_TIMEOUT in seconds for the whole page, UV_HTTP_RETRIES). Raises NetworkError when the
+    The bounds on time and retries are those that uv is given (UV_HTTP_TIMEOUT: seconds for a page, UV_HTTP_RETRIES). Raises NetworkError when the
     index cannot be reached, refuses, is too slow, or gives an answer that is not a list of files.
     """
     url = _address(package, index)
@@ -179,7 +179,7 @@ def _unreachable(url: str, index: IndexSource, error: Exception) -> NetworkError
             hint = "check user name and password of the index, in pip's index-url, UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or ~/.netrc"
         return NetworkError(f"{_called(index)} refused the question", why=f"{redact(url)}: {error.code} {error.reason}", hint=hint)
     reason = getattr(error, "reason", error)
-    late = isinstance(reason, TimeoutError | _LateError)
+    late = isinstance(reason, TimeoutError)
     what = f"{_called(index)} did not answer in time" if late else f"{_called(index)} could not be reached"
     return NetworkError(what, why=f"{redact(url)}: {redact(str(reason))}", hint=hint)
 
