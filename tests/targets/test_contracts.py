@@ -221,6 +221,34 @@ def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
 
 
+ALTERED = effects.Damage((("alpha", ("a.py is missing", "b.py was changed", "c.py was changed", "d.py was changed")),), by="size")
+STARTED = effects.Damage(started=("evil.pth",))
+
+
+@pytest.mark.parametrize(
+    ("by_conda", "damage", "verb", "because"),
+    [
+        (False, ALTERED, Verb.CHANGE, "alpha: a.py is missing; b.py was changed; c.py was changed and 1 more"),
+        (True, ALTERED, Verb.REPLACE, "alpha: a.py is missing"),
+        (False, STARTED, Verb.REPLACE, "evil.pth, which Python reads at each start, belongs to no package"),
+        (False, effects.Damage(by="sha256"), Verb.KEEP, "packages are as locked, files as installed (by sha256)"),
+    ],
+)
+def test_damage_of_files_is_an_action_with_its_reason(by_conda: bool, damage: effects.Damage, verb: Verb, because: str) -> None:
+    world, state, target = Dictionary(), empty("l"), TARGETS["local"]
+    there = conda_place("ffmpeg") if by_conda else place()
+    for action in target.plan(there, target.look(there, Ledger(state), world)):
+        for effect in action.effects:
+            world.perform(effect)
+        state = state.after(action)
+    world.damaged = damage
+    action = next(action for action in target.plan(there, target.look(there, Ledger(state), world)) if action.part == "environment")
+    assert action.verb is verb
+    assert because in action.because
+    installs = [effect for effect in action.effects if isinstance(effect, InstallPackages)]
+    assert [effect.again for effect in installs] == {Verb.CHANGE: [("alpha",)], Verb.REPLACE: [()], Verb.KEEP: []}[verb]
+
+
 @pytest.mark.parametrize("kind", sorted(TARGETS))
 def test_every_action_says_why(kind: str) -> None:
     target, there = TARGETS[kind], place(kind)

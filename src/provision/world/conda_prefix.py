@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from provision.agent.core.installed_files import note_of, read_record
 from provision.effects import CondaRecord, CreateCondaPrefix
 from provision.errors import NetworkError, ProvisionError, WorldError
 from provision.safe import redact, safe
@@ -63,6 +64,7 @@ def with_brought(result: Mapping[str, Any], prefix: Path, minor: str) -> dict[st
     brought = {}
     for name, found in others.items():
         noted: dict[str, Any] = {"version": found.version, "provenance": "preinstalled", "files_checked": audited[name].files}
+        noted |= note_of(read_record(found.metadata)).to_json()
         by = linked.get(os.path.relpath(found.metadata, prefix))
         if by is not None:
             remade = {*by.remade, *(os.path.relpath(path, prefix) for path in audited[name].altered)}
