@@ -88,7 +88,7 @@ def test_who_comes_later_keeps_its_services(bench: Bench, ending: signal.Signals
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("folders", ["one", "four"])
 def test_four_runs_at_once(bench: Bench, folders: str) -> None:
     """Four specs, in one folder or in four: one after the other ends, and each has made its instance."""

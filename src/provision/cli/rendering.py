@@ -15,6 +15,7 @@ from provision.commands.loading import Loaded, load
 from provision.commands.render import Rendering, Wanted
 from provision.commands.render import render as rendered
 from provision.safe import safe_line
+from provision.targets.colab import copy_kept
 from provision.targets.colab.naming import PAYLOAD
 from provision.world import Machine
 
@@ -50,6 +51,7 @@ def _document(one: Rendering) -> dict[str, Any]:
         "payload_sha256": one.made.sha256,
         "cell_bytes": len(one.made.cell),
         "link": one.link,
+        "copies": list(one.copies),
     }
 
 
@@ -66,6 +68,8 @@ def _show(loaded: Loaded, one: Rendering) -> None:
     shown = {name: safe_line(os.path.relpath(one.folder / name)) for name in one.files}
     for name, where in shown.items():
         terminal.say(f"wrote {where}" if name in one.differing else f"{where} is what spec and lock make already")
+    for name in one.copies:
+        terminal.say(f"{shown[one.made.notebook_name]}: {copy_kept(name)}")
     if one.made.url:
         terminal.say(f"put {shown[one.made.name + PAYLOAD]} at {safe_line(one.made.url)}: the cell fetches it there (sha256 {one.made.sha256})")
     if one.folder == one.place.folder.parent:

@@ -45,6 +45,8 @@ class Rendering:
     differing: tuple[str, ...]
     record: Mapping[str, Any]
     link: str | None
+    copies: tuple[str, ...] = ()
+    """Names of the cells of which the notebook has an edited copy, which stays."""
 
 
 def render(loaded: Loaded, names: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:
@@ -88,7 +90,7 @@ def _rendering(loaded: Loaded, lock: Lock, name: str, wanted: Wanted, ledger: Le
     (action,) = kind.plan(place, have)
     differing = tuple(effect.path.name for effect in action.effects if isinstance(effect, WriteFile))
     link = link_to(folder / have.made.notebook_name, world)
-    return Rendering(place, have.made, folder, tuple(have.made.files({})), differing, action.record or {}, link), action
+    return Rendering(place, have.made, folder, tuple(have.made.files({})), differing, action.record or {}, link, have.made.edited_copies(have.there)), action
 
 
 def _recorded(loaded: Loaded, lock: Lock, chosen: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:

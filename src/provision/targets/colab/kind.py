@@ -75,7 +75,8 @@ class Colab:
         effects: tuple[Effect, ...] = tuple(WriteFile(have.folder / name, _content(name, content), None) for name, content in moved.items())
         effects = (*effects, *(away for away in _away(have.recorded or {}, have.folder) if away.path.name not in files))
         record = _record(place, have.made)
-        notes = tuple(_notes(place, have.facts))
+        copies = (f"{have.made.notebook_name}: {copy_kept(name)}" for name in have.made.edited_copies(have.there))
+        notes = (*_notes(place, have.facts), *copies)
 
         def act(verb: Verb, because: str) -> tuple[Action, ...]:
             return (Action(verb, place.address, PART, record["title"], because, effects, record, notes),)
@@ -108,6 +109,11 @@ class Colab:
     def variables(self, place: Place, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:  # noqa: ARG002 - the caller's variables stay here
         """Return the declared variables; secrets are read on the runtime."""
         return declared_variables(place.spec)
+
+
+def copy_kept(name: str) -> str:
+    """Say that an edited copy of a rendered cell stays in its notebook."""
+    return f"the edited copy of the cell {name} stays, as a cell of its own"
 
 
 def spec_file(place: Place, reader: Reader) -> str:

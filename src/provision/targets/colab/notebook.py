@@ -1,7 +1,12 @@
-"""The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it stay when it is made again."""
+"""The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it stay when it is made again.
+
+A copy of a rendered cell has the id of the original: Colab and JupyterLab copy a cell with its metadata. A cell therefore carries the digest of what was
+rendered, by which an edited copy is told from the cell itself.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -13,6 +18,7 @@ from provision.targets.colab.cell import same
 
 ABOUT, MAKE, VERIFY, RUN, YOURS = "provision-about", "provision-environment", "provision-verify", "provision-run", "provision-yours"
 _OURS = (ABOUT, MAKE, VERIFY, RUN, YOURS)
+_DIGEST = "provision_sha256"
 _HERE = "# Your code here: what the cells above made is what it imports.\n"
 _APART = "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in the environment.\n"
 
@@ -58,15 +64,70 @@ def is_ours(document: Any) -> bool:
 
 
 def refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a notebook of ours as it should be now: with the cells that people added to it, and the results of what stays as it is."""
-    found = {_name(cell): cell for cell in _cells(there) if _name(cell) in _OURS}
-    others = [cell for cell in _cells(there) if _name(cell) not in _OURS]
+    """Return a notebook of ours as it should be now: with the cells that people added to it or copied and edited, and the results of what stays as it is."""
+    found, others, _ = _sorted(there, ours)
     left = {YOURS} if others and YOURS not in found else set()  # who writes cells elsewhere and has removed that one does without it
     cells = [_kept(found.get(_name(cell)), cell) for cell in ours["cells"] if _name(cell) not in left]
     minor = there.get("nbformat_minor", 5)
     if minor < 5:  # such cells have no id of their own
         cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
     return {**there, "cells": [*cells, *others], "metadata": _refreshed(_mapping(there, "metadata"), ours["metadata"])}
+
+
+def edited_copies(there: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the rendered cells of which a notebook has an edited copy, which stays."""
+    return _sorted(there, ours)[2]
+
+
+def _sorted(there: Any, ours: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
+    """Return the rendered cells of a notebook by name, all cells of people, and the names of those of which there are edited copies."""
+    made = {_name(cell): cell for cell in ours["cells"]}
+    by_name = {name: [cell for cell in _cells(there) if _name(cell) == name] for name in _OURS}
+    found = {name: _original(cells, made.get(name)) for name, cells in by_name.items() if cells}
+    others, copied = list[Any](), list[str]()
+    for cell in _cells(there):
+        name = _name(cell)
+        if name not in found:
+            others.append(cell)
+        elif cell is not found[name] and not _is_rendered(cell, found[name], made.get(name)):
+            others.append(_as_own(cell, {_name(one) for one in (*_cells(there), *others)}))
+            copied.append(name)
+    return found, others, tuple(copied)
+
+
+def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
+    """Return which of the cells of one name is the rendered one: as it is to be, else as it was rendered once, else the one with that id, else the first."""
+    if len(cells) == 1:
+        return cells[0]
+    current = (cell for cell in cells if ours is not None and same(_source(cell), _source(ours)))
+    earlier = (cell for cell in cells if _digest(cell) == _mapping(cell, "metadata").get(_DIGEST))
+    by_id = (cell for cell in cells if cell.get("id") in _OURS)
+    return next(current, None) or next(earlier, None) or next(by_id, cells[0])
+
+
+def _is_rendered(copy: Mapping[str, Any], original: Mapping[str, Any], ours: Mapping[str, Any] | None) -> bool:
+    """Return whether a copy holds nothing that a person wrote."""
+    if _name(copy) == YOURS:
+        return _source(copy) in (_HERE.rstrip(), _APART.rstrip(), "")
+    if _digest(copy) == _mapping(copy, "metadata").get(_DIGEST) or _source(copy) == _source(original):
+        return True
+    return ours is not None and same(_source(copy), _source(ours))
+
+
+def _as_own(copy: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
+    """Return an edited copy as a cell of its own, with an id that is neither that of a rendered cell nor taken."""
+    stem = name = f"{_name(copy)}-copy-{_digest(copy)[:8]}"
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    metadata = {key: value for key, value in _mapping(copy, "metadata").items() if key != _DIGEST}
+    own = {"id": name} if copy.get("id") in _OURS else {}
+    return {**copy, **own, "metadata": {**metadata, "id": name}}
+
+
+def _digest(cell: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_source(cell).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,9 +138,10 @@ def _refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, A
 
 def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
     # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a reader and what the cell says.
-    metadata = {"id": name, **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {})}
+    metadata: dict[str, Any] = {"id": name, **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {})}
     lines = text.rstrip("\n").split("\n")
     cell = {"cell_type": kind, "id": name, "metadata": metadata, "source": [*(f"{line}\n" for line in lines[:-1]), lines[-1]]}
+    metadata[_DIGEST] = _digest(cell)
     return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
 
 

@@ -45,6 +45,10 @@ class Rendered:
             files[self.name + PAYLOAD] = self.payload
         return files
 
+    def edited_copies(self, there: Mapping[str, bytes]) -> tuple[str, ...]:
+        """Return the names of the cells of which the notebook that is there has an edited copy, which stays."""
+        return notebook.edited_copies(read_notebook(there.get(self.notebook_name, b"")), self.notebook)
+
 
 def names(place: Place, url: str = "") -> tuple[str, ...]:
     """Return the names of the files of a target."""
