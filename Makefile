@@ -1,4 +1,5 @@
-# make demo: a tour in a minute, offline.   make apply: the main job, from nothing to a verified environment.   make test: all tests and checks that this
+# make demo: a tour in a minute, offline.   make apply: the main job, from nothing to a verified environment.   make sandbox: a Workbench instance in an
+# emulator of Google Cloud.   make test: all tests and checks that this
 # machine can run.   make test-quick: the tests that start no program; PKG=lock for one package.   make test-long: kills at every call, long walks, more frameworks.
 # Needs Python 3.11 or newer and make; everything else is put into .venv and .cache here.
 
@@ -21,13 +22,24 @@ PYTEST = $(LOCAL) sh support/run_tests.sh $(BIN)/python -m pytest -n $(JOBS) --d
 PKG_TESTS = $(or $(strip $(wildcard tests/$(PKG)) $(shell grep -rlE "^(from|import) provision\.$(PKG)\b" tests --include="test_*.py")),\
 	$(error no test imports provision.$(PKG): name a package of src/provision, as in PKG=lock))
 
-.PHONY: demo apply test test-quick test-long test-device check bench bench-lock facts remake docs clean
+.PHONY: demo apply sandbox test test-quick test-long test-device check bench bench-lock facts remake docs clean
 
 demo: $(VENV)/.installed
 	@PROVISION="$(CURDIR)/$(BIN)/provision" sh examples/demo/demo.sh
 
 apply: $(VENV)/.installed
 	$(BIN)/provision apply specs/quickstart.yaml --yes
+
+# Programs that the emulated instance needs of this machine, each with its package of Debian and Ubuntu.
+NEEDED := unshare:util-linux pivot_root:util-linux mount:mount umount:mount curl:curl python3:python3
+
+# The Workbench example in an emulator of Google's services. It works on a copy, so that the checkout stays as it is.
+sandbox: $(VENV)/.installed
+	@[ "$$(uname)" = Linux ] || { echo "the emulated instance needs Linux"; exit 1; }
+	@for pair in $(NEEDED); do command -v "$${pair%%:*}" >/dev/null || { echo "$${pair%%:*} is missing; on Debian and Ubuntu: apt-get install $${pair#*:}"; exit 1; }; done
+	$(LOCAL) $(BIN)/python -m pip install --quiet --editable '.[workbench,sandbox]'
+	@mkdir -p .cache/sandbox && cp specs/workbench-l4.yaml .cache/sandbox/
+	cd .cache/sandbox && "$(CURDIR)/$(BIN)/provision" apply workbench-l4.yaml --sandbox --yes
 
 test: $(VENV)/.developed
 	$(PYTEST) --durations=20 $(PYTEST_ARGS)
