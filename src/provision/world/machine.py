@@ -8,7 +8,6 @@ import os
 import platform
 import secrets
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -192,20 +191,14 @@ class Machine:
         from provision.world import uv
 
         sources = self.sources(project.indexes, project.python)
-        for note in sources.notes:
-            if note not in self._told:
-                self._told.add(note)
-                tell(note)
+        self._tell_once(sources.notes, tell)
         return uv.resolve(project, sources, self._interpreter(project.python) or _own(), self._uv())
 
     def solve_conda(self, ask: CondaAsk, tell: Tell) -> tuple[CondaRecord, ...]:
         """Return what satisfies an ask of conda channels; raises Unsatisfiable, LockError, NetworkError, WorldError."""
         from provision.world import conda
 
-        for note in conda.notes(ask.channels, self._environment):
-            if note not in self._told:
-                self._told.add(note)
-                tell(note)
+        self._tell_once(conda.notes(ask.channels, self._environment), tell)
         return conda.solve(ask, self._environment, offline=self._offline)
 
     def newest(self, project: Project) -> Release:
@@ -375,7 +368,7 @@ class Machine:
         if own.minor == minor and own.path.exists():
             return own
         path = uv.find_python(minor, self._uv())
-        return Interpreter(self._version(path) or f"{minor}.0", path) if path else None
+        return Interpreter(uv.python_version(path, self._environment) or f"{minor}.0", path) if path else None
 
     def _uv(self) -> dict[str, str]:
         from provision.world import uv
@@ -393,15 +386,11 @@ class Machine:
         answer = process.capture(["dpkg-query", "--show", "--showformat=${db:Status-Status}", name], self._environment)
         return answer.code == 0 and answer.stdout == "installed"
 
-    def _version(self, path: Path) -> str | None:
-        from provision.world import process
-
-        argv = [str(path), "-I", "-S", "-c", "import platform; print(platform.python_version())"]
-        try:
-            answer = process.capture(argv, self._environment, timeout_s=20)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return answer.stdout.strip() if answer.code == 0 else None
+    def _tell_once(self, notes: tuple[str, ...], tell: Tell) -> None:
+        for note in notes:
+            if note not in self._told:
+                self._told.add(note)
+                tell(note)
 
 
 def _own() -> Interpreter:

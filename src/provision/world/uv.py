@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -124,6 +125,16 @@ def find_python(minor: str, environment: Mapping[str, str]) -> Path | None:
     """Return the interpreter of this minor version that uv finds outside virtual environments, or None."""
     answer = capture([_program(), "python", "find", "--system", minor], environment)
     return Path(answer.stdout.strip()) if answer.code == 0 else None
+
+
+def python_version(python: Path, environment: Mapping[str, str]) -> str | None:
+    """Return the full version that an interpreter reports of itself, or None when it does not answer within 20 s."""
+    argv = [str(python), "-I", "-S", "-c", "import platform; print(platform.python_version())"]
+    try:
+        answer = capture(argv, environment, timeout_s=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.code == 0 else None
 
 
 def list_pythons(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
