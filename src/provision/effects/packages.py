@@ -22,12 +22,13 @@ class Interpreter(NamedTuple):
 
 
 class Interpreters(NamedTuple):
-    """What was found for one Python version: the one to use, all that exist, and whether uv could fetch it."""
+    """What was found for one Python version: the one to use, all that exist, and whether uv could fetch it, or why not."""
 
     wanted: str
     chosen: Interpreter | None
     found: tuple[Interpreter, ...]
     fetchable: bool
+    why_not: str = ""
 
 
 class Index(NamedTuple):

@@ -324,7 +324,7 @@ def _out_of_place(place: Place, have: Have) -> Iterator[Refusal]:
     known = have.interpreters
     if known.chosen is None and not known.fetchable and not by_conda(place):
         found = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
-        why = f"no Python {known.wanted} on this machine, and uv may not or cannot fetch one; found: {found}"
+        why = f"no Python {known.wanted} on this machine, and {known.why_not}; found: {found}"
         yield Refusal(("python",), why, f"install Python {known.wanted}, or change `python`")
     if os.pathsep in str(place.folder):
         yield Refusal((), f"the folder {place.folder} has a {os.pathsep!r} in its name, which PATH cannot hold", "put the spec in another folder")

@@ -127,8 +127,13 @@ class Machine:
         if chosen := self._interpreter(minor):
             return Interpreters(minor, chosen, (chosen,), fetchable=False)
         listed = tuple(Interpreter(version, path) for version, path in uv.list_pythons(self._uv()))
-        forbidden = self._environment.get("UV_PYTHON_DOWNLOADS", "").lower() == "never" or self._offline
-        return Interpreters(minor, None, listed, fetchable=not forbidden and uv.can_fetch_python(minor, self._uv()))
+        if self._environment.get("UV_PYTHON_DOWNLOADS", "").lower() == "never":
+            why_not = "UV_PYTHON_DOWNLOADS=never keeps uv from fetching one"
+        elif self._offline:
+            why_not = "--offline keeps uv from fetching one"
+        else:
+            why_not = uv.why_not_fetched(minor, self._uv())
+        return Interpreters(minor, None, listed, not why_not, why_not)
 
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
         """Return where packages come from on this machine."""

@@ -35,7 +35,7 @@ from provision.installing import bare, index_lines, locations, project_lines, sc
 from provision.safe import redact, safe
 from provision.world.pip_configuration import PipConfiguration
 from provision.world.process import Finished, capture
-from provision.world.uv_answers import explained
+from provision.world.uv_answers import explained, python_missing
 
 if TYPE_CHECKING:
     from provision.installing import Answer
@@ -118,7 +118,10 @@ def create_venv(effect: CreateVenv, interpreter: Path, environment: Mapping[str,
 
 def install_python(effect: InstallPython, environment: Mapping[str, str]) -> None:
     """Fetch a managed CPython: the one call that may download an interpreter."""
-    _called(["python", "install", "--quiet", effect.minor], {**environment, "UV_PYTHON_DOWNLOADS": "manual"}, None, None, None)
+    # Not --quiet, which leaves out why it failed.
+    answer = capture([_program(), "python", "install", "--no-progress", effect.minor], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
+    if answer.code != 0:
+        raise python_missing(effect.minor, redact(safe(answer.stderr.strip())))
 
 
 def find_python(minor: str, environment: Mapping[str, str]) -> Path | None:
@@ -144,10 +147,12 @@ def list_pythons(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
     return [(row["version"], Path(row["path"])) for row in rows if row["implementation"] == "cpython" and row["path"]]
 
 
-def can_fetch_python(minor: str, environment: Mapping[str, str]) -> bool:
-    """Tell whether uv knows a download of this minor version for this machine (its own list, no network)."""
+def why_not_fetched(minor: str, environment: Mapping[str, str]) -> str:
+    """Return why uv cannot fetch this minor version; "" when it knows a download for this machine (its own list, no network)."""
     answer = capture([_program(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
-    return bool(json.loads(answer.stdout or "[]")) if answer.code == 0 else False
+    if answer.code != 0:
+        return f"uv cannot list its downloads: {' '.join(redact(safe(answer.stderr)).split())}"
+    return "" if json.loads(answer.stdout or "[]") else "uv has no download of it for this machine"
 
 
 @contextmanager

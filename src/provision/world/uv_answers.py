@@ -41,6 +41,19 @@ def explained(verb: str, said: str, code: int, project: Project | None, sources:
     return error
 
 
+def python_missing(minor: str, said: str) -> ProvisionError:
+    """Return the error of a Python that uv could not install; `said` is what uv wrote, without secrets."""
+    what, line, otherwise = f"uv could not install Python {minor}", " ".join(said.split()), f"install Python {minor} yourself, or change `python` in the spec"
+    if _NO_SPACE.search(line):
+        return WorldError(what, why=said, hint="free some space and run the command again")
+    if _UNREACHABLE.search(line) or _UNAUTHORIZED.search(line) or SWITCHED_OFF.search(line):
+        way = "check network and proxy, or name a mirror of uv's downloads in UV_PYTHON_INSTALL_MIRROR"
+        return NetworkError(what, why=said, hint=f"{way}\nor {otherwise}")
+    if _DENIED.search(line) or "failed to create directory" in line:
+        return WorldError(what, why=said, hint=f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}")
+    return WorldError(what, why=said, hint=otherwise)
+
+
 def _environment(verb: str, said: str) -> ProvisionError | None:
     if built := _UNBUILT.search(said):  # first, since what a build writes may read like anything
         hint = "what the build lacks is named above: a Python package goes to `packages`, a compiler is for the machine to have"
