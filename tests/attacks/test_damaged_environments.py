@@ -40,8 +40,8 @@ def edited_with_its_record(site: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "deleted": (lambda site: (site / CODE).unlink(), f"~    environment {{name}}: it was changed since it was made: alpha: {CODE} is missing"),
-    "truncated": (lambda site: (site / CODE).write_text(""), f"alpha: {CODE} has 0 bytes, not 20"),
     "same size": (edited, f"alpha: {CODE} was changed"),
+    "truncated": (lambda site: (site / CODE).write_text(""), f"alpha: {CODE} has 0 bytes, not 20"),
     "with its RECORD": (edited_with_its_record, "alpha: its RECORD was changed"),
     "garbled RECORD": (lambda site: (site / "alpha-2.0.dist-info/RECORD").write_bytes(b"\x00\xff"), "alpha: its RECORD is garbled"),
     "no RECORD": (lambda site: (site / "alpha-2.0.dist-info/RECORD").unlink(), "alpha: its RECORD cannot be read: No such file or directory"),
@@ -51,7 +51,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
-@pytest.mark.long(after=4)
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("case", list(DAMAGE))
 def test_damage_is_found_said_and_put_right(applied: Bench, case: str) -> None:
     damage, says = DAMAGE[case]
@@ -144,7 +144,8 @@ def test_an_environment_in_use_is_left_and_the_refusal_names_the_damage(applied:
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
-@pytest.mark.parametrize("name", ["beta", "zeta"])
+@pytest.mark.long(after=1)
+@pytest.mark.parametrize("name", ["zeta", "beta"])
 def test_a_record_that_lists_files_of_another_package_takes_none_away(bench: Bench, name: str) -> None:
     """An installer removes what a RECORD lists: here that of a locked package was edited, or a package was added by hand."""
     bench.spec(small_spec("beta"))
