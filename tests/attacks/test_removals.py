@@ -175,7 +175,7 @@ def as_stranger(argv: list[str], **options: Any) -> subprocess.CompletedProcess[
 
 def python_of_strangers() -> str:
     """Return a Python of this version that another user may run; skips when there is none."""
-    here = "import sys; sys.exit(sys.version_info[:2] != ({}, {}))".format(*sys.version_info[:2])
+    here = f"import sys; sys.path += {sys.path!r}; import click, pydantic, provision; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     for python in (sys.executable, "/usr/bin/python3"):
         with contextlib.suppress(OSError):
             if as_stranger([python, "-c", here], cwd="/").returncode == 0:
