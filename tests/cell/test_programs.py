@@ -73,3 +73,21 @@ def test_ctrl_c_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     said, _ = process.communicate(timeout=600)
     assert "interrupted" in said
     assert wait_gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("how", ["ask(argv, 60, environ)", "follow(argv, print, 60, environ)"])
+def test_ctrl_c_while_a_program_is_started_leaves_none_behind(tmp_path: Path, how: str) -> None:
+    code = (
+        f"import os, signal, subprocess, sys; sys.path.insert(0, {str(Path(__file__).parents[2] / 'src')!r}); from provision.cell.programs import ask, follow\n"
+        f"argv, environ = ['sh', '-c', {GRANDCHILD.format(file=tmp_path / 'pid')!r}], dict(os.environ)\n"
+        "begin = subprocess.Popen._execute_child\n"
+        "def begin_and_interrupt(*given):\n"
+        "    begin(*given)\n"
+        f"    while not os.path.exists({str(tmp_path / 'pid')!r}): pass\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "subprocess.Popen._execute_child = begin_and_interrupt\n"
+        f"try:\n    {how}\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert "interrupted" in done.stdout, done.stderr
+    assert gone(int((tmp_path / "pid").read_text())), "it is ended before the interrupt goes on"

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,11 @@ def follow(argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float
         late.set()
         end_group(process)
 
-    watch = threading.Timer(timeout_s, too_late)
-    reader = threading.Thread(target=lambda: told.append(process.stderr.read() if process.stderr else ""), daemon=True)
-    watch.daemon = True
+    watch = None
     try:
+        watch = threading.Timer(timeout_s, too_late)
+        reader = threading.Thread(target=lambda: told.append(process.stderr.read() if process.stderr else ""), daemon=True)
+        watch.daemon = True
         watch.start()
         reader.start()
         for line in process.stdout or ():
@@ -84,7 +86,8 @@ def follow(argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float
         process.wait()
         raise
     finally:
-        watch.cancel()
+        if watch is not None:
+            watch.cancel()
     reader.join(5)
     return Answer(TIME_UP if late.is_set() else code, "", "".join(told))
 
@@ -102,15 +105,35 @@ def end_group(process: subprocess.Popen[Any]) -> None:
 
 
 def _start(argv: Sequence[str], environ: Mapping[str, str], folder: Path | None) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        list(argv),
-        env=dict(environ),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    )
+    with _interrupts_held() as interrupted:
+        process = subprocess.Popen(
+            list(argv),
+            env=dict(environ),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    if interrupted:
+        end_group(process)
+        process.communicate()
+        raise KeyboardInterrupt
+    return process
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[list[int]]:
+    """Give a list that gets SIGINT in place of the process: raised inside of Popen, it would leave a program behind that nobody knows."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread() or not callable(before := signal.getsignal(signal.SIGINT)):
+        yield seen
+        return
+    signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
