@@ -76,10 +76,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("quick"):
         _leave_out(config, items, {item.nodeid for item in items if item.get_closest_marker("thorough")})
     chosen = str(config.getoption("long"))
-    long = sorted(_long_tests(items))
     if chosen == "all":
         return
-    kept = [] if chosen == "none" else random.Random(chosen).sample(long, -(-len(long) // _LONG_SHARE))
+    long = dict(_long_tests(items))
+    drawn = sorted(name for name, minutes in long.items() if not minutes)
+    kept = [] if chosen == "none" else random.Random(chosen).sample(drawn, -(-len(drawn) // _LONG_SHARE))
     _leave_out(config, items, set(long) - set(kept))
 
 
@@ -90,15 +91,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _long_tests(items: list[pytest.Item]) -> Iterator[str]:
-    """Yield the names of the tests marked long; with `after=N` the first N cases of each test are not."""
+def _long_tests(items: list[pytest.Item]) -> Iterator[tuple[str, bool]]:
+    """Yield the names of the tests marked long, and whether they take more than half a minute (`minutes=True`): a sample does not have them.
+
+    With `after=N` the first N cases of each test are not long.
+    """
     seen: Counter[str] = Counter()
     for item in items:
         if (mark := item.get_closest_marker("long")) is not None:
             test = item.nodeid.partition("[")[0]
             seen[test] += 1
             if seen[test] > mark.kwargs.get("after", 0):
-                yield item.nodeid
+                yield item.nodeid, mark.kwargs.get("minutes", False)
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], names: set[str]) -> None:

@@ -73,7 +73,7 @@ class Walk:
         return "\n".join([*self.steps, "there:", *sorted(left(self.bench)), "known:", *sorted(known(self.bench)), more[-3000:]])
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_instance_of_a_booted_device_is_ever_unknown(bench: Bench, seed: int) -> None:
     walk = Walk(bench, seed)

@@ -97,6 +97,7 @@ def source(url: str) -> SourceFile:
     return SourceFile("alpha-1.0.tar.gz", url, "0" * 64)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("mode", SERVERS)
 def test_a_file_of_an_index(mode: str, tmp_path: Path) -> None:
     with dripping(*SERVERS[mode]) as server:
@@ -132,6 +133,7 @@ def rest(given: Any = None, *, loopback: bool = True) -> Rest:
     return Rest(given or AnonymousCredentials(), Pace(answer_s=SHORT_S, patience_s=0.0), loopback=loopback)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("mode", [mode for mode in SERVERS if mode != "redirections"])
 def test_a_service_of_google(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
@@ -163,6 +165,7 @@ def test_a_service_over_grpc() -> None:
         ended(lambda: over.get("projects/p/locations/us-central1-a/instances/i"), CloudError)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("mode", ["headers", "body", "chunks"])
 def test_the_services_that_a_device_calls(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:

@@ -106,7 +106,7 @@ def test_sandbox_names_the_package_of_a_program_that_is_missing(tmp_path: Path) 
 
 
 @LINUX
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 @pytest.mark.network
 def test_sandbox_runs_the_example_in_a_fresh_clone(tmp_path: Path) -> None:
     clone = tmp_path / "clone"

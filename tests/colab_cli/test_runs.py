@@ -91,7 +91,7 @@ def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
     assert runs.running == 0
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_refusals_of_the_service(runs: Runs) -> None:
     runs.account.plane.running["m-s-of-someone"] = {}
     for status, words in ((412, "too many sessions"), (400, "no right to it"), (503, "answered 503"), (500, "Internal Server Error")):
@@ -134,7 +134,7 @@ def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
     assert "compute-unit" not in caught.value.why
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_giving_back_that_fails_is_told_and_done_later(runs: Runs) -> None:
     runs.account.plane.deaf = True
     with pytest.raises(WorldError, match="could not be stopped") as caught:

@@ -237,6 +237,7 @@ def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: 
         verify(locked, 2, f"the default index {said}", "nothing is verified", PROVISION_INDEX_PYPI=address, UV_HTTP_TIMEOUT="1")
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("status", "kind", "body", "code", "said"),
     [

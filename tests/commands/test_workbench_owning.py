@@ -159,6 +159,7 @@ def test_what_needs_no_stop_restarts_nothing_and_verifies_nothing(bench: Bench) 
         assert place.verbs() == [Verb.KEEP]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("line", ["machine_type: n1-standard-8", "data_disk: {size: 200GiB}", "metadata: {notebook-disable-root: 'true'}"])
 def test_what_needs_a_stop_has_one_and_is_verified_once(bench: Bench, line: str) -> None:
     device = Device()

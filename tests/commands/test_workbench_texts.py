@@ -49,7 +49,7 @@ def known(bench: Bench) -> set[str]:
     return names | {name for intent in ledger.intents for name in intent.names}
 
 
-@pytest.mark.long(after=4)
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_of_google_cloud(bench: Bench, name: str) -> None:
     row = TEXTS[name]

@@ -102,7 +102,7 @@ WAITS = {
 }
 
 
-@pytest.mark.long(after=3)
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", WAITS)
 def test_a_wait_that_is_bounded(bench: Bench, capsys: pytest.CaptureFixture[str], name: str) -> None:
     wait = WAITS[name]

@@ -187,7 +187,7 @@ def test_where_no_deadline_can_be_armed_the_machine_is_powered_off(cloud: Cloud,
     assert (tmp_path / "lib/shutdown").read_text() == "-h now\n"
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_a_metadata_server_that_does_not_tell_of_a_longest_life_is_asked_on(cloud: Cloud, tmp_path: Path) -> None:
     guarded(cloud, "900000000", None)
     swapped_wait = (

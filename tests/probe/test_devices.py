@@ -319,7 +319,7 @@ def test_declared_cards_that_are_not_there_are_unknown_and_break_nothing(verify:
     assert [stage["name"] for stage in report["stages"] if stage["exit"] == 0] == ["torch", "device", "collectives"]
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_a_declared_compile_is_run(verify: Verify) -> None:  # noqa: F811
     require("cc", shutil.which("g++") is not None, "torch.compile needs g++")
     _, report = verify("K01", "K02", **COMPILED)
@@ -375,7 +375,7 @@ def told_of_cards(verify: Verify, cards: str, *only: str, **changes: Any) -> dic
     return {**checks(report), "readings": {one["key"]: one["value"] for one in report["readings"]}}
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2", "N01", "N06", "M02")
     assert {found[name]["status"] for name in ("T02", "N01", "N06", "M01", "M02")} == {"pass"}, found
@@ -404,7 +404,7 @@ def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811
     assert not [key for key in found["readings"] if key.startswith("cards.")]
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2;wrong=1", "N01", "M02")
     assert (found["N01"]["status"], found["M02"]["status"]) == ("fail", "fail"), found
@@ -426,7 +426,7 @@ def test_one_slow_card_of_two_is_named(verify: Verify) -> None:  # noqa: F811
     assert second == found["readings"]["speed.product_tflops"] < first / 3
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_a_card_that_raises_or_hangs_is_named(verify: Verify) -> None:  # noqa: F811
     raised = told_of_cards(verify, "count=2;raises=1", "N01")["N01"]
     assert raised["status"] == "fail"

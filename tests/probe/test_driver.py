@@ -47,7 +47,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
     assert found["D03"]["message"] == "NVIDIA L4, compute capability 8.9"
 
 
-@pytest.mark.long(after=4)
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("answers", "check", "status", "says", "fix"),
     [

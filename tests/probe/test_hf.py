@@ -210,7 +210,7 @@ def test_a_run_that_cannot_learn_leaves_the_loss_where_it_was(prove: Callable[..
     assert left(losses) > 0.9
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_the_hash_of_a_resumed_run_shows_every_part_of_the_state(prove: Callable[..., Any], tmp_path: Path) -> None:
     losses, straight, _, _ = prove(tmp_path / "straight")
     checkpoint = tmp_path / "straight" / "checkpoint-20"

@@ -397,7 +397,7 @@ def test_what_torch_or_the_training_is_otherwise(failed: Callable[..., Report], 
     assert code == 0, said
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 @pytest.mark.hf
 def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_is(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
     products = repro(failed("N01", {"fp32": 2e-6, "bf16": 4.5e-3}), "N01", {})
@@ -421,7 +421,7 @@ def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_
         assert runs(hf_python, program.replace("index + 1", "index + 2"), tmp_path)[0] == 1
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 @pytest.mark.hf
 def test_programs_of_the_training(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
     refused = failed("R01", ["save_strategy"], "ValueError: 'sometimes' is not a valid SaveStrategy")

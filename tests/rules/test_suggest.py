@@ -37,7 +37,7 @@ def errors(spec: Spec, facts: Facts) -> list[str]:
     return [one.id for one in judge(Case(spec, Unwritten(), facts)) if one.severity is Severity.ERROR]
 
 
-@pytest.mark.long(after=6)
+@pytest.mark.long(after=3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml")))
 def test_what_is_suggested_for_any_golden_spec_has_no_error_but_those_that_are_named(case: str, facts: Facts) -> None:

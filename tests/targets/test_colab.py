@@ -150,6 +150,7 @@ def test_what_a_runtime_cannot_give_is_refused(case: str) -> None:
     assert all(refusal.hint for refusal in found)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("target", "fields"), [("colab", {}), ("apart", {}), ("colab", {"gpu": "L4"}), ("apart", {"colab": {"runtime": "2031.01"}})])
 def test_what_a_runtime_gives_is_not_refused(target: str, fields: dict[str, Any]) -> None:
     there = place(target, **fields)

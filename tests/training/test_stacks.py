@@ -12,7 +12,7 @@ from provision.probe.brief import whole
 from tests import fork_server
 from tests.support import make_once
 
-pytestmark = [pytest.mark.hf, pytest.mark.long, pytest.mark.network]
+pytestmark = [pytest.mark.hf, pytest.mark.long(minutes=True), pytest.mark.network]
 
 SPEC = """apiVersion: provision/v1
 name: {name}
