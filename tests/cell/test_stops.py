@@ -198,6 +198,7 @@ def test_a_failed_proof_names_what_to_do_and_continue_anyway_goes_on(runtime: Ru
     assert "stored report" not in runtime.start(folder).stdout, "only a proof that holds is shown again"
 
 
+@pytest.mark.long
 def test_a_package_that_was_changed_after_the_proof_is_proven_anew(runtime: Runtime) -> None:
     runtime.bring("gamma==1.0")
     folder = runtime.lay_out(runtime.document("gamma==2.0"))

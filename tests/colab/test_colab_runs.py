@@ -127,6 +127,7 @@ def test_without_uv_pip_installs_and_checks_the_hashes(light: Rendered, machine:
     assert (machine.status["outcome"], machine.status["counts"]["hash-checked"]) == ("verified", 1)
 
 
+@pytest.mark.long
 def test_an_environment_of_its_own_leaves_the_kernels_alone(render: Callable[..., Rendered], machine: Machine) -> None:
     made = render(LIGHT.replace('runtime: "2025.07"}', 'runtime: "2025.07", isolation: venv}').replace("[numpy,", "[numpy==2.1.3,"), "apart")
     before = packages(machine)

@@ -32,6 +32,7 @@ def stated(bench: Bench) -> dict[str, dict[str, Any]]:
     return {one["subject"]: one for one in json.loads(done.stdout)["statements"]}
 
 
+@pytest.mark.long
 def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> None:
     done = both.run("parity", "spec.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

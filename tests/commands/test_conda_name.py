@@ -153,6 +153,7 @@ def test_a_link_that_was_removed_is_made_again(made: Bench) -> None:
     assert found_by_name("spec.here", envs(made)) is not None
 
 
+@pytest.mark.long
 def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path) -> None:
     link = envs(made)[1] / "spec.here"
     copy = Bench(tmp_path / "copy", made.index, {**made.extra, "HOME": str(made.folder / "home"), "UV_CACHE_DIR": str(made.folder / "uv-cache")})
@@ -164,6 +165,7 @@ def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path
     assert link.readlink() == made.own / "envs/spec.here"
 
 
+@pytest.mark.long
 def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) -> None:
     link, before = envs(made)[1] / "spec.here", str(made.folder / "before/.provision/envs/spec.here")
     state = loads((made.own / "state.json").read_text(), "state.json")

@@ -47,6 +47,7 @@ def test_two_target_names_are_enough_where_the_spec_is(pair: Bench) -> None:
         assert "the difference that matters: package.beta 1.0 -> 1.1 (and 3" in " ".join(done.stdout.split())
 
 
+@pytest.mark.long
 def test_a_package_is_told_under_the_one_that_requires_it(pair: Bench, tmp_path: Path) -> None:
     by_lock = json.loads(pair.run("diff", "colab", "workbench", "--output-format", "json").stdout)
     for name in ("colab", "workbench"):
@@ -59,6 +60,7 @@ def test_a_package_is_told_under_the_one_that_requires_it(pair: Bench, tmp_path:
         assert {"package.alpha", "packages.digest"} <= set(difference["followers"])
 
 
+@pytest.mark.long
 def test_a_name_that_is_no_target_says_which_there_are(pair: Bench) -> None:
     done = pair.run("diff", "colab", "laptop")
     assert (done.returncode, "its targets: colab, workbench" in done.stderr) == (2, True)

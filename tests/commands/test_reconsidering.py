@@ -116,6 +116,7 @@ def test_another_torch_than_listed_is_told_where_the_lock_keeps_it(home: Home) -
     assert "torch is 2.12.0, the catalogue lists 2.11.0" in lines(one)
 
 
+@pytest.mark.long
 def test_strange_readings_break_nothing(home: Home) -> None:
     promised, loaded, place = home.promised(), home.loaded, home.place()
     document = json.loads(judged(promised, machine(promised)))

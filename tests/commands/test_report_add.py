@@ -17,6 +17,7 @@ from tests.notebook_rig import RUNTIMES, Home, at, changed, made, of_check, of_r
 from tests.rig import MINOR, Bench, make_index, make_wheel, served
 
 
+@pytest.mark.long
 def test_a_report_from_a_notebook_is_filed_and_ends_the_waiting(home: Home, genuine: bytes) -> None:
     (home.bench.folder / "report (1).json").write_bytes(genuine)
     waiting = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")

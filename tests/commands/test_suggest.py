@@ -187,6 +187,7 @@ def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
     assert "the spec cannot be understood" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.network
 def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(tmp_path: Path, pytorch: PyTorch) -> None:
     """PyTorch's own index need not be in reach: the rig's wheels have the same needs."""

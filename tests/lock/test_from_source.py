@@ -322,7 +322,7 @@ def content(bench: Bench) -> Path:
     return folder
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.network
 @pytest.mark.parametrize(("said", "version"), [({}, None), ({"exclude_newer": "2026-08-20"}, "0.19.5")])
 def test_the_profile_with_deepspeed_is_locked_from_the_public_index(bench: Bench, pytorch: PyTorch, said: dict[str, str], version: str | None) -> None:

@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 from provision import __version__
@@ -41,6 +42,7 @@ def test_the_wheel_holds_the_package_its_assets_and_its_licence_and_nothing_else
     assert {"provision/_assets/templates/report.html.j2", *profiles} <= names(built.wheel)
 
 
+@pytest.mark.long
 def test_the_wheel_of_the_sdist_is_the_wheel_of_the_tree(built: Built, wheel_of_sdist: Path) -> None:
     assert names(wheel_of_sdist) == names(built.wheel)
     for name in names(built.wheel) - {f"{INFO}/RECORD"}:

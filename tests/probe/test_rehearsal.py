@@ -229,6 +229,7 @@ def test_a_shape_that_is_another_model_is_told(rehearse: Asked) -> None:
     assert "1 declared" in told["message"]
 
 
+@pytest.mark.long
 @pytest.mark.hf
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_memory_that_runs_out_is_a_result_with_a_way_out(rehearse: Asked) -> None:

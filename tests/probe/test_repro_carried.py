@@ -67,6 +67,7 @@ def one_failed(name: str, **changes: Any) -> Report:
     return Report("failed", "", "", found)
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_every_check_has_a_program_that_python_3_10_reads_and_that_names_nobody(subtests: pytest.Subtests) -> None:
     for identity, expected in itertools.product((check.id for check in CHECKS), (None, "no exception", "completes")):

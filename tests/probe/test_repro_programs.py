@@ -118,6 +118,7 @@ def hub() -> Iterator[Callable[..., str]]:
         server.server_close()
 
 
+@pytest.mark.long
 def test_a_hub_that_does_not_answer_or_whose_clock_is_another(environment: Environment, hub: Callable[..., str]) -> None:
     package = next(environment.root.glob("lib/python*/site-packages")) / "huggingface_hub"
     package.mkdir()

@@ -104,6 +104,7 @@ def test_only_the_newest_are_read_where_that_is_asked(tables: Path) -> None:
     assert done.stderr.startswith("read 0.0 MB")
 
 
+@pytest.mark.long
 def test_a_missing_release_is_written(tables: Path) -> None:
     with served({**torch_wheels("2.16.0"), **COMPANIONS}) as server:
         assert run("remake_torch", tables, server.address, "--write").returncode == 0

@@ -96,6 +96,7 @@ def test_a_second_boot_with_the_same_nonce_does_nothing(booter: Booter, cloud: C
     assert (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns == stamp
 
 
+@pytest.mark.long
 def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(booter: Booter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0

@@ -121,6 +121,7 @@ def test_without_a_fitting_wheel_the_index_is_named_and_cuda_is_not_taken(cuda_b
     assert not (cuda_by_default.folder / "spec.lock").exists()
 
 
+@pytest.mark.long
 def test_an_index_without_a_wheel_for_this_python_says_so(cuda_by_default: Bench, tmp_path: Path) -> None:
     index = make_index(tmp_path / "cpu", (make_wheel(tmp_path / "c", "torch", "2.13.0+cpu", tag=OTHER),))
     done = lock(cuda_by_default, PROVISION_INDEX_PYTORCH_CPU=index)
