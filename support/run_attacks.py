@@ -7,7 +7,9 @@ A test that imports what the named commit lacks fails there too.
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,24 +28,47 @@ TESTS = (
 )
 
 
+_LIMIT_S = 300.0
+"""For the tests of one file: what hangs at an earlier commit is a failure too."""
+
+
 def main() -> int:
     """Copy the tree with older sources, run the tests there and print what fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commit", help="the commit whose sources are attacked")
     parser.add_argument("tests", nargs="*", default=TESTS, help="files or folders of tests (default: all attacks)")
     options = parser.parse_args()
+    count = 0
     with tempfile.TemporaryDirectory(prefix="provision-attacks-") as name:
         copy = Path(name) / "copy"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
         subprocess.run(["git", "-C", str(copy), "rm", "-r", "--quiet", *SOURCES], check=True)
         subprocess.run(["git", "-C", str(copy), "checkout", "--quiet", options.commit, "--", *SOURCES], check=True)
         subprocess.run(["make", "--silent", "-C", str(copy), ".venv/.developed", f"PYTHON={sys.executable}"], check=True)
-        command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "--continue-on-collection-errors", "-r", "fE", *options.tests]
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
-    failed = sorted(set(re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)))
-    print("\n".join(failed))
-    print(f"{len(failed)} fail at {options.commit}; {done.stdout.strip().rpartition(chr(10))[2]}")
-    return 0 if failed else 1
+        for path in [path for test in options.tests for path in _files(copy / test)]:
+            for line in _failing(copy, path):
+                print(line, flush=True)
+                count += 1
+    print(f"{count} fail at {options.commit}")
+    return 0 if count else 1
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("test_*.py")) if path.is_dir() else [path]
+
+
+def _failing(copy: Path, path: Path) -> list[str]:
+    """Return the tests of a file that fail, or one line for a file whose tests do not end in time."""
+    name = str(path.relative_to(copy))
+    command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "--continue-on-collection-errors", "-r", "fE", name]
+    process = subprocess.Popen(command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    try:
+        said, _ = process.communicate(timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return [f"{name}: its tests do not end within {_LIMIT_S:g} s"]
+    return sorted(set(re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)))
 
 
 if __name__ == "__main__":
