@@ -28,6 +28,8 @@ TESTS = (
 )
 
 
+_NO_TESTS = 5
+"""What pytest answers when it has deselected all tests of a file."""
 _LIMIT_S = 300.0
 """For the tests of one file: what hangs at an earlier commit is a failure too."""
 
@@ -68,7 +70,8 @@ def _failing(copy: Path, path: Path) -> list[str]:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         return [f"{name}: its tests do not end within {_LIMIT_S:g} s"]
-    return sorted(set(re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)))
+    found = sorted(set(re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)))
+    return found or ([] if process.returncode in (0, _NO_TESTS) else [f"{name}: its tests cannot be run"])
 
 
 if __name__ == "__main__":
