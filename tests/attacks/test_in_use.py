@@ -76,7 +76,9 @@ def test_an_earlier_environment_in_use_goes_with_destroy_too(applied: Bench) -> 
         applied.spec(small_spec("beta"))
         assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
         assert "is in use" in applied.run("destroy", "spec.yaml", "--yes").stderr
-    assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
+        (old,) = {path.parent.name for path in applied.own.glob("use/*/*")}
+    done = applied.run("destroy", "spec.yaml", "--yes")
+    assert (done.returncode, f", and {old} of an earlier lock" in done.stderr) == (0, True), done.stderr
     assert not applied.own.exists()
 
 

@@ -206,3 +206,12 @@ def test_a_title_in_a_state_is_never_a_command_of_a_workflow(applied: Bench, mis
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
         assert not [line for line in lines if line.lstrip().startswith("::")], lines
     assert "digest" not in missing or "forged" in shown
+
+
+def test_an_interrupted_verification_leaves_nothing_behind_destroy(applied: Bench) -> None:
+    state = state_of(applied)
+    (applied.own / "state.json").write_text(dumps(state.recording("spec/here", "verification", None)))
+    assert (applied.own / "reports/spec.here").exists()
+    done = applied.run("destroy", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not applied.own.exists()

@@ -45,7 +45,8 @@ def test_a_local_target_that_fails_does_not_stop_the_other(bench: Bench) -> None
 
 def test_verify_goes_on_after_a_target_that_is_not_there(bench: Bench) -> None:
     bench.spec(small_spec("alpha", extra=BOTH))
-    assert bench.run("apply", "spec.yaml", "--target", "two", "--yes").returncode == 0
+    one_alone = bench.run("apply", "spec.yaml", "--target", "two", "--yes")
+    assert (one_alone.returncode, "provision run spec.yaml --target two --" in one_alone.stdout) == (0, True), one_alone.stdout
     done = bench.run("verify", "spec.yaml", "--all", "--output-format", "json")
     told = json.loads(done.stdout)
     assert (done.returncode, [one["target"] for one in told["failed"]], len(told["results"])) == (2, ["one"], 1)

@@ -199,7 +199,7 @@ def _waiting(one: Waiting, loaded: Loaded, world: Machine) -> dict[str, Any]:
 
 
 def _show_applied(path: Path, applied: Applied, loaded: Loaded, world: Machine, *, verbose: bool) -> None:
-    several = len(applied.results) + len(applied.waiting) + len(applied.failed) > 1
+    several = len(loaded.spec.targets) > 1
     for result in applied.results:
         _show_result(path, result, loaded, verbose=verbose, option=f" --target {result.place.target}" if several else "")
     for waiting in applied.waiting:

@@ -30,7 +30,7 @@ from provision.errors import Refused
 from provision.lock import Package
 from provision.plan import Action, Verb
 from provision.spec import LocalTarget, Spec
-from provision.state import Ledger
+from provision.state import Ledger, own_name
 from provision.targets import by_conda as conda
 from provision.targets import conda_name
 from provision.targets.by_conda import by_conda
@@ -149,11 +149,15 @@ class Local:
             parts.setdefault(conda_name.PART, interrupted.details)
         for part in sorted(parts, key=lambda part: part == conda_name.PART):  # the name last, when nothing is there that it leads to
             record = parts[part]
-            recorded = (*record.get("paths", ()), *record.get("earlier", ()))
+            earlier = tuple(record.get("earlier", ()))
+            recorded = (*record.get("paths", ()), *earlier)
+            if part == "environment" and "verification" not in parts:  # interrupted before its report was recorded
+                recorded = (*recorded, f"reports/{own_name(address)}")
             effects: tuple[Effect, ...] = tuple(RemoveTree(own_folder(folder, path, address)) for path in recorded)
             effects = (*effects, *conda_name.removal(record)) if part == conda_name.PART else effects
             outside = own_kernels(record, address)
-            actions.append(Action(Verb.DESTROY, address, part, record.get("title", part), "destroy was asked for", (*outside, *effects)))
+            title = record.get("title", part) + "".join(f", and {Path(path).name} of an earlier lock" for path in earlier)
+            actions.append(Action(Verb.DESTROY, address, part, title, "destroy was asked for", (*outside, *effects)))
         if interrupted is not None and interrupted.part != conda_name.PART:
             effects = tuple(RemoveTree(own_folder(folder, path, address)) for path in interrupted.paths)
             actions.insert(0, Action(Verb.DESTROY, address, interrupted.part, "half-made environment", "an interrupted run left it", effects))
