@@ -410,3 +410,10 @@ def _has(bench: Bench, minor: str) -> bool:
     from provision.world import Machine
 
     return Machine(bench.environment()).interpreters(minor).chosen is not None
+
+
+def test_a_gpu_that_the_facts_do_not_know_is_named(bench: Bench) -> None:
+    bench.spec(small_spec("alpha").replace("gpu: none", "gpu: nosuchcard"))
+    done = bench.run("lock", "spec.yaml")
+    assert (done.returncode, "the facts have no GPU named nosuchcard" in done.stderr) == (1, True), done.stderr
+    assert "provision facts list gpus" in done.stderr

@@ -84,7 +84,8 @@ def settle(loaded: Loaded, world: World, tell: Tell, *, upgrade: bool | frozense
         return Locked(old, False, "the lock holds", _judged(loaded, old))
     because = "asked for" if upgrade is True else "there is no lock yet" if old is None else _because(names, moved, salvaged)
     if frozen:
-        raise LockError(f"{loaded.lock_path} does not hold: {because}", hint=f"run `provision lock {quote(str(loaded.path))}` and commit the lock")
+        what = f"there is no {loaded.lock_path}" if old is None else f"{loaded.lock_path} does not hold: {because}"
+        raise LockError(what, hint=f"run `provision lock {quote(str(loaded.path))}` and commit the lock")
     tell(f"locking: {because}")
     try:
         lock = resolve(loaded.spec, loaded.facts, world, tell, keep=without(old, names, loaded) if old is not None else None)

@@ -182,6 +182,10 @@ def _none_fits(spec: Spec, facts: Facts, sites: Sequence[Site], pinned: Mapping[
         newest = facts.torch[-1].release
         why = f"the facts know releases of torch up to {newest}; none of them is {wanted} with a wheel for Python {spec.python}"
         return LockError("no torch build can be chosen for `cuda: auto`", why=why, hint=hint)
+    unknown = next((site for site in sites if site.card is None and site.name not in pinned), None)
+    if unknown is not None:
+        what = f"no torch build can be chosen for target {unknown.name}: the facts have no GPU named {unknown.device.gpu.type}"
+        return LockError(what, hint=f"name a GPU that `provision facts list gpus` lists, or {hint}")
     newest_first = releases[0]
     lines = [f"of torch {newest_first.release}, the newest that fits {wanted}:"]
     for site in sites:
