@@ -175,3 +175,13 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
     assert done.returncode == 0, done.stderr
     assert "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them" in done.stderr
     assert (site_of(bench) / CODE).read_text() == "__version__ = '2.0'\n"
+
+
+def test_a_verdict_whose_report_is_gone_is_proven_anew(applied: Bench) -> None:
+    shutil.rmtree(applied.own / "reports")
+    status = applied.run("status", "spec.yaml")
+    assert (status.returncode, "its report is gone" in status.stdout) == (1, True), status.stdout
+    assert "its report is gone" in applied.run("plan", "spec.yaml").stdout
+    done = applied.run("apply", "spec.yaml", "--yes")
+    assert (done.returncode, "VERIFIED" in done.stdout) == (0, True), done.stderr
+    assert applied.run("status", "spec.yaml").returncode == 0

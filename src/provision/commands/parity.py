@@ -57,7 +57,7 @@ def _worth(place: Place, ledger: Ledger, reader: Reader) -> Side:
         return _of(place, Standing.DAMAGED, why=f"{error.what}: {error.why}")
     if wrong := edited(report):
         return _of(place, Standing.DAMAGED, why=wrong)
-    stale = _stale(report, place) or _void(place, ledger)
+    stale = _stale(report, place) or _void(place, ledger, reader)
     return _of(place, Standing.STALE, why=stale) if stale else _told(place, report, carried=False)
 
 
@@ -99,8 +99,8 @@ def _stale(report: Report, place: Place) -> str:
     return "" if judged_by == probe_digest() else "another version of the probe judged it"
 
 
-def _void(place: Place, ledger: Ledger) -> str:
-    check = verification_of(place, ledger.state)
+def _void(place: Place, ledger: Ledger, reader: Reader) -> str:
+    check = verification_of(place, ledger.state, reader)
     return check.because if check.needed else ""
 
 

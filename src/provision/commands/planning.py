@@ -17,7 +17,7 @@ from provision.diagnostics import Place as SpecPlace
 from provision.effects import Reader
 from provision.errors import ProvisionError, Refused, UsageError, WorldError
 from provision.lock import Lock, digest_of
-from provision.places import ColabTarget
+from provision.places import ColabTarget, LocalTarget
 from provision.plan import Action, Plan, Verb, Verification
 from provision.state import Ledger, State
 from provision.targets import TARGETS, Place, Refusal, Target
@@ -134,7 +134,7 @@ def _propose_at(
     refuse_foreign(ledger, (effect for step in steps for effect in step.effects), place.folder)
     stored = ledger.state.resource(place.address, "verification") or {}
     changed = any(_touches(step, ledger.state) and not _answered(step, stored) for step in steps)
-    check = verification_of(place, ledger.state, changed=changed, asked=verify)
+    check = verification_of(place, ledger.state, reader, changed=changed, asked=verify)
     if not check.needed and kind.platform is None and stored.get("verdict") == "failed":  # what made it fail may have been put right since
         check = replace(check, needed=True, because=f"the last one failed, on {stored['at'][:10]}")
     return place, steps, _restarting(check, steps, ledger.state)
@@ -180,7 +180,7 @@ def check_saved(path: Path, plan: Plan, reader: Reader) -> None:
         )
 
 
-def verification_of(place: Place, state: State, *, changed: bool = False, asked: bool = False) -> Verification:
+def verification_of(place: Place, state: State, reader: Reader, *, changed: bool = False, asked: bool = False) -> Verification:
     """Return whether a place is to be verified and why: its stored verdict counts for the same promises, judged by the same probe, only."""
     tier = place.spec.verify.tier
     stored = state.resource(place.address, "verification")
@@ -197,6 +197,8 @@ def verification_of(place: Place, state: State, *, changed: bool = False, asked:
         return Verification(True, tier, "the environment changes")
     if stored is None or not stored["verdict"]:
         return Verification(True, tier, "it was not verified yet")
+    if isinstance(place.spec.targets[place.target], LocalTarget) and not reader.exists(place.folder / str(stored["report"])):
+        return Verification(True, tier, "its report is gone")
     instance = state.resource(place.address, "instance")
     if instance is not None and instance.get("ended"):
         return Verification(True, tier, "its last run ended without a proof")

@@ -91,7 +91,7 @@ def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, read
     if lock is None or lock.environment(name, TARGETS[kind].platform or reader.platform()) is None:
         return Standing(name, kind, "outdated" if made else "absent", _where(loaded, made), *told)
     target, place = place_of(loaded, lock, name, reader)
-    check = verification_of(place, ledger.state)
+    check = verification_of(place, ledger.state, reader)
     outdated = check.because if record and check.needed else ""
     if is_notebook(place):
         return Standing(name, kind, _of_notebook(target, place, ledger, reader), _where(loaded, made), *told, outdated)
