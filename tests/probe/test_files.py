@@ -50,7 +50,7 @@ EDITS: list[tuple[Callable[[Path], Any], str]] = [
     (lambda site: (site / "alpha/__init__.py").write_text(CODE + "print('pwned')\n"), "alpha: alpha/__init__.py has 25 bytes, not 10"),
     (lambda site: (site / "alpha/__init__.py").write_text(""), "alpha: alpha/__init__.py has 0 bytes, not 10"),
     (lambda site: (site / "alpha/__init__.py").unlink(), "alpha: alpha/__init__.py is missing"),
-    (lambda site: ((site / "alpha/__init__.py").unlink(), (site / "alpha/__init__.py").mkdir()), "alpha: alpha/__init__.py is no file"),
+    (lambda site: ((site / "alpha/__init__.py").unlink(), (site / "alpha/__init__.py").mkdir()), "alpha: alpha/__init__.py is not a regular file"),
     (garble, "alpha: its RECORD is garbled"),
     (cut, "alpha: its RECORD is garbled"),
     (lambda site: (site / "evil.pth").write_text("import os\n"), "no package lists evil.pth, which Python reads at each start"),
@@ -237,7 +237,7 @@ def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(environment
         ("a.py,nonsense=x,1", True, "a.py cannot be checked: unsupported hash type nonsense"),
         ("a.py,shake_128=x,1", True, "a.py cannot be checked: "),
         ("a\0.py,sha256=x,1", False, "a\0.py is missing"),
-        ("/dev/zero,sha256=x,0", True, "/dev/zero is no file"),
+        ("/dev/zero,sha256=x,0", True, "/dev/zero is not a regular file"),
         (f"{'a' * 5000},sha256=x,1", False, "a" * 200),
     ],
 )

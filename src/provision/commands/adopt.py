@@ -46,7 +46,7 @@ Agree = Callable[[Adoption], None]
 def adopt(path: Path, world: World, agree: Agree, tell: Tell, *, lock_wait_s: float = 0, sandbox: bool = False) -> Adoption:
     """Bind the state beside a spec to this machine and this folder; nothing is removed or changed but the state.
 
-    Kernels that were registered from the other folder belong to it: their records are dropped. Raises UsageError where there is no state, StateError where it
+    Kernels that were registered from the other folder belong to it: their records are dropped. Raises UsageError if there is no state, StateError if it
     is damaged, tracked by git or another user's, Refused when declined.
     """
     folder = folder_of(path, sandbox=sandbox)

@@ -23,7 +23,7 @@ LIMIT = 64 * 2**20
 def moved_since(path: Path, reader: Reader) -> tuple[str, ...]:
     """Return what moved in the spec at `path` since its lock was made, () when the lock holds: no network, no resolving.
 
-    A spec whose text says of packages what it said then is not judged by the rules: that is for `lint`. Raises LockError when there is no usable lock, and
+    A spec whose text has the same packages as then is not judged by the rules: that is for `lint`. Raises LockError when there is no usable lock, and
     all that loading a spec raises.
     """
     from provision.commands.lock import check_lock

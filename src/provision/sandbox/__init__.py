@@ -182,7 +182,7 @@ def _elsewhere(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, 
         if faults:
             why = f"faults are set by the process that runs it: {holder}"
             hint = "end that process first, or give the faults to `provision sandbox up`"
-            raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint=hint) from None
+            raise WorldError(f"{folder}: a sandbox runs there already", why=why, hint=hint) from None
         try:
             endpoints: Mapping[str, str] = json.loads((folder / _ENDPOINTS).read_text())
             return dict(endpoints)

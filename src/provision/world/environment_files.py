@@ -18,11 +18,11 @@ _NOTE_LIMIT = 2**24
 def find_damage(environment: Path, note: Path, minor: str, names: tuple[str, ...], *, hashed: bool, shared: bool) -> Damage:
     """Return what differs in an environment from what was installed (see Reader.damage); `note` is where the installer wrote what it noted."""
     site = environment / f"lib/python{minor}/site-packages"
-    told = _read_note(note)
+    written = _read_note(note)
     records = {name: read_record(found.metadata) for name, found in installed([str(site)]).items()}
-    noted = {name: Noted.of(told, name) for name in names if name in records}
+    noted = {name: Noted.of(written, name) for name in names if name in records}
     compared = {name: compare(records[name], noted[name], hashed=hashed) for name in noted}
-    remade = _remade(told, environment)
+    remade = _remade(written, environment)
     flawed = {path for one in compared.values() for path in one.flaws}
     fine = remade | fitting_another(flawed, records.values(), hashed=any(one.hashed for one in compared.values()))
     found = tuple((name, flaws) for name in sorted(compared) if (flaws := _flaws(compared[name], noted[name], fine)))
@@ -31,7 +31,7 @@ def find_damage(environment: Path, note: Path, minor: str, names: tuple[str, ...
 
 
 def _flaws(compared: Compared, noted: Noted, fine: frozenset[str]) -> tuple[str, ...]:
-    """Return what differs in one package; of one whose RECORD never fitted its files, what it was when it was installed is no damage."""
+    """Return what differs in one package; a RECORD that did not fit its files at the installation is not damage."""
     if not noted.fits and (compared.unchanged or not noted.snapshot):
         return ()
     return tuple(flaw for path, flaw in compared.flaws.items() if path not in fine)
@@ -40,8 +40,8 @@ def _flaws(compared: Compared, noted: Noted, fine: frozenset[str]) -> tuple[str,
 def _remade(note: Mapping[str, Any], environment: Path) -> frozenset[str]:
     """Return the files that conda wrote anew as it linked them, which never fitted a RECORD."""
     packages = note.get("packages")
-    told = [one.get("remade") for one in packages.values() if isinstance(one, dict)] if isinstance(packages, dict) else []
-    return frozenset(os.path.normpath(environment / path) for paths in told if isinstance(paths, list) for path in paths if isinstance(path, str))
+    lists = [one.get("remade") for one in packages.values() if isinstance(one, dict)] if isinstance(packages, dict) else []
+    return frozenset(os.path.normpath(environment / path) for paths in lists if isinstance(paths, list) for path in paths if isinstance(path, str))
 
 
 def _read_note(path: Path) -> Mapping[str, Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 _LIMIT = 300
 FOLDER = "use"
-"""In `.provision`, beside `envs`: use/ENVIRONMENT/PID."""
+"""In `.provision`, next to `envs`: use/ENVIRONMENT/PID."""
 
 
 def hold(environment: Path, words: str) -> None:
     """Note that this process uses an environment, for as long as it, or a program that it starts or becomes, lives.
 
-    Notes that nobody holds are removed. Where this note cannot be written there is none: a program is not kept from running for that.
+    Notes that nobody holds are removed. If the note cannot be written, the program runs without one.
     """
     folder = _notes(environment)
     path = folder / str(os.getpid())

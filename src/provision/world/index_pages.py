@@ -21,10 +21,8 @@ from provision.effects import IndexSource, ListedFile
 from provision.errors import NetworkError
 from provision.safe import redact
 from provision.world.fetching import open_address
-from provision.world.uv import hash_file
+from provision.world.uv import default_index, hash_file
 
-DEFAULT_INDEX = "https://pypi.org/simple"
-"""The index that uv asks when nothing names another one (uv documentation, "Package indexes")."""
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
 _LIMIT = 64 * 2**20
@@ -43,8 +41,9 @@ def list_all(questions: Sequence[tuple[str, IndexSource]], environment: Mapping[
     """Return the files of several packages, by (package, index name), asking several pages at once; raises as `list_files` does."""
     waiting: queue.SimpleQueue[tuple[str, IndexSource]] = queue.SimpleQueue()
     results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
-    for question in questions:
-        waiting.put(question)
+    default = default_index(environment) if any(not source.url and not source.wheels for _, source in questions) else ""
+    for package, source in questions:
+        waiting.put((package, source._replace(url=source.url or default)))
     for _ in range(min(_AT_ONCE, len(questions))):
         threading.Thread(target=_work, args=(waiting, results, environment), daemon=True).start()
     found: dict[tuple[str, str], Listed] = {}
@@ -96,7 +95,7 @@ def list_files(package: str, index: IndexSource, environment: Mapping[str, str])
 
 
 def _address(package: str, index: IndexSource) -> str:
-    url = f"{(index.url or DEFAULT_INDEX).rstrip('/')}/{package}/"
+    url = f"{index.url.rstrip('/')}/{package}/"
     return f"{url}index.html" if urlsplit(url).scheme == "file" else url
 
 

@@ -127,12 +127,7 @@ class Machine:
         if chosen := self._interpreter(minor):
             return Interpreters(minor, chosen, (chosen,), fetchable=False)
         listed = tuple(Interpreter(version, path) for version, path in uv.list_pythons(self._uv()))
-        if self._environment.get("UV_PYTHON_DOWNLOADS", "").lower() == "never":
-            why_not = "UV_PYTHON_DOWNLOADS=never keeps uv from fetching one"
-        elif self._offline:
-            why_not = "--offline keeps uv from fetching one"
-        else:
-            why_not = uv.why_not_fetched(minor, self._uv())
+        why_not = uv.why_not_fetched(minor, self._uv(), self._environment.get("UV_PYTHON_DOWNLOADS", ""))
         return Interpreters(minor, None, listed, not why_not, why_not)
 
     def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
@@ -354,9 +349,10 @@ class Machine:
             tell(note)
 
     def _python(self, minor: str) -> Path:
-        chosen = self._interpreter(minor)
-        if chosen is None:
-            raise _no_python(self.interpreters(minor))
+        if (chosen := self._interpreter(minor)) is None:
+            from provision.world.uv_answers import python_not_found
+
+            raise python_not_found(self.interpreters(minor))
         return chosen.path
 
     def _interpreter(self, minor: str) -> Interpreter | None:
@@ -392,10 +388,9 @@ class Machine:
         return answer.code == 0 and answer.stdout == "installed"
 
     def _tell_once(self, notes: tuple[str, ...], tell: Tell) -> None:
-        for note in notes:
-            if note not in self._told:
-                self._told.add(note)
-                tell(note)
+        for note in (note for note in notes if note not in self._told):
+            self._told.add(note)
+            tell(note)
 
 
 def _own() -> Interpreter:
@@ -403,9 +398,3 @@ def _own() -> Interpreter:
     from provision.effects import Interpreter
 
     return Interpreter(platform.python_version(), Path(getattr(sys, "_base_executable", sys.executable)))
-
-
-def _no_python(known: Interpreters) -> WorldError:
-    listed = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
-    hint = f"install Python {known.wanted}, or change `python:` in the spec"
-    return WorldError(f"no Python {known.wanted} on this machine", why=f"found: {listed}", hint=hint)

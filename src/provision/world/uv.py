@@ -147,8 +147,21 @@ def list_pythons(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
     return [(row["version"], Path(row["path"])) for row in rows if row["implementation"] == "cpython" and row["path"]]
 
 
-def why_not_fetched(minor: str, environment: Mapping[str, str]) -> str:
-    """Return why uv cannot fetch this minor version; "" when it knows a download for this machine (its own list, no network)."""
+def default_index(environment: Mapping[str, str]) -> str:
+    """Return the address of the index that uv asks when nothing names another one; no network."""
+    answer = _called(["pip", "compile", "--quiet", "--offline", "--no-header", "--emit-index-url", "-"], environment, None, None, None)
+    return answer.stdout.split()[1]
+
+
+def why_not_fetched(minor: str, environment: Mapping[str, str], downloads: str = "") -> str:
+    """Return why uv cannot fetch this minor version; "" when it knows a download for this machine (its own list, no network).
+
+    `downloads` is the caller's UV_PYTHON_DOWNLOADS.
+    """
+    if downloads.lower() == "never":
+        return "UV_PYTHON_DOWNLOADS=never keeps uv from fetching one"
+    if environment.get("UV_OFFLINE"):
+        return "--offline keeps uv from fetching one"
     answer = capture([_program(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
     if answer.code != 0:
         return f"uv cannot list its downloads: {' '.join(redact(safe(answer.stderr)).split())}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.effects import Project, Sources
+from provision.effects import Interpreters, Project, Sources
 from provision.errors import LockError, NetworkError, ProvisionError, Unsatisfiable, WorldError
 from provision.installing import REFUSED_FILE, SWITCHED_OFF
 from provision.safe import redact
@@ -39,6 +39,13 @@ def explained(verb: str, said: str, code: int, project: Project | None, sources:
     error = _environment(verb, line) or _index(verb, line, sources) or _packages(verb, line, code, project, sources)
     error.why = said
     return error
+
+
+def python_not_found(known: Interpreters) -> WorldError:
+    """Return the error of a Python that is not on this machine."""
+    listed = ", ".join(f"{python.version} ({python.path})" for python in known.found) or "none"
+    hint = f"install Python {known.wanted}, or change `python:` in the spec"
+    return WorldError(f"no Python {known.wanted} on this machine", why=f"found: {listed}", hint=hint)
 
 
 def python_missing(minor: str, said: str) -> ProvisionError:

@@ -17,7 +17,7 @@ _OF_VENVS = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
 """What makers of virtual environments put there themselves, and what it has to say (None: anything). Source: virtualenv; uv up to 0.9."""
 
 _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
-"""Modules that Python's `site` imports at each start, beside the .pth files."""
+"""Modules that Python's `site` imports at each start, next to the .pth files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Noted:
     def of(cls, note: object, name: str) -> Noted:
         """Return what an installer's note (`provision.installed/1`) says of a package; nothing for an older note, a damaged one, or none."""
         packages = note.get("packages") if isinstance(note, dict) else None
-        told = packages.get(name) if isinstance(packages, dict) else None
-        if not isinstance(told, dict):
+        entry = packages.get(name) if isinstance(packages, dict) else None
+        if not isinstance(entry, dict):
             return cls()
-        return cls(str(told.get("record") or ""), str(told.get("snapshot") or ""), told.get("record_fits") is not False)
+        return cls(str(entry.get("record") or ""), str(entry.get("snapshot") or ""), entry.get("record_fits") is not False)
 
     def to_json(self) -> dict[str, str]:
         """Return the part of a package's entry in the note that `of` reads, but for `record_fits`."""
@@ -168,7 +168,7 @@ def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
     except (OSError, ValueError):
         return "is missing"
     if not stat.S_ISREG(about.st_mode):
-        return "is no file"
+        return "is not a regular file"
     if size.isdecimal() and int(size) != about.st_size:
         return f"has {about.st_size} bytes, not {size}"
     if not hashed:

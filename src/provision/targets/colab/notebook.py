@@ -1,7 +1,7 @@
 """The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it stay when it is made again.
 
 A copy of a rendered cell has the id of the original: Colab and JupyterLab copy a cell with its metadata. A cell therefore carries the digest of what was
-rendered, by which an edited copy is told from the cell itself.
+rendered, which distinguishes an edited copy from the cell itself.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def is_ours(document: Any) -> bool:
 
 
 def refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a notebook of ours as it should be now: with the cells that people added to it or copied and edited, and the results of what stays as it is."""
+    """Return the notebook as it should be now: with the cells that people added to it or copied and edited, and the results of what stays as it is."""
     found, others, _ = _sorted(there, ours)
     left = {YOURS} if others and YOURS not in found else set()  # who writes cells elsewhere and has removed that one does without it
     cells = [_kept(found.get(_name(cell)), cell) for cell in ours["cells"] if _name(cell) not in left]
