@@ -93,7 +93,7 @@ def test_a_second_one_uses_the_first(tmp_path: Path) -> None:
             assert second.endpoints == first.endpoints
             assert second.store is None
             assert f"process {os.getpid()}: " in second.holder
-        with pytest.raises(WorldError, match="at work there already") as caught, serve(tmp_path, ("hang",)):
+        with pytest.raises(WorldError, match="a sandbox runs there already") as caught, serve(tmp_path, ("hang",)):
             pass
         assert f"process {os.getpid()}: " in caught.value.why
     with serve(tmp_path) as third:
@@ -211,7 +211,7 @@ def test_the_command_runs_until_it_is_ended(tmp_path: Path, ending: signal.Signa
     try:
         assert told["environment"]["STORAGE_EMULATOR_HOST"] == told["endpoints"]["storage"]
         other = fork_server.run([*fork_server.ARGV, "sandbox", "up"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
-        assert (other.returncode, "at work there already" in other.stderr) == (2, True)
+        assert (other.returncode, "a sandbox runs there already" in other.stderr) == (2, True)
         with serve(tmp_path / ".provision/sandbox") as running:
             assert running.endpoints == told["endpoints"]
     finally:

@@ -39,7 +39,7 @@ def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: 
     with serve(folder, faults, booter=booter(folder), delays=Delays(operation=delay, active=delay), ports=(port, grpc_port)) as running:
         if running.store is None:
             why = f"{running.holder}\n{json.dumps(running.endpoints)}"
-            raise WorldError(f"{folder}: a sandbox is at work there already", why=why, hint="use that one, or name another --folder")
+            raise WorldError(f"{folder}: a sandbox runs there already", why=why, hint="use that one, or name another --folder")
         variables = environment(running.endpoints)
         if form == "json":
             terminal.show(json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables}))
