@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from provision import verification
-from provision.commands.apply import Wishes, apply
-from provision.commands.loading import load
-from provision.commands.substituting import substitute
+from provision.commands.apply import ApplyOptions, apply
+from provision.commands.loading import load_spec
+from provision.commands.substituting import build_sandbox_spec
 from provision.sandbox import Store, serve
 from provision.sandbox.boot import Booter
-from provision.world import Machine
+from provision.world import RealSystem
 
 _MAKING = "provision_device/device/making.py"
 _IN_PLACE = "provision: packages: "
@@ -121,12 +121,12 @@ def _device(way: str, ours: bytes) -> bytes:
 
 def main(way: str, path: Path) -> int:
     """Boot a device and say what it took; 1 with its console where the packages did not come in place."""
-    changed = _device(way, verification.device())
-    verification.device = lambda: changed
+    changed = _device(way, verification.workbench_zipapp())
+    verification.workbench_zipapp = lambda: changed
     booter = _Timed(path.parent / ".provision" / "sandbox")
     with serve(booter.folder, booter=booter) as running:
-        world = Machine(endpoints=running.endpoints)
-        apply(substitute(load(path, world), world), ("wb",), Wishes(detach=True), world, lambda *_: None, lambda _: None)
+        world = RealSystem(endpoints=running.endpoints)
+        apply(build_sandbox_spec(load_spec(path, world), world), ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lambda _: None)
         deadline = time.monotonic() + _LIMIT_S
         while not hasattr(booter, "heard") and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -15,7 +15,7 @@ from benchmarks.replay import Replay
 from benchmarks.timing import Call, Cost, Subject, Unmeasured, alternate, cost, median, repeat, total
 from benchmarks.workshop import ROOT, Workshop
 from provision.lock import loads
-from provision.world import Machine
+from provision.world import RealSystem
 
 Measure = Callable[[Workshop], tuple[Cost, Cost | None]]
 """Returns our cost and the peer's (None where there is no peer); raises Unmeasured."""
@@ -24,7 +24,7 @@ _REQUIREMENTS = ("transformers>=5.13", "safetensors")
 _WITHOUT_TORCH = f"""gpu: none
 python: "{sys.version_info.major}.{sys.version_info.minor}"
 packages: [{", ".join(_REQUIREMENTS)}]
-platforms: [{Machine().platform()}]
+platforms: [{RealSystem().platform()}]
 training: {{framework: none}}
 """
 _RULES = """

@@ -44,6 +44,6 @@ def _keep(folder: Path, words: list[str], cwd: Any, environment: Any) -> None:
 
 if __name__ == "__main__":
     listen(None if sys.argv[1] == "-" else Path(sys.argv[1]))
-    from provision.cli import main
+    from provision.cli import run_cli
 
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(run_cli(sys.argv[2:]))

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from provision.probe.observing.speed import flop, median, multiplied_tflops
+from provision.probe.observing.speed import flop_count, median, multiplied_tflops
 
 BOUND = 0.05
 _TURNS, _WARM, _ROUNDS = 5, 3, 10
@@ -61,7 +61,7 @@ def bare_tflops(name: str, device: str, size: int) -> float:
     for _ in range(_ROUNDS):
         left @ right
     _settle(device)
-    return flop(size) * _ROUNDS / (time.perf_counter() - began) / 1e12
+    return flop_count(size) * _ROUNDS / (time.perf_counter() - began) / 1e12
 
 
 def _settle(device: str) -> None:

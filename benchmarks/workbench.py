@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.timing import Call, Cost, Unmeasured, alternate, cost, total
 from benchmarks.workshop import Workshop
-from provision.assets import asset
+from provision.assets import find_asset
 from provision.sandbox.boot import Booter
 
 _BOOTED = Path(__file__).with_name("booted.py")
@@ -77,7 +77,7 @@ def _installing(workshop: Workshop, peer: str) -> tuple[Cost, Cost | None]:
 def _mirror(workshop: Workshop) -> Iterator[str]:
     """Serve what the device will ask for, and give the index's address."""
     folder = workshop.folder / "mirror"
-    uv = json.loads(asset("templates/workbench-uv.json").read_bytes())
+    uv = json.loads(find_asset("templates/workbench-uv.json").read_bytes())
     wanted = [*_PACKAGES.split(", "), f"uv=={uv['version']}"]
     cost(workshop.python("-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(folder / "files"), *wanted))
     for file in sorted((folder / "files").iterdir()):
@@ -112,7 +112,7 @@ def _said(call: Call) -> str:
 
 def _isolated(workshop: Workshop) -> None:
     """Raise Unmeasured where this machine can isolate no device."""
-    if why := Booter(workshop.folder).impossible():
+    if why := Booter(workshop.folder).unavailable_reason():
         raise Unmeasured(f"a device of the sandbox needs an isolated root: {why}")
 
 

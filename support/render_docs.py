@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from provision.commands.schema import schema_text
-from provision.rules import RULES, explain
+from provision.rules import RULES, render_rule_page
 from provision.schema import json_schema
-from provision.source.findings import FINDINGS
-from provision.source.wording import FORMATS
+from provision.source.findings import FINDING_KINDS
+from provision.source.wording import FORMAT_DESCRIPTIONS
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
@@ -107,7 +107,7 @@ def pages() -> dict[str, str]:
         "spec.md": spec_page(json_schema({})),
         "findings.md": findings_page(),
         "rules.md": rules_page(),
-        **{f"rules/{rule.id}.md": f"{NOTE}\n\n{explain(rule)}" for rule in RULES},
+        **{f"rules/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in RULES},
     }
 
 
@@ -167,14 +167,14 @@ def words(field: dict[str, Any]) -> str:
 def keyed(field: dict[str, Any]) -> str:
     """Return a mapping with free keys in words."""
     for pattern, value in field.get("patternProperties", {}).items():
-        return f"mapping; keys: {FORMATS[pattern][0]}; values: {words(value)}"
+        return f"mapping; keys: {FORMAT_DESCRIPTIONS[pattern][0]}; values: {words(value)}"
     return "mapping"
 
 
 def bounded(field: dict[str, Any]) -> str:
     """Return a plain value in words: its format or its bounds."""
     if "pattern" in field:
-        return FORMATS[field["pattern"]][0]
+        return FORMAT_DESCRIPTIONS[field["pattern"]][0]
     name = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}.get(field.get("type", ""), "any value")
     bounds = [f"{word} {field[key]}" for key, word in (("minimum", "at least"), ("exclusiveMinimum", "above"), ("maximum", "at most")) if key in field]
     return ", ".join([name, *bounds])
@@ -221,7 +221,7 @@ def given(value: Any) -> str:
 
 def findings_page() -> str:
     """Return the table of findings about text, shape and `extends`."""
-    rows = [f"| {kind.id} | {kind.name} | {kind.severity} | {cell(kind.explanation)} |" for kind in FINDINGS]
+    rows = [f"| {kind.id} | {kind.name} | {kind.severity} | {cell(kind.explanation)} |" for kind in FINDING_KINDS]
     intro = "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). Findings about its meaning are [rules](rules.md)."
     return "\n\n".join([NOTE, "# Findings", intro, "\n".join(["| id | name | severity | what it means |", "|---|---|---|---|", *rows])]) + "\n"
 

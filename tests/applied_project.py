@@ -12,7 +12,7 @@ import pytest
 
 from provision.state import dumps, loads
 from provision.verification import digest_of_expectations, probe_digest
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.rig import Bench
 from tests.support import make_once
 
@@ -45,7 +45,7 @@ def copy_applied(project: Path, folder: Path) -> None:
         name, _, target = path.parent.name.partition(".")
         record = state.resource(f"{name}/{target}", "verification")
         asked = digest_of_expectations(json.loads(path.read_text()), probe_digest())
-        state = state.recording(f"{name}/{target}", "verification", {**(record or {}), "expectations": asked})
+        state = state.with_record(f"{name}/{target}", "verification", {**(record or {}), "expectations": asked})
     (own / "state.json").write_text(dumps(state))
     bind(own)
 
@@ -54,6 +54,6 @@ def bind(own: Path) -> None:
     """Make the state of a copied project its own."""
     path = own / "state.json"
     with suppress(ImportError):  # support/run_attacks.py tests sources that bind no state
-        from provision.stores.binding import binding_here
+        from provision.stores.binding import read_current_binding
 
-        path.write_text(dumps(replace(loads(path.read_text(), "state.json"), binding=binding_here(own, Machine()))))
+        path.write_text(dumps(replace(loads(path.read_text(), "state.json"), binding=read_current_binding(own, RealSystem()))))

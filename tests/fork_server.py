@@ -208,12 +208,12 @@ def import_all() -> None:
     # What is made at the first use of the spec and of the tables.
     import gc
 
-    from provision.facts import load
-    from provision.grammar import Part
+    from provision.facts import load_facts
+    from provision.grammar import StrictModel
 
-    for model in Part.__subclasses__():
+    for model in StrictModel.__subclasses__():
         model.model_rebuild()
-    load()
+    load_facts()
     gc.freeze()
 
 
@@ -251,9 +251,9 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.argv = [str(Path(provision.__file__).parent / "__main__.py"), *request["words"]]
     sys.path[0] = request["cwd"]
     sys.stdin, sys.stdout, sys.stderr = _opened(0, sys.stdin), _opened(1, sys.stdout), _opened(2, sys.stderr)
-    from provision.cli import main
+    from provision.cli import run_cli
 
-    code = main()
+    code = run_cli()
     # As the interpreter ends, but for the 50 ms in which it takes apart what the server has imported.
     threading._shutdown()
     atexit._run_exitfuncs()

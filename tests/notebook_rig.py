@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from provision.commands.loading import Loaded, load
+from provision.commands.loading import LoadedSpec, load_spec
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
-from provision.commands.receiving import Received, receive
+from provision.commands.planning import get_driver_and_context
+from provision.commands.receiving import ImportedReport, import_report
 from provision.errors import LockError, ProvisionError, Refused
-from provision.probe.brief import brief
-from provision.probe.brief import whole as whole_report
-from provision.probe.canonical import canonical, digest
-from provision.probe.catalogue import asked
+from provision.probe.brief import compact
+from provision.probe.brief import expand as whole_report
+from provision.probe.canonical import canonical_digest, to_canonical_json
+from provision.probe.catalogue import select_checks
 from provision.probe.expectations import parse_expectations
-from provision.probe.judging import Account, judge
+from provision.probe.judging import ObservationLog, judge
 from provision.probe.redactor import Redactor
-from provision.probe.report import Judged, make_report
-from provision.targets import Place
-from provision.verification import expectations_of, parcel, probe_digest
-from provision.world import Machine
+from provision.probe.report import JudgedCheck, make_report
+from provision.targets import TargetContext
+from provision.verification import expectations_of, probe_digest, probe_zipapp
+from provision.world import RealSystem
 from tests.applied_project import bind
 from tests.rig import Bench, small_spec
 from tests.support import with_bytecode
@@ -61,12 +61,12 @@ class Home:
         return self.bench.own / "reports/spec.colab"
 
     @property
-    def world(self) -> Machine:
-        return Machine(self.bench.environment())
+    def world(self) -> RealSystem:
+        return RealSystem(self.bench.environment())
 
     @property
-    def loaded(self) -> Loaded:
-        return load(self.path, self.world)
+    def loaded(self) -> LoadedSpec:
+        return load_spec(self.path, self.world)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -76,11 +76,11 @@ class Home:
     def nonce(self) -> str:
         return str(self.state["spec/colab#notebook"]["nonce"])
 
-    def place(self) -> Place:
+    def place(self) -> TargetContext:
         loaded = self.loaded
         lock = read_lock(loaded, self.world)
         assert lock is not None
-        return place_of(loaded, lock, "colab", self.world)[1]
+        return get_driver_and_context(loaded, lock, "colab", self.world)[1]
 
     def promised(self, **changes: Any) -> dict[str, Any]:
         place = self.place()
@@ -88,8 +88,8 @@ class Home:
         shared = {"shared": True} if "isolation: system" in self.path.read_text() or "isolation" not in self.path.read_text() else {}
         return {**promised, "nonce": self.nonce, **shared, **changes}
 
-    def receive(self, content: bytes, name: str = "report.json", target: str | None = None) -> Received:
-        return receive(content, name, self.path, target, self.world, self.said.append)
+    def receive(self, content: bytes, name: str = "report.json", target: str | None = None) -> ImportedReport:
+        return import_report(content, name, self.path, target, self.world, self.said.append)
 
     def snapshot(self) -> dict[str, bytes]:
         """Every file beside the spec but the lock file of whoever is at work."""
@@ -120,7 +120,7 @@ def probed(home: Home, scratch: Path, **changes: Any) -> bytes:
     expectations = home.promised(**changes)
     expectations["python"] = {**expectations["python"], "prefix": str(home.python.parent.parent)}
     scratch.mkdir(parents=True, exist_ok=True)
-    (scratch / "probe.pyz").write_bytes(with_bytecode(parcel()))
+    (scratch / "probe.pyz").write_bytes(with_bytecode(probe_zipapp()))
     (scratch / "expectations.json").write_text(json.dumps(expectations))
     words = [
         str(home.python),
@@ -141,22 +141,25 @@ def changed(content: bytes, change: Change, *, sealed: bool = True) -> bytes:
     change(document)
     if sealed:
         identity = {one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"}
-        document["digests"] = {"identity": digest(identity), "report": digest(brief({key: value for key, value in document.items() if key != "digests"}))}
-    return canonical(document).encode()
+        document["digests"] = {
+            "identity": canonical_digest(identity),
+            "report": canonical_digest(compact({key: value for key, value in document.items() if key != "digests"})),
+        }
+    return to_canonical_json(document).encode()
 
 
 def judged(promised: Mapping[str, Any], seen: Mapping[str, Any], created: str = "") -> bytes:
     """The report of a machine that was never here: what its observers would have noted, judged and written by the probe's own functions."""
     expected = parse_expectations(promised)
-    checks = asked(expected)
-    account = Account(frozenset(one.id for one in checks))
-    report = make_report(expected, [Judged(one, judge(one, expected, seen, account), 0.1) for one in checks], seen, [], Redactor(), partial=False)
+    checks = select_checks(expected)
+    account = ObservationLog(frozenset(one.id for one in checks))
+    report = make_report(expected, [JudgedCheck(one, judge(one, expected, seen, account), 0.1) for one in checks], seen, [], Redactor(), partial=False)
 
     def as_shipped(document: dict[str, Any]) -> None:
         document["tool"]["probe_sha256"] = probe_digest()
         document["subject"]["created_utc"] = created or document["subject"]["created_utc"]
 
-    return changed(canonical(report).encode(), as_shipped)
+    return changed(to_canonical_json(report).encode(), as_shipped)
 
 
 OF_TORCH: dict[str, Any] = {
@@ -223,7 +226,7 @@ def machine(promised: Mapping[str, Any], **observed: Any) -> dict[str, Any]:
         "_python.prefix": "/usr",
         "_python.executable": "/usr/bin/python3",
         "_packages.installed": installed,
-        "packages.digest": digest(installed),
+        "packages.digest": canonical_digest(installed),
         "packages.count": len(installed),
         "packages.provenance": {"hash-checked": len(installed)},
         **{f"packages.{name}": [] for name in nothing},

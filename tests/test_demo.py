@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from provision.verification import read_report
-from provision.verification.compare import compare
-from provision.verification.saying import sentence
+from provision.verification.compare import compare_reports
+from provision.verification.saying import summarize_comparison
 from tests.probe.bench import Environment
 from tests.probe.conftest import build_probe, document
 from tests.support import require
@@ -76,9 +76,9 @@ def test_the_reports_are_those_that_the_probe_makes(made: dict[str, Path]) -> No
     for reports in (kept, new):
         assert [one.verdict for one in reports.values()] == ["simulated", "failed"]
         assert all(one.document["subject"]["simulated"] == ["the card and its driver", "the packages"] for one in reports.values())
-        found = compare(reports["colab"], reports["workbench"], ("colab", "workbench"))
-        assert sentence(found).startswith(SENTENCE)
-        assert [turn.id for turn in found.turns] == ["D02"]
+        found = compare_reports(reports["colab"], reports["workbench"], ("colab", "workbench"))
+        assert summarize_comparison(found).startswith(SENTENCE)
+        assert [turn.id for turn in found.check_changes] == ["D02"]
 
 
 def test_the_reports_hold_nothing_of_the_machine_that_made_them() -> None:

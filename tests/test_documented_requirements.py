@@ -11,13 +11,13 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from provision.assets import builtin_names
-from provision.facts import load
-from provision.facts.parts import symptoms
+from provision.assets import list_builtin_profiles
+from provision.facts import load_facts
+from provision.facts.parts import load_symptoms
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
 from provision.rules import RULES, Rule
-from provision.verification.symptoms import Held, explain
+from provision.verification.symptoms import LookupContext, explain_error
 from tests.probe.conftest import document
 from tests.probe.rows import Row
 from tests.probe.test_judging import ROWS, judge_one
@@ -27,10 +27,10 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = yaml.load((Path(__file__).parent / "documented_requirements.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 ENTRIES = [entry for source in DOCUMENTS for entry in source["says"]]
 POINTERS = [pointer for entry in ENTRIES for pointer in entry.get("shown_by", ())]
-FACTS = load()
+FACTS = load_facts()
 RULE_OF = {rule.id: rule for rule in RULES}
 CHECK_IDS = {check.id for check in CHECKS}
-SYMPTOM_IDS = {symptom.id for symptom in symptoms()}
+SYMPTOM_IDS = {symptom.id for symptom in load_symptoms()}
 TRAINER = "builtin:huggingface-trainer/packages"
 
 
@@ -46,7 +46,7 @@ def problem_of(pointer: str, folder: Path) -> str:
         return _problem_of_row([row for row in ROWS if row.id == identity], outcome, text)
     if identity in SYMPTOM_IDS and outcome == "error":
         return _problem_of_error(identity, text)
-    if identity.removeprefix("builtin:") in builtin_names() and outcome in ("packages", "requires"):
+    if identity.removeprefix("builtin:") in list_builtin_profiles() and outcome in ("packages", "requires"):
         return _problem_of_profile(identity, outcome, text, folder)
     return f"{name} is not a rule, a check, a symptom, a profile or a test"
 
@@ -70,7 +70,7 @@ def _problem_of_row(rows: list[Row], status: str, text: str) -> str:
 
 
 def _problem_of_error(identity: str, text: str) -> str:
-    found = [explanation.symptom.id for explanation in explain(text, symptoms(), Held(FACTS))]
+    found = [explanation.symptom.id for explanation in explain_error(text, load_symptoms(), LookupContext(FACTS))]
     return "" if found[:1] == [identity] else f"{text!r} shows {found}, not {identity} first"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.facts import Facts, cuda_of, load
+from provision.facts import Facts, cuda_of, load_facts
 from remaking.index import PipIndex
 from tests.pytorch_rig import FLAVOURS, PYTHONS, PyTorch, content, lay_out
 from tests.rig import Bench, served
@@ -20,7 +20,7 @@ UNREACHABLE = {"HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
 def locked(bench: Bench) -> dict[str, dict[str, str]]:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.errors import StateError
-from provision.plan import Action, Plan, Verb
-from provision.state import Intent, Ledger, State, dumps, empty, loads
+from provision.plan import Action, Operation, Plan
+from provision.state import Intent, Ledger, State, create_empty_state, dumps, loads
 
 RECORDS = st.dictionaries(st.text("abc/#", max_size=6).map("{}#x".format), st.dictionaries(st.text(max_size=4), st.text(max_size=6), max_size=3), max_size=4)
 
@@ -30,29 +30,29 @@ def test_no_edit_of_a_state_goes_unnoticed(at: int, put: str) -> None:
 
 
 def test_an_action_is_recorded_and_a_destroyed_part_is_dropped() -> None:
-    made = empty("l").after(Action(Verb.CREATE, "spec/here", "environment", "t", "b", (), {"paths": ["envs/x"]}))
+    made = create_empty_state("l").after_action(Action(Operation.CREATE, "spec/here", "environment", "t", "b", (), {"paths": ["envs/x"]}))
     assert (made.serial, made.resource("spec/here", "environment")) == (1, {"paths": ["envs/x"]})
     assert made.parts("spec/here") == {"environment": {"paths": ["envs/x"]}}
     assert made.parts("spec/her") == {}
-    gone = made.after(Action(Verb.DESTROY, "spec/here", "environment", "t", "b"))
+    gone = made.after_action(Action(Operation.DESTROY, "spec/here", "environment", "t", "b"))
     assert (gone.serial, gone.resources) == (2, {})
 
 
 def test_a_ledger_knows_whose_intent_was_cut_short() -> None:
     intent = Intent("spec/here", "environment", "+", ("envs/x",), "2026-11-20T00:00:00Z")
-    assert Ledger(empty("l"), (intent,)).cut_short("spec/here") == intent
-    assert Ledger(empty("l"), (intent,)).cut_short("other/here") is None
-    assert Ledger(empty("l")).cut_short("spec/here") is None
+    assert Ledger(create_empty_state("l"), (intent,)).find_interrupted("spec/here") == intent
+    assert Ledger(create_empty_state("l"), (intent,)).find_interrupted("other/here") is None
+    assert Ledger(create_empty_state("l")).find_interrupted("spec/here") is None
 
 
 def test_a_plan_counts_its_verbs_and_seals_its_inputs() -> None:
-    create = Action(Verb.CREATE, "spec/here", "environment", "t", "b")
-    keep = Action(Verb.KEEP, "spec/here", "kernel", "k", "b")
-    replace = Action(Verb.REPLACE, "spec/there", "environment", "t", "b")
+    create = Action(Operation.CREATE, "spec/here", "environment", "t", "b")
+    keep = Action(Operation.KEEP, "spec/here", "kernel", "k", "b")
+    replace = Action(Operation.REPLACE, "spec/there", "environment", "t", "b")
     plan = Plan((create, keep, replace), {}, "sha256:s", "sha256:l", "lineage", 4)
     assert plan.changes == (create, replace)
     assert plan.summary() == "1 to create, 0 to change, 1 to replace, 0 to destroy"
-    assert plan.seal()["steps"] == [["+", "spec/here", "environment", "t"], ["-/+", "spec/there", "environment", "t"]]
+    assert plan.fingerprint()["steps"] == [["+", "spec/here", "environment", "t"], ["-/+", "spec/there", "environment", "t"]]
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "3", '{"schema": 4}'])

@@ -2,6 +2,6 @@
 
 import sys
 
-from provision.cli import main
+from provision.cli import run_cli
 
-sys.exit(main())
+sys.exit(run_cli())

@@ -8,7 +8,7 @@ _PACKAGE = Path(__file__).parent
 _BUILTIN = "specs/builtin"
 
 
-def asset(name: str) -> Path:
+def find_asset(name: str) -> Path:
     """Return the path of an asset such as "templates/report.html.j2"; raise FileNotFoundError when this installation lacks it."""
     for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent):
         if (root / name).is_file():
@@ -16,12 +16,12 @@ def asset(name: str) -> Path:
     raise FileNotFoundError(f"this installation of provision lacks {name}: reinstall it")
 
 
-def builtin_names() -> tuple[str, ...]:
+def list_builtin_profiles() -> tuple[str, ...]:
     """Return the names of the profiles that `extends: builtin:NAME` may name, sorted."""
     folders = [root / _BUILTIN for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent)]
     return tuple(sorted(path.stem for folder in folders if folder.is_dir() for path in folder.glob("*.yaml")))
 
 
-def builtin(name: str) -> Path:
+def find_builtin_profile(name: str) -> Path:
     """Return the path of the profile `name`; raise FileNotFoundError when there is none."""
-    return asset(f"{_BUILTIN}/{name}.yaml")
+    return find_asset(f"{_BUILTIN}/{name}.yaml")

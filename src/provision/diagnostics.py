@@ -18,7 +18,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class At(StrEnum):
+class RoutePart(StrEnum):
     """Which part of a route is meant."""
 
     VALUE = "value"
@@ -49,28 +49,28 @@ class Span(NamedTuple):
     end: Position
 
 
-class Place(NamedTuple):
+class RouteLocation(NamedTuple):
     """A route and which part of it is meant; the view turns it into line and column."""
 
     route: Route
-    at: At = At.VALUE
+    part: RoutePart = RoutePart.VALUE
 
 
-Where = Place | Span
+Location = RouteLocation | Span
 """Findings about meaning name a `Place`; findings about text that has no route (syntax, duplicate keys) name a `Span`."""
 
 
-class Related(NamedTuple):
+class RelatedLocation(NamedTuple):
     """A second place that takes part in a finding, and what it has to do with it."""
 
-    where: Where
+    where: Location
     text: str
 
 
 class Replace(NamedTuple):
     """Put `text` (YAML source) in the place of a scalar or of a key."""
 
-    where: Where
+    where: Location
     text: str
 
 
@@ -104,15 +104,15 @@ class Diagnostic(NamedTuple):
     name: str
     severity: Severity
     message: str
-    where: Where
+    where: Location
     why: str = ""
     help: str = ""
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedLocation, ...] = ()
     fix: Fix | None = None
     source: str = ""
 
 
-def worst(diagnostics: tuple[Diagnostic, ...]) -> Severity | None:
+def worst_severity(diagnostics: tuple[Diagnostic, ...]) -> Severity | None:
     """Return the gravest severity present, or None when there is no finding."""
     ranks = list(Severity)
     return min((d.severity for d in diagnostics), key=ranks.index, default=None)

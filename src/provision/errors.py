@@ -43,16 +43,16 @@ class Refused(ProvisionError):
     """Something was asked that is not done here, or not without a yes."""
 
 
-class WorldError(ProvisionError):
+class ExternalError(ProvisionError):
     """Disk, permissions, an interpreter or another program stands in the way.
 
     `left` is what an effect that costs money left running elsewhere: () for nothing, None where that is not known.
     """
 
-    left: tuple[str, ...] | None = None
+    still_running: tuple[str, ...] | None = None
 
 
-class NetworkError(WorldError):
+class NetworkError(ExternalError):
     """An index or service could not be reached."""
 
 
@@ -70,11 +70,11 @@ class Unsatisfiable(LockError):
     """No set of versions satisfies the spec."""
 
 
-class NoCondaSet(Unsatisfiable):
+class CondaUnsatisfiable(Unsatisfiable):
     """No set of conda packages goes with the locked versions: other versions of the index's packages are no way out that could be searched for."""
 
 
-class Failed(ProvisionError):
+class CheckFailed(ProvisionError):
     """What was asked does not hold."""
 
     exit_code = 1

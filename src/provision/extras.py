@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-NAME = "provision-ml"
+DISTRIBUTION_NAME = "provision-ml"
 """The name of our distribution. On a public index it may be another project's, so no command takes it from one."""
 _OF_EXTRA = re.compile(r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']""")
 """A line of Requires-Dist as the build of this project writes it for an extra."""
@@ -22,18 +22,18 @@ _UV_CACHE = re.compile(r"archive-v\d+")
 """The folder of uv's cache that the environments of `uvx` are in."""
 
 
-class Source(NamedTuple):
+class InstallSource(NamedTuple):
     """What a copy was installed from: a folder or file, or the URL of another file or repository (PEP 508)."""
 
     path: Path | None
     url: str
     editable: bool
 
-    def with_extras(self, extras: str) -> str:
+    def to_requirement(self, extras: str) -> str:
         """Return the requirement for this source with some extras ("conda,workbench")."""
         if self.path is not None and self.path.is_dir():
             return f"{self.path}[{extras}]"
-        return f"{NAME}[{extras}] @ {self.url}"
+        return f"{DISTRIBUTION_NAME}[{extras}] @ {self.url}"
 
 
 def install_command(extra: str) -> str:
@@ -47,35 +47,35 @@ def install_command(extra: str) -> str:
     if source is None or found is None:
         return _adding_packages(prefix, _requirements_of(found, extra), extra, _installer_of(found))
     if (receipt := prefix / "uv-receipt.toml").exists():
-        return _line(["uv", "tool", "install", *_editable(source), source.with_extras(_with_present(found, extra)), *_beside(receipt)])
+        return _join_command(["uv", "tool", "install", *_editable(source), source.to_requirement(_with_present(found, extra)), *_with_options(receipt)])
     if (prefix / "pipx_metadata.json").exists():
-        return _line(["pipx", "install", "--force", *_editable(source), source.with_extras(_with_present(found, extra))])
+        return _join_command(["pipx", "install", "--force", *_editable(source), source.to_requirement(_with_present(found, extra))])
     if any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
-        return _line(["uvx", "--from", source.with_extras(_with_present(found, extra)), "provision"])
-    return _line([*_pip(_installer_of(found)), *_editable(source), source.with_extras(extra)])
+        return _join_command(["uvx", "--from", source.to_requirement(_with_present(found, extra)), "provision"])
+    return _join_command([*_pip_install_command(_installer_of(found)), *_editable(source), source.to_requirement(extra)])
 
 
 def _adding_packages(prefix: Path, packages: list[str], extra: str, installer: str) -> str:
     if not packages:
         return f"install the extra {extra} of this copy of provision for {sys.executable}"
     if (prefix / "pipx_metadata.json").exists():
-        return _line(["pipx", "inject", prefix.name, *packages])
-    return _line([*_pip(installer), *packages])
+        return _join_command(["pipx", "inject", prefix.name, *packages])
+    return _join_command([*_pip_install_command(installer), *packages])
 
 
-def _beside(receipt: Path) -> list[str]:
+def _with_options(receipt: Path) -> list[str]:
     """Return the options for packages that were installed into the environment of a uv tool with --with."""
     import tomllib
 
     try:
         rows = tomllib.loads(receipt.read_text())["tool"]["requirements"]
-        named = [f"{row['name']}{row.get('specifier', '')}" for row in rows if row["name"] != NAME and row.keys() <= {"name", "specifier"}]
+        named = [f"{row['name']}{row.get('specifier', '')}" for row in rows if row["name"] != DISTRIBUTION_NAME and row.keys() <= {"name", "specifier"}]
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return [word for requirement in named for word in ("--with", requirement)]
 
 
-def _pip(installer: str) -> list[str]:
+def _pip_install_command(installer: str) -> list[str]:
     """Return the command that installs into an interpreter: its own pip, else the uv that provision requires."""
     if installer != "uv" and find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install"]
@@ -83,26 +83,26 @@ def _pip(installer: str) -> list[str]:
     return [*uv, "pip", "install", "--python", sys.executable]
 
 
-def _editable(source: Source) -> list[str]:
+def _editable(source: InstallSource) -> list[str]:
     return ["--editable"] if source.editable else []
 
 
-def _line(words: list[str]) -> str:
+def _join_command(words: list[str]) -> str:
     return " ".join(shlex.quote(word) for word in words)
 
 
 def _distribution() -> Distribution | None:
     try:
-        return distribution(NAME)
+        return distribution(DISTRIBUTION_NAME)
     except PackageNotFoundError:
         return None
 
 
-def _source_of(found: Distribution | None) -> Source | None:
+def _source_of(found: Distribution | None) -> InstallSource | None:
     """Return what a copy was installed from; None for an index, and for a path that is gone."""
     if found is None:  # run from its sources, without an installation
         checkout = Path(__file__).parents[2]
-        return Source(checkout, "", editable=True) if (checkout / "pyproject.toml").exists() else None
+        return InstallSource(checkout, "", editable=True) if (checkout / "pyproject.toml").exists() else None
     try:
         document = json.loads(found.read_text("direct_url.json") or "null")
         return _source(document)
@@ -110,18 +110,18 @@ def _source_of(found: Distribution | None) -> Source | None:
         return None
 
 
-def _source(document: Mapping[str, Any] | None) -> Source | None:
+def _source(document: Mapping[str, Any] | None) -> InstallSource | None:
     if document is None:
         return None
     url, part = document["url"], f"#subdirectory={document['subdirectory']}" if document.get("subdirectory") else ""
     if "vcs_info" in document:
         vcs = document["vcs_info"]
         url = url.replace("file:///", "file://localhost/", 1)  # pip 26 takes no requirement at git+file: without a host
-        return Source(None, f"{vcs['vcs']}+{url}@{vcs['commit_id']}{part}", editable=False)
+        return InstallSource(None, f"{vcs['vcs']}+{url}@{vcs['commit_id']}{part}", editable=False)
     path = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
     if path is not None and not path.exists():
         return None
-    return Source(path, f"{url}{part}", editable=bool(document.get("dir_info", {}).get("editable")))
+    return InstallSource(path, f"{url}{part}", editable=bool(document.get("dir_info", {}).get("editable")))
 
 
 def _installer_of(found: Distribution | None) -> str:

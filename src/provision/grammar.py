@@ -10,29 +10,29 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError
 
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZE = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
-COUNT = r"^\d+(\.\d+)?[KMBT]$"
+_BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIZE_PATTERN = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+COUNT_PATTERN = r"^\d+(\.\d+)?[KMBT]$"
 
 
-def bytes_of(size: str) -> int:
+def parse_size(size: str) -> int:
     """Return the number of bytes that a size such as "16GiB" or "500 MB" stands for."""
     number, unit = re.fullmatch(r"([\d.]+)\s?([A-Za-z]+)", size).groups()  # type: ignore[union-attr]
-    return int(float(number) * _UNITS[unit])
+    return int(float(number) * _BYTES_PER_UNIT[unit])
 
 
-def seconds_of(duration: str) -> int:
+def parse_duration(duration: str) -> int:
     """Return the number of seconds that a duration such as "90s", "30m" or "8h" stands for."""
-    return int(duration[:-1]) * _SECONDS[duration[-1]]
+    return int(duration[:-1]) * _SECONDS_PER_UNIT[duration[-1]]
 
 
-def parameters_of(count: str) -> int:
+def parse_parameter_count(count: str) -> int:
     """Return the number of parameters that "1.1B" or "459K" stands for."""
     return int(float(count[:-1]) * {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}[count[-1]])
 
 
-def _specifiers(text: str) -> str:
+def _check_specifiers(text: str) -> str:
     try:
         SpecifierSet(text)
     except InvalidSpecifier as error:
@@ -40,15 +40,15 @@ def _specifiers(text: str) -> str:
     return text
 
 
-Size = Annotated[str, Field(pattern=_SIZE, examples=["16GiB"])]
+Size = Annotated[str, Field(pattern=_SIZE_PATTERN, examples=["16GiB"])]
 Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$", examples=["30m"])]
-Specifiers = Annotated[str, AfterValidator(_specifiers)]
+Specifiers = Annotated[str, AfterValidator(_check_specifiers)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 EnvironmentValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 
-def _without_credentials(address: str) -> str:
+def _refuse_credentials(address: str) -> str:
     if re.search(r"[?#]", address):
         raise PydanticCustomError("url_query", "a query may carry a token, which would land in the lock; write the address without it")
     if re.match(r"^[a-z]+://[^/]*@", address):
@@ -56,11 +56,11 @@ def _without_credentials(address: str) -> str:
     return address
 
 
-Address = Annotated[str, Field(pattern=r"^(https?|file)://\S+$", examples=["https://packages.example.com/simple"]), AfterValidator(_without_credentials)]
+IndexUrl = Annotated[str, Field(pattern=r"^(https?|file)://\S+$", examples=["https://packages.example.com/simple"]), AfterValidator(_refuse_credentials)]
 
 
 @contextmanager
-def unplugged() -> Iterator[None]:
+def without_pydantic_plugins() -> Iterator[None]:
     """Build models without plugins of pydantic: these are foreign code, found by reading the metadata of every distribution around."""
     before = os.environ.get("PYDANTIC_DISABLE_PLUGINS")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
@@ -73,13 +73,13 @@ def unplugged() -> Iterator[None]:
             os.environ["PYDANTIC_DISABLE_PLUGINS"] = before
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """Strict and closed: no silent coercion, no unknown keys, and no echo of values (they may be secrets) in errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
-class Short(Part):
+class ShorthandModel(StrictModel):
     """A part that may also be written as one string."""
 
     @classmethod

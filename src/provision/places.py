@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from provision.grammar import Address, Duration, EnvironmentName, EnvironmentValue, Identifier, Part, Short, Size, Specifiers
+from provision.grammar import Duration, EnvironmentName, EnvironmentValue, Identifier, IndexUrl, ShorthandModel, Size, Specifiers, StrictModel
 
-MOST_CARDS = 16
+MAX_GPUS = 16
 """Cards of one machine: a2-megagpu-16g has the most of all (Compute Engine documentation, GPU machine types)."""
 
 
-class Gpu(Short):
+class Gpu(ShorthandModel):
     """The accelerator: `L4`, `A100-80GB:2`, `none` for CPU, `mps` for Apple silicon, or {type, count}."""
 
     type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
     """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple silicon."""
-    count: int = Field(default=1, ge=0, le=MOST_CARDS)
+    count: int = Field(default=1, ge=0, le=MAX_GPUS)
     """How many cards one machine carries."""
 
     @model_validator(mode="before")
@@ -32,15 +32,15 @@ class Gpu(Short):
 
     def __str__(self) -> str:
         """Return the short form."""
-        return self.type if self.none or self.count == 1 else f"{self.type}:{self.count}"
+        return self.type if self.is_none or self.count == 1 else f"{self.type}:{self.count}"
 
     @property
-    def none(self) -> bool:
+    def is_none(self) -> bool:
         """Whether the work runs on CPU."""
         return self.type == "none"
 
 
-class Requires(Part):
+class Requires(StrictModel):
     """What the machine must have; each is checked on the device."""
 
     ram: Size | None = None
@@ -57,7 +57,7 @@ class Requires(Part):
     """CUDA compute capability, as in `>=8.0`."""
 
 
-class _Target(Part):
+class _Target(StrictModel):
     gpu: Gpu | None = None
     """In place of the spec's `gpu`."""
     cuda: str | None = Field(default=None, pattern=r"^(auto|none|\d+\.\d+)$")
@@ -106,7 +106,7 @@ class ColabEnterpriseTarget(_Target):
     """On top of the runtime's packages, or in an environment of its own."""
 
 
-class Disk(Part):
+class Disk(StrictModel):
     """A disk of an instance."""
 
     size: Size | None = None
@@ -127,7 +127,7 @@ class Disk(Part):
     """Key of Cloud KMS that encrypts it; default: a key that Google manages."""
 
 
-class Access(Part):
+class Access(StrictModel):
     """Who opens JupyterLab on an instance."""
 
     mode: Literal["service-account", "single-user"] = "service-account"
@@ -142,7 +142,7 @@ class Access(Part):
         return self
 
 
-class Shielded(Part):
+class Shielded(StrictModel):
     """What Shielded VM guards."""
 
     secure_boot: bool = False
@@ -181,7 +181,7 @@ class WorkbenchTarget(_Target):
     """Whether the instance has an address on the internet."""
     nat: bool = False
     """Whether the subnet reaches the internet through Cloud NAT."""
-    mirrors: dict[Identifier, Address] = {}
+    mirrors: dict[Identifier, IndexUrl] = {}
     """Package indexes that can be reached without internet: pypi, pytorch, or a key under `indexes`, to an address."""
     service_account: str | None = None
     """Mail address of the service account that the instance runs as."""

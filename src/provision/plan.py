@@ -9,7 +9,7 @@ from typing import Any
 from provision.effects import Effect
 
 
-class Verb(StrEnum):
+class Operation(StrEnum):
     """What happens to a resource; the value is the symbol a plan shows."""
 
     CREATE = "+"
@@ -27,11 +27,11 @@ class Action:
     should know before saying yes, such as what it costs.
     """
 
-    verb: Verb
+    operation: Operation
     address: str
     part: str
     title: str
-    because: str
+    reason: str
     effects: tuple[Effect, ...] = ()
     record: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Verification:
 
     needed: bool
     tier: str
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class Plan:
     @property
     def changes(self) -> tuple[Action, ...]:
         """The actions that change something."""
-        return tuple(action for action in self.actions if action.verb is not Verb.KEEP)
+        return tuple(action for action in self.actions if action.operation is not Operation.KEEP)
 
     def summary(self) -> str:
         """Return the plan's last line, as in "1 to create, 0 to change, 0 to destroy"."""
-        count = {verb: sum(action.verb is verb for action in self.actions) for verb in Verb}
-        parts = [f"{count[Verb.CREATE]} to create", f"{count[Verb.CHANGE]} to change"]
-        parts += [f"{count[Verb.REPLACE]} to replace"] if count[Verb.REPLACE] else []
-        return ", ".join([*parts, f"{count[Verb.DESTROY]} to destroy"])
+        count = {verb: sum(action.operation is verb for action in self.actions) for verb in Operation}
+        parts = [f"{count[Operation.CREATE]} to create", f"{count[Operation.CHANGE]} to change"]
+        parts += [f"{count[Operation.REPLACE]} to replace"] if count[Operation.REPLACE] else []
+        return ", ".join([*parts, f"{count[Operation.DESTROY]} to destroy"])
 
-    def seal(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Return what a saved plan must still find when it is applied: the inputs, and every step."""
-        steps = [[str(a.verb), a.address, a.part, a.title] for a in self.changes]
+        steps = [[str(a.operation), a.address, a.part, a.title] for a in self.changes]
         return {"spec": self.spec_digest, "lock": self.lock_digest, "lineage": self.lineage, "serial": self.serial, "steps": steps}

@@ -12,18 +12,18 @@ _COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
 REDACTED = "***"
 
 
-def safe(text: str) -> str:
+def escape_control(text: str) -> str:
     """Return `text` with control, bidirectional and zero-width characters written as escapes; newline and tab stay."""
     # What Python calls printable holds none of these.
     return text if text.isprintable() else _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
 
 
-def safe_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return `text` as one harmless line: newlines and tabs are escaped too."""
-    return text if text.isprintable() else safe(text).replace("\n", "\\n").replace("\t", "\\t")
+    return text if text.isprintable() else escape_control(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def disarmed(text: str) -> str:
+def escape_workflow_commands(text: str) -> str:
     """Return text for the log of a GitHub workflow, in which no line is a command.
 
     The runner takes any program's line for one where it begins with :: behind blanks, or holds ##[ (actions/runner, ActionCommand.cs).
@@ -33,7 +33,7 @@ def disarmed(text: str) -> str:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` without the given secret values, well-known token shapes, and user names or passwords in URLs."""
-    return core.redact(text, core.spellings(secrets), REDACTED)
+    return core.redact(text, core.secret_spellings(secrets), REDACTED)
 
 
 def _escape(character: str) -> str:

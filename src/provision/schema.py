@@ -20,7 +20,7 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     """
     schema = Spec.model_json_schema(ref_template="#/definitions/{model}")
     definitions = schema.pop("$defs")
-    _describe({"Spec": schema, **definitions})
+    _add_field_descriptions({"Spec": schema, **definitions})
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "definitions": definitions}
     properties = schema["properties"]
     for field, values in completions.items():
@@ -30,11 +30,11 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     return wrapped
 
 
-def _describe(parts: dict[str, Any]) -> None:
+def _add_field_descriptions(parts: dict[str, Any]) -> None:
     """Give every field the text that stands below it in its file. Reading the files here keeps it out of the start of every command."""
-    written = _written(places) | _written(spec)
+    written = _parse_classes(places) | _parse_classes(spec)
     for name, part in parts.items():
-        for owner in reversed([kind.__name__ for kind in _model(name).__mro__ if kind.__name__ in written]):
+        for owner in reversed([kind.__name__ for kind in _find_model(name).__mro__ if kind.__name__ in written]):
             for field, below in itertools.pairwise(written[owner].body):
                 if (
                     isinstance(field, ast.AnnAssign)
@@ -42,20 +42,20 @@ def _describe(parts: dict[str, Any]) -> None:
                     and isinstance(below, ast.Expr)
                     and isinstance(below.value, ast.Constant)
                 ):
-                    _fields(part)[field.target.id]["description"] = below.value.value
+                    _properties_of(part)[field.target.id]["description"] = below.value.value
 
 
-def _written(module: ModuleType) -> dict[str, ast.ClassDef]:
+def _parse_classes(module: ModuleType) -> dict[str, ast.ClassDef]:
     text = Path(str(module.__file__)).read_text(encoding="utf-8")
     return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
 
 
-def _model(name: str) -> type:
+def _find_model(name: str) -> type:
     model: type = getattr(spec, name, None) or getattr(places, name)
     return model
 
 
-def _fields(part: dict[str, Any]) -> dict[str, Any]:
+def _properties_of(part: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = next(form["properties"] for form in (part, *part.get("anyOf", ())) if "properties" in form)
     return found
 

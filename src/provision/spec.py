@@ -12,19 +12,19 @@ from pydantic import Field, Strict, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from provision.grammar import (
-    COUNT,
-    Address,
+    COUNT_PATTERN,
     Duration,
     EnvironmentName,
     EnvironmentValue,
     Identifier,
-    Part,
-    Short,
+    IndexUrl,
+    ShorthandModel,
     Specifiers,
-    bytes_of,
-    parameters_of,
-    seconds_of,
-    unplugged,
+    StrictModel,
+    parse_duration,
+    parse_parameter_count,
+    parse_size,
+    without_pydantic_plugins,
 )
 from provision.places import ColabEnterpriseTarget, ColabTarget, Gpu, LocalTarget, Requires, Target, WorkbenchTarget
 
@@ -48,14 +48,14 @@ __all__ = [
     "Training",
     "Verify",
     "WorkbenchTarget",
-    "bytes_of",
-    "canonical",
-    "parameters_of",
-    "seconds_of",
+    "canonical_name",
+    "parse_duration",
+    "parse_parameter_count",
+    "parse_size",
 ]
 API_VERSION: Literal["provision/v1"] = "provision/v1"
-_RESERVED = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
-_OF_A_CARD = ("vram", "driver", "compute_capability")
+_RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_CARD_REQUIREMENTS = ("vram", "driver", "compute_capability")
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -72,12 +72,12 @@ class Platform(StrEnum):
 
 
 @lru_cache(maxsize=4096)
-def canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     """Return the canonical (PEP 503) name of a package."""
     return canonicalize_name(name)
 
 
-class Package(Short):
+class Package(ShorthandModel):
     """A Python package: a requirement such as `transformers[torch]>=5.13`, or {name, version, extras, index, build, source}."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
@@ -122,7 +122,7 @@ class Package(Short):
     @property
     def key(self) -> str:
         """The canonical (PEP 503) name."""
-        return canonical(self.name)
+        return canonical_name(self.name)
 
     @property
     def specifiers(self) -> SpecifierSet:
@@ -137,7 +137,7 @@ class Package(Short):
         return f"{self.key}{extras}{self.version}{marker}"
 
 
-class CondaPackage(Short):
+class CondaPackage(ShorthandModel):
     """A conda package: a match spec such as `ffmpeg` or `cuda-nvcc=12.8`, or {name, version, channel}."""
 
     name: str = Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$")
@@ -166,14 +166,14 @@ class CondaPackage(Short):
         return value
 
 
-class Index(Part):
+class Index(StrictModel):
     """A package index (PEP 503) under a name."""
 
-    url: Address
+    url: IndexUrl
     """Address of the index. Credentials do not belong here: set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD."""
 
 
-class SecretReference(Part):
+class SecretReference(StrictModel):
     """Where a secret is fetched when it is used: exactly one of secret, env, colab."""
 
     secret: str | None = Field(default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$")
@@ -207,10 +207,10 @@ class Precision(StrEnum):
     FP8 = "fp8"
 
 
-class Model(Part):
+class Model(StrictModel):
     """Shape of the model to train: feeds the memory estimate."""
 
-    parameters: str | None = Field(default=None, pattern=COUNT, examples=["1.1B"])
+    parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
     """Number of parameters, as in 1.1B or 350M."""
     hidden_size: int | None = Field(default=None, ge=1)
     """Width of the residual stream."""
@@ -218,7 +218,7 @@ class Model(Part):
     """Number of transformer layers."""
 
 
-class Training(Part):
+class Training(StrictModel):
     """What will run: feeds the rules, the memory estimate and the verification."""
 
     framework: Literal["hf-trainer", "torch", "none"] | None = None
@@ -249,14 +249,14 @@ class Training(Part):
     """Further TrainingArguments, checked against the installed transformers."""
 
 
-class Cost(Part):
+class Cost(StrictModel):
     """A bound on what a machine may cost."""
 
     limit_per_hour: float | int = Field(gt=0)
     """US dollars per hour."""
 
 
-class Verify(Part):
+class Verify(StrictModel):
     """How thoroughly the device is checked."""
 
     tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
@@ -265,7 +265,7 @@ class Verify(Part):
     """After this the verification ends without a verdict."""
 
 
-class Spec(Part):
+class Spec(StrictModel):
     """One environment: what it holds, what runs in it, and the places it is made at."""
 
     apiVersion: Literal["provision/v1"] = API_VERSION  # noqa: N815
@@ -314,14 +314,14 @@ class Spec(Part):
     @field_validator("env", "secrets")
     @classmethod
     def _not_ours(cls, value: dict[str, Any]) -> dict[str, Any]:
-        taken = [name for name in value if name in _RESERVED or name.startswith("PROVISION_")]
+        taken = [name for name in value if name in _RESERVED_VARIABLES or name.startswith("PROVISION_")]
         if taken:
             raise PydanticCustomError("reserved_variable", "{name} is set by the environment itself; remove it", {"name": taken[0]})
         return value
 
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
-        return next((p for p in self.packages if p.key == canonical(name)), None)
+        return next((p for p in self.packages if p.key == canonical_name(name)), None)
 
     def framework(self) -> Literal["hf-trainer", "torch", "none"]:
         """Return what trains: as declared, else by the packages listed."""
@@ -331,14 +331,14 @@ class Spec(Part):
             return "hf-trainer"
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
-    def at(self, target: str) -> "Spec":
+    def for_target(self, target: str) -> "Spec":
         """Return the spec as it holds at one target: that target's gpu, cuda, paths and requires over the spec's own.
 
         A target that puts no card in the place of the spec's leaves out what the spec requires of a card.
         """
         place = self.targets[target]
         cardless = place.gpu is not None and place.gpu.type in ("none", "mps")
-        own = self.requires.model_dump(exclude_none=True, exclude=set(_OF_A_CARD) if cardless else None)
+        own = self.requires.model_dump(exclude_none=True, exclude=set(_CARD_REQUIREMENTS) if cardless else None)
         requires = {**own, **(place.requires.model_dump(exclude_none=True) if place.requires else {})}
         changes: dict[str, Any] = {"paths": {**self.paths, **place.paths}, "requires": Requires(**requires), "targets": {target: place}}
         if place.gpu is not None:
@@ -348,6 +348,6 @@ class Spec(Part):
         return self.model_copy(update=changes)
 
 
-with unplugged():
+with without_pydantic_plugins():
     Spec.model_rebuild()
     Requires.model_rebuild()  # made by itself in Spec.at

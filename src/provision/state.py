@@ -12,19 +12,19 @@ from provision.errors import StateError
 from provision.plan import Action
 
 SCHEMA = "provision.state/1"
-_ANEW = "move .provision/state.json away and run apply again, which adopts whole environments (instances with --adopt)"
+_START_OVER_HINT = "move .provision/state.json away and run apply again, which adopts whole environments (instances with --adopt)"
 
 
-class Record(dict[str, Any]):
+class StateRecord(dict[str, Any]):
     """What is recorded of a part of a target; a missing field raises StateError, as nothing writes a record without it."""
 
     def __missing__(self, name: str) -> Any:
         title = self.get("title", "a record")
-        raise StateError("the state is damaged", why=f"{title!r} has no {name!r}", hint=f"what it recorded is untouched: {_ANEW}")
+        raise StateError("the state is damaged", why=f"{title!r} has no {name!r}", hint=f"what it recorded is untouched: {_START_OVER_HINT}")
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class StateBinding:
     """Where a state is written: a digest of the machine's identity ("" where it has none), the folder's path without links, and its "DEVICE:INODE"."""
 
     machine: str
@@ -42,7 +42,7 @@ class State:
     lineage: str
     serial: int
     resources: Mapping[str, Mapping[str, Any]]
-    binding: Binding | None = None
+    binding: StateBinding | None = None
     projects: tuple[str, ...] = ()
 
     @property
@@ -53,17 +53,17 @@ class State:
     def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
         """Return what is recorded of a part of a target, or None."""
         found = self.resources.get(f"{address}#{part}")
-        return Record(found) if found is not None else None
+        return StateRecord(found) if found is not None else None
 
     def parts(self, address: str) -> dict[str, Mapping[str, Any]]:
         """Return all that is recorded of a target, by part."""
-        return {key.rpartition("#")[2]: Record(value) for key, value in self.resources.items() if key.rpartition("#")[0] == address}
+        return {key.rpartition("#")[2]: StateRecord(value) for key, value in self.resources.items() if key.rpartition("#")[0] == address}
 
-    def after(self, action: Action) -> State:
+    def after_action(self, action: Action) -> State:
         """Return the state once an action is done: one serial on, its record in place."""
-        return self.recording(action.address, action.part, action.record)
+        return self.with_record(action.address, action.part, action.record)
 
-    def recording(self, address: str, part: str, record: Mapping[str, Any] | None) -> State:
+    def with_record(self, address: str, part: str, record: Mapping[str, Any] | None) -> State:
         """Return the state with one part recorded anew, or dropped when `record` is None."""
         rest = {key: value for key, value in self.resources.items() if key != f"{address}#{part}"}
         added = {f"{address}#{part}": record} if record is not None else {}
@@ -105,27 +105,27 @@ class Ledger:
 
     state: State
     intents: tuple[Intent, ...] = ()
-    foreign: str = ""
+    foreign_reason: str = ""
 
-    def cut_short(self, address: str) -> Intent | None:
+    def find_interrupted(self, address: str) -> Intent | None:
         """Return the newest intent that was cut short at this address, or None."""
         return next((intent for intent in reversed(self.intents) if intent.address == address), None)
 
-    def all_cut_short(self, address: str) -> tuple[Intent, ...]:
+    def find_all_interrupted(self, address: str) -> tuple[Intent, ...]:
         """Return every intent that was cut short at this address, oldest first."""
         return tuple(intent for intent in self.intents if intent.address == address)
 
 
-_BINDING = {field.name for field in fields(Binding)}
+_BINDING = {field.name for field in fields(StateBinding)}
 
 
-def own_name(address: str) -> str:
+def to_folder_name(address: str) -> str:
     """Return how folders are called that are made for an address: SPEC.TARGET."""
     stem, _, target = address.rpartition("/")
     return f"{stem}.{target}"
 
 
-def empty(lineage: str) -> State:
+def create_empty_state(lineage: str) -> State:
     """Return the state of a folder in which nothing was made yet."""
     return State(lineage, 0, {})
 
@@ -167,7 +167,7 @@ def loads(text: str, name: str) -> State:
     projects = content.get("projects", [])
     if not (isinstance(projects, list) and all(isinstance(project, str) for project in projects)):
         raise StateError(f"the state file {name} is damaged", why="its projects are not a list of names", hint=hint)
-    return State(lineage, serial, resources, Binding(**binding) if binding is not None else None, tuple(projects))
+    return State(lineage, serial, resources, StateBinding(**binding) if binding is not None else None, tuple(projects))
 
 
 def _are_records(resources: Mapping[str, Any]) -> bool:

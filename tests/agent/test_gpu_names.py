@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from provision.agent.core.gpu_names import is_called
+from provision.agent.core.gpu_names import is_declared_gpu
 from provision.cell.checking import _fits
 from provision.cell.document import Gpu
 from provision.cell.machine import Card
-from provision.facts import load
+from provision.facts import load_facts
 
 DRIVER_NAMES = {
     "K80": "Tesla K80",
@@ -28,22 +28,22 @@ DRIVER_NAMES = {
     "RTX-PRO-6000": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
 }
 """What the driver calls the GPUs of Compute Engine."""
-CARDS = load().cards
+CARDS = load_facts().cards
 
 
 @pytest.mark.parametrize("name", DRIVER_NAMES)
 def test_each_gpu_of_compute_engine_has_its_own_name_and_all_its_aliases(name: str) -> None:
     card = next(card for card in CARDS if card.name == name)
     for declared in (card.name, *card.aliases):
-        assert is_called(DRIVER_NAMES[name], declared), declared
+        assert is_declared_gpu(DRIVER_NAMES[name], declared), declared
 
 
 @pytest.mark.parametrize("name", sorted(card.name for card in CARDS))
 def test_a_gpu_is_no_other_one(name: str) -> None:
     spoken = DRIVER_NAMES.get(name, f"NVIDIA {name.replace('-', ' ')}")
-    assert is_called(spoken, name)
+    assert is_declared_gpu(spoken, name)
     same = {without_size(name), *(without_size(other) for other, told in DRIVER_NAMES.items() if told == spoken)}
-    assert [card.name for card in CARDS if without_size(card.name) not in same and is_called(spoken, card.name)] == []
+    assert [card.name for card in CARDS if without_size(card.name) not in same and is_declared_gpu(spoken, card.name)] == []
 
 
 def without_size(name: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from provision.agent.core.redact import looks_secret, redact, spellings
-from provision.cell.telling import Teller
-from provision.device.telling import Cleaner
+from provision.agent.core.redact import is_secret_like, redact, secret_spellings
+from provision.cell.telling import Printer
+from provision.device.telling import SecretRedactor
 from provision.probe.redactor import Redactor
 from provision.safe import redact as redact_at_home
 from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
@@ -17,8 +17,8 @@ from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
 PROGRAMS: dict[str, Callable[[str], str]] = {
     "command line": redact_at_home,
     "probe": Redactor().text,
-    "program on an instance": Cleaner().clean,
-    "program in a notebook": Teller().clean,
+    "program on an instance": SecretRedactor().clean,
+    "program in a notebook": Printer().clean,
     "installer": lambda text: redact(text, hidden="***"),
 }
 
@@ -92,9 +92,9 @@ def test_time_grows_with_the_text_and_no_faster(program: str, part: str) -> None
 def test_values_are_hidden_as_they_show_up() -> None:
     secret = 'pass"word\n/x'
     for shown in (secret, repr(secret), "pass%22word%0A%2Fx", 'pass\\"word\\n/x'):
-        assert "word" not in redact(f"value {shown}", spellings([secret])), shown
+        assert "word" not in redact(f"value {shown}", secret_spellings([secret])), shown
 
 
 def test_what_looks_secret() -> None:
-    assert looks_secret("hf_" + "Ab1" * 6)
-    assert not looks_secret("hf_transfer")
+    assert is_secret_like("hf_" + "Ab1" * 6)
+    assert not is_secret_like("hf_transfer")

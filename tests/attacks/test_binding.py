@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from provision.errors import WorldError
-from provision.state import Binding, State, dumps, loads
-from provision.stores.binding import binding_here, foreign
+from provision.errors import ExternalError
+from provision.state import State, StateBinding, dumps, loads
+from provision.stores.binding import explain_foreign_binding, read_current_binding
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 WITH_KERNEL = small_spec("alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n")
@@ -21,7 +21,7 @@ def state_of(project: Bench) -> State:
     return loads((project.own / "state.json").read_text(), "state.json")
 
 
-def bind_to(project: Bench, binding: Binding | None) -> None:
+def bind_to(project: Bench, binding: StateBinding | None) -> None:
     (project.own / "state.json").write_text(dumps(replace(state_of(project), binding=binding)))
 
 
@@ -143,7 +143,7 @@ def test_a_binding_of_another_form_is_damage(applied: Bench, binding: object) ->
     assert "its binding is of the wrong form" in applied.run("status", "spec.yaml").stderr
 
 
-HERE = Binding("m", "/project", "1:2")
+HERE = StateBinding("m", "/project", "1:2")
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ HERE = Binding("m", "/project", "1:2")
         (replace(HERE, machine="", folder="/other"), replace(HERE, machine=""), True),
     ],
 )
-def test_what_is_the_same_place(bound: Binding, here: Binding, is_foreign: bool) -> None:
-    assert bool(foreign(bound, here)) is is_foreign
+def test_what_is_the_same_place(bound: StateBinding, here: StateBinding, is_foreign: bool) -> None:
+    assert bool(explain_foreign_binding(bound, here)) is is_foreign
 
 
 class Etc:
@@ -174,13 +174,13 @@ class Etc:
     def read(self, path: Path, limit: int) -> bytes:
         content = self.files["dbus" if "dbus" in path.parts else "machine"]
         if content is None:
-            raise WorldError(f"cannot read {path}")
+            raise ExternalError(f"cannot read {path}")
         return content[:limit].encode()
 
 
 def test_the_identity_of_a_machine(tmp_path: Path) -> None:
     def identity(**files: str) -> str:
-        return binding_here(tmp_path, Etc(**files)).machine  # type: ignore[arg-type]
+        return read_current_binding(tmp_path, Etc(**files)).machine  # type: ignore[arg-type]
 
     assert identity(etc="a" * 32 + "\n") == identity(dbus="a" * 32) != identity(etc="b" * 32)
     assert "a" * 32 not in identity(etc="a" * 32)

@@ -11,9 +11,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from provision.facts import load
-from provision.targets.colab import Rendered
-from provision.targets.colab import rendered as render
+from provision.facts import load_facts
+from provision.targets.colab import RenderedFiles
+from provision.targets.colab import render_files as render
 from tests.conftest import ROOT
 from tests.rig import Bench
 from tests.targets.colab_places import place
@@ -26,19 +26,19 @@ Paste = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def made() -> Rendered:
-    return render(place(), load())
+def made() -> RenderedFiles:
+    return render(place(), load_facts())
 
 
 @pytest.fixture(scope="module")
-def of_changed_spec() -> Rendered:
-    return render(place(env={"A": "b"}), load())
+def of_changed_spec() -> RenderedFiles:
+    return render(place(env={"A": "b"}), load_facts())
 
 
 @pytest.fixture(params=[5, 0], ids=["4.5", "4.0"])
-def notebook(made: Rendered, request: pytest.FixtureRequest) -> Notebook:
+def notebook(made: RenderedFiles, request: pytest.FixtureRequest) -> Notebook:
     """A notebook as rendered (nbformat 4.5), or as Colab saves it (4.0, without ids but in the metadata)."""
-    document: Notebook = json.loads(made.files({})[NAME])
+    document: Notebook = json.loads(made.merge_files({})[NAME])
     if request.param == 0:
         for cell in document["cells"]:
             del cell["id"]
@@ -66,16 +66,16 @@ def add_copy(document: Notebook, name: str, *, edited: str, paste: Paste = same_
     document["cells"].insert(at if before else at + 1, second)
 
 
-def again(made: Rendered, document: Notebook) -> tuple[Notebook, tuple[str, ...]]:
+def again(made: RenderedFiles, document: Notebook) -> tuple[Notebook, tuple[str, ...]]:
     """Render beside a notebook, see that rendering once more changes nothing, and return the notebook and which copies stay."""
     there = {NAME: json.dumps(document).encode()}
-    content = made.files(there)[NAME]
-    assert made.files({NAME: content})[NAME] == content
-    assert made.edited_copies({NAME: content}) == ()
+    content = made.merge_files(there)[NAME]
+    assert made.merge_files({NAME: content})[NAME] == content
+    assert made.find_edited_copies({NAME: content}) == ()
     found: Notebook = json.loads(content)
     nbformat.validate(found)
     assert len({cell["metadata"]["id"] for cell in found["cells"]}) == len(found["cells"])
-    return found, made.edited_copies(there)
+    return found, made.find_edited_copies(there)
 
 
 def texts(document: Notebook) -> list[str]:
@@ -84,7 +84,7 @@ def texts(document: Notebook) -> list[str]:
 
 @pytest.mark.long(after=4)
 @pytest.mark.parametrize(("name", "changed"), [(MAKE, True), (VERIFY, False), (MAKE, False), (VERIFY, True), ("provision-about", True)])
-def test_an_unedited_copy_goes(made: Rendered, of_changed_spec: Rendered, notebook: Notebook, name: str, changed: bool) -> None:
+def test_an_unedited_copy_goes(made: RenderedFiles, of_changed_spec: RenderedFiles, notebook: Notebook, name: str, changed: bool) -> None:
     add_copy(notebook, name, edited="")
     found, copies = again(of_changed_spec if changed else made, notebook)
     assert (len(found["cells"]), copies) == (len(notebook["cells"]) - 1, ())
@@ -102,7 +102,7 @@ CASES = [
 @pytest.mark.long(after=4)
 @pytest.mark.parametrize(("paste", "edited", "before", "changed"), CASES)
 def test_what_was_edited_stays_and_what_was_rendered_is_renewed(
-    made: Rendered, of_changed_spec: Rendered, notebook: Notebook, paste: Paste, edited: str, before: bool, changed: bool
+    made: RenderedFiles, of_changed_spec: RenderedFiles, notebook: Notebook, paste: Paste, edited: str, before: bool, changed: bool
 ) -> None:
     first = texts(notebook)
     add_copy(notebook, MAKE, edited=edited, paste=paste, before=before)
@@ -114,7 +114,7 @@ def test_what_was_edited_stays_and_what_was_rendered_is_renewed(
     assert (after[1] == first[1]) is not changed
 
 
-def test_several_copies_with_the_same_edit_stay(made: Rendered, notebook: Notebook) -> None:
+def test_several_copies_with_the_same_edit_stay(made: RenderedFiles, notebook: Notebook) -> None:
     add_copy(notebook, VERIFY, edited="copy")
     add_copy(notebook, VERIFY, edited="copy")
     found, copies = again(made, notebook)
@@ -122,7 +122,7 @@ def test_several_copies_with_the_same_edit_stay(made: Rendered, notebook: Notebo
     assert sum(text.startswith(EDIT) for text in texts(found)) == 2
 
 
-def test_a_copy_of_the_cell_for_ones_own_code_stays_with_its_results(made: Rendered, notebook: Notebook) -> None:
+def test_a_copy_of_the_cell_for_ones_own_code_stays_with_its_results(made: RenderedFiles, notebook: Notebook) -> None:
     mine = notebook["cells"][-1]
     unused = copy.deepcopy(mine)
     mine["source"] = ["train()"]
@@ -133,14 +133,14 @@ def test_a_copy_of_the_cell_for_ones_own_code_stays_with_its_results(made: Rende
     assert found["cells"][-1]["outputs"] == second["outputs"]
 
 
-def test_an_edited_cell_without_a_copy_is_rendered_anew(made: Rendered, notebook: Notebook) -> None:
+def test_an_edited_cell_without_a_copy_is_rendered_anew(made: RenderedFiles, notebook: Notebook) -> None:
     first = texts(notebook)
     notebook["cells"][1]["source"] = [EDIT, *notebook["cells"][1]["source"]]
     found, copies = again(made, notebook)
     assert (texts(found), copies) == (first, ())
 
 
-def test_cells_of_an_earlier_version_carry_no_digest(of_changed_spec: Rendered, notebook: Notebook) -> None:
+def test_cells_of_an_earlier_version_carry_no_digest(of_changed_spec: RenderedFiles, notebook: Notebook) -> None:
     for cell in notebook["cells"]:
         del cell["metadata"]["provision_sha256"]
     add_copy(notebook, MAKE, edited="copy")

@@ -12,7 +12,7 @@ from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
 from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, StartInstance, StopInstance, UpdateInstance, UploadObjects
 from provision.errors import ProvisionError
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.attacks.test_unknown_instances import Late, Refusing, settle_as_another_target
 from tests.commands.test_workbench import CutShort, Device, Failing, Place, at
 from tests.commands.test_workbench_owning import asked_long_ago
@@ -39,7 +39,7 @@ class Walk:
         with suppress(CutShort, ProvisionError):
             doing()
 
-    def world(self) -> Machine:
+    def world(self) -> RealSystem:
         place = self.place
         kind = self.random.choice(["plain", "plain", "cut", "cut", "refusing", "late"])
         self.steps[-1] += f" ({kind})"
@@ -47,7 +47,7 @@ class Walk:
             effect, after = self.random.choice(CUT_AT), self.random.random() < 0.5
             self.steps[-1] += f" {'after' if after else 'before'} {effect.__name__}"
             return Failing(place.bench.environment(), endpoints=place.endpoints, at=effect, after=after)
-        made = {"plain": Machine, "refusing": Refusing, "late": Late}[kind](place.bench.environment(), endpoints=place.endpoints)
+        made = {"plain": RealSystem, "refusing": Refusing, "late": Late}[kind](place.bench.environment(), endpoints=place.endpoints)
         if isinstance(made, Late):  # what is recorded was shown before
             made.shown = frozenset(self.recorded())
         return made

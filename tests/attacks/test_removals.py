@@ -37,7 +37,7 @@ def forge(project: Bench, part: str, **changes: Any) -> None:
     """Change a record in the state, and give the state a right checksum again."""
     state = state_of(project)
     record = {**(state.resource("spec/here", part) or {}), **changes}
-    (project.own / "state.json").write_text(dumps(state.recording("spec/here", part, {name: value for name, value in record.items() if value is not None})))
+    (project.own / "state.json").write_text(dumps(state.with_record("spec/here", part, {name: value for name, value in record.items() if value is not None})))
 
 
 def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Bench) -> None:
@@ -210,7 +210,7 @@ def test_a_title_in_a_state_is_never_a_command_of_a_workflow(applied: Bench, mis
 
 def test_an_interrupted_verification_leaves_nothing_behind_destroy(applied: Bench) -> None:
     state = state_of(applied)
-    (applied.own / "state.json").write_text(dumps(state.recording("spec/here", "verification", None)))
+    (applied.own / "state.json").write_text(dumps(state.with_record("spec/here", "verification", None)))
     assert (applied.own / "reports/spec.here").exists()
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr

@@ -64,7 +64,7 @@ def mounts() -> list[str]:
 
 
 def needs_machines(tmp_path: Path) -> None:
-    why = Booter(tmp_path / "nowhere").impossible()
+    why = Booter(tmp_path / "nowhere").unavailable_reason()
     require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root needs root here: {why or 'not root'}")
 
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from provision.cli.door import _shortage
+from provision.cli.door import _resource_shortage
 from provision.targets.colab.notebook import dumps
 from tests.rig import Bench, small_spec
 
@@ -28,14 +28,14 @@ def test_too_few_descriptors_are_said(bench: Bench, limit: str) -> None:
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "x"), caused(ValueError("x"), MemoryError())])
 def test_too_little_memory_is_said(error: Exception) -> None:
-    what, hint = _shortage(error) or ("", "")
+    what, hint = _resource_shortage(error) or ("", "")
     assert "memory" in what
     assert hint
 
 
 def test_other_errors_are_no_shortage() -> None:
-    assert _shortage(OSError(errno.EACCES, "x")) is None
-    assert _shortage(caused(ValueError("x"), KeyError("y"))) is None
+    assert _resource_shortage(OSError(errno.EACCES, "x")) is None
+    assert _resource_shortage(caused(ValueError("x"), KeyError("y"))) is None
 
 
 def limited(bench: Bench, limit: str) -> str:

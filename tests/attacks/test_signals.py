@@ -14,7 +14,7 @@ import pytest
 
 from provision.lock import loads as read_lock
 from provision.stores import LocalStore
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.rig import Bench, small_spec
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -94,7 +94,7 @@ class Attack:
 
     def read(self, what: str) -> None:
         """Read all that a command leaves for the next one."""
-        LocalStore(self.project.own, Machine()).ledger()
+        LocalStore(self.project.own, RealSystem()).load_ledger()
         lock = self.project.folder / "spec.lock"
         assert read_lock(lock.read_text(), str(lock)).packages, what
 

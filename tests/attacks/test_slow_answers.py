@@ -20,18 +20,18 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
 
-from provision.agent.core.timed_http import Limits
-from provision.device.cloud import Cloud
+from provision.agent.core.timed_http import TimeLimits
+from provision.device.cloud import CloudClient
 from provision.device.cloud import CloudError as DeviceError
-from provision.effects import IndexSource, SourceFile
+from provision.effects import IndexSource, SourceDistribution
 from provision.errors import NetworkError
 from provision.probe.observing.network import _asked
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.grpc import OverGrpc
-from provision.world.cloud.pace import Pace
-from provision.world.cloud.rest import Rest
-from provision.world.fetching import fetch
+from provision.world.cloud.grpc import GrpcNotebooks
+from provision.world.cloud.pace import RetryPolicy
+from provision.world.cloud.rest import RestClient
+from provision.world.fetching import download_file
 from tests.conftest import ROOT
 from tests.world.serving import CERTIFICATE
 
@@ -93,8 +93,8 @@ def ended(call: Callable[[], Any], error: type[Exception]) -> Any:
     return caught.value
 
 
-def source(url: str) -> SourceFile:
-    return SourceFile("alpha-1.0.tar.gz", url, "0" * 64)
+def source(url: str) -> SourceDistribution:
+    return SourceDistribution("alpha-1.0.tar.gz", url, "0" * 64)
 
 
 @pytest.mark.long(after=2)
@@ -102,7 +102,7 @@ def source(url: str) -> SourceFile:
 def test_a_file_of_an_index(mode: str, tmp_path: Path) -> None:
     with dripping(*SERVERS[mode]) as server:
         url = f"http://user:hunter2secret@{server}/alpha-1.0.tar.gz"
-        error = ended(lambda: fetch(source(url), IndexSource("pypi", f"http://{server}"), {}, tmp_path / "file", Limits(SHORT_S)), NetworkError)
+        error = ended(lambda: download_file(source(url), IndexSource("pypi", f"http://{server}"), {}, tmp_path / "file", TimeLimits(SHORT_S)), NetworkError)
     assert "bytes came in" in error.why
     assert server in error.why
     assert "hunter2secret" not in error.why + error.hint
@@ -114,8 +114,8 @@ def test_over_tls(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
     with dripping(*SERVERS[mode], tls=True) as server:
         url, trusted = f"https://{server}/alpha-1.0.tar.gz", {"SSL_CERT_FILE": str(CERTIFICATE)}
-        error = ended(lambda: fetch(source(url), IndexSource("pypi", url), trusted, tmp_path / "file", Limits(SHORT_S)), NetworkError)
-        failure = ended(lambda: rest(loopback=False).json("GET", url), CloudError).failure
+        error = ended(lambda: download_file(source(url), IndexSource("pypi", url), trusted, tmp_path / "file", TimeLimits(SHORT_S)), NetworkError)
+        failure = ended(lambda: rest(loopback=False).request_json("GET", url), CloudError).failure
     assert "bytes came in" in error.why
     assert "bytes came in" in failure.why
 
@@ -124,20 +124,20 @@ def test_a_file_that_comes_at_a_fair_rate_takes_as_long_as_it_needs(tmp_path: Pa
     content = bytes(120)
     with dripping(HEAD + b"Content-Length: 120\r\n\r\n", content) as server:
         began, file = time.monotonic(), source(f"http://{server}/alpha-1.0.tar.gz")._replace(sha256=hashlib.sha256(content).hexdigest())
-        fetch(file, IndexSource("pypi", ""), {}, tmp_path / "file", Limits(2.0, bytes_per_s=1))
+        download_file(file, IndexSource("pypi", ""), {}, tmp_path / "file", TimeLimits(2.0, bytes_per_s=1))
     assert (tmp_path / "file").read_bytes() == content
     assert time.monotonic() - began > 2
 
 
-def rest(given: Any = None, *, loopback: bool = True) -> Rest:
-    return Rest(given or AnonymousCredentials(), Pace(answer_s=SHORT_S, patience_s=0.0), loopback=loopback)
+def rest(given: Any = None, *, loopback: bool = True) -> RestClient:
+    return RestClient(given or AnonymousCredentials(), RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0), loopback=loopback)
 
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize("mode", [mode for mode in SERVERS if mode != "redirections"])
 def test_a_service_of_google(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
-        failure = ended(lambda: rest().json("GET", f"http://{server}/v2/projects/p", {"key": "hunter2secret"}), CloudError).failure
+        failure = ended(lambda: rest().request_json("GET", f"http://{server}/v2/projects/p", {"key": "hunter2secret"}), CloudError).failure
     assert failure.what == f"http://{server}/v2/projects/p answers too slowly"
     assert "bytes came in" in failure.why
     assert "hunter2secret" not in failure.why
@@ -154,14 +154,14 @@ def test_an_upload_that_is_not_read() -> None:
 def test_a_server_of_tokens(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
         given = Credentials(None, refresh_token="r", token_uri=f"http://{server}/token", client_id="i", client_secret="hunter2secret")
-        error = ended(lambda: rest(given).json("GET", "http://127.0.0.1:9/v2/projects/p"), CloudError)
+        error = ended(lambda: rest(given).request_json("GET", "http://127.0.0.1:9/v2/projects/p"), CloudError)
     assert "hunter2secret" not in str(error)
 
 
 def test_a_service_over_grpc() -> None:
     with dripping(*SERVERS["headers"]) as server:
         root = f"http://{server}"
-        over = OverGrpc(AnonymousCredentials(), Endpoints(root, server, root, root, root), Pace(answer_s=SHORT_S, patience_s=0.0))
+        over = GrpcNotebooks(AnonymousCredentials(), Endpoints(root, server, root, root, root), RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0))
         ended(lambda: over.get("projects/p/locations/us-central1-a/instances/i"), CloudError)
 
 
@@ -169,8 +169,8 @@ def test_a_service_over_grpc() -> None:
 @pytest.mark.parametrize("mode", ["headers", "body", "chunks"])
 def test_the_services_that_a_device_calls(mode: str) -> None:
     with dripping(*SERVERS[mode]) as server:
-        cloud = Cloud(f"http://{server}", f"http://{server}", f"http://{server}", sleep=lambda _: None, limits=Limits(SHORT_S / 4))
-        assert cloud.attribute("provision-run") is None
+        cloud = CloudClient(f"http://{server}", f"http://{server}", f"http://{server}", sleep=lambda _: None, limits=TimeLimits(SHORT_S / 4))
+        assert cloud.read_metadata_attribute("provision-run") is None
         assert not cloud.write_guest_attribute("status", "x")
         error = ended(lambda: cloud.read_object("gs://bucket/name", "0" * 64), DeviceError)
     assert "bytes came in" in str(error)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from provision.commands.orphans import list_orphans
-from provision.effects import CloudReader, CreateInstance, DeleteInstance, Effect, Tell
-from provision.errors import WorldError
-from provision.plan import Verb
-from provision.state import Intent, Record
+from provision.effects import CloudReader, CreateInstance, DeleteInstance, Effect, ProgressCallback
+from provision.errors import ExternalError
+from provision.plan import Operation
+from provision.state import Intent, StateRecord
 from provision.stores import LocalStore
-from provision.targets.workbench import is_former
-from provision.world import Machine
+from provision.targets.workbench import is_former_part
+from provision.world import RealSystem
 from tests.commands.test_workbench import CutShort, Device, Place, at
 from tests.commands.test_workbench_owning import asked_long_ago, beside, cut, edit
 from tests.rig import Bench
@@ -24,16 +24,16 @@ pytest.importorskip("google.cloud.notebooks_v2")
 ZONES, ELSEWHERE = "[us-central1-a, us-central1-b]", "[us-east1-c]"
 
 
-class Refusing(Machine):
+class Refusing(RealSystem):
     """A World in which nothing may be deleted."""
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         if isinstance(effect, DeleteInstance):
-            raise WorldError("deleting is refused", why="the role was taken away")
+            raise ExternalError("deleting is refused", why="the role was taken away")
         super().perform(effect, tell)
 
 
-class Late(Machine):
+class Late(RealSystem):
     """A World in which instances are not shown, alone or in lists, but for those in `shown`, and operations cannot be listed."""
 
     shown: frozenset[str] = frozenset()
@@ -57,11 +57,11 @@ class Late(Machine):
         return Reader()  # type: ignore[return-value]
 
 
-def refusing(place: Place) -> Machine:
+def refusing(place: Place) -> RealSystem:
     return Refusing(place.bench.environment(), endpoints=place.endpoints)
 
 
-def late(place: Place) -> Machine:
+def late(place: Place) -> RealSystem:
     return Late(place.bench.environment(), endpoints=place.endpoints)
 
 
@@ -77,7 +77,7 @@ def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(bench: Benc
     with at(bench, Device()) as place:
         place.apply()
         edit(place, (ZONES, ELSEWHERE))
-        with pytest.raises(WorldError, match="refused"):
+        with pytest.raises(ExternalError, match="refused"):
             place.apply(refusing(place))
         assert set(place.instances()) == {"us-central1-a", "us-east1-c"} <= known(place)
         if recovered_by == "another target":
@@ -89,24 +89,24 @@ def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(bench: Benc
             return
         assert place.apply().exit_code == 0
         assert list(place.instances()) == ["us-east1-c"]
-        assert not any(is_former(part) for part in place.ledger().state.parts("spec/wb"))
-        assert place.verbs() == [Verb.KEEP]
+        assert not any(is_former_part(part) for part in place.ledger().state.parts("spec/wb"))
+        assert place.verbs() == [Operation.KEEP]
 
 
 def settle_as_another_target(place: Place) -> None:
     """Recover from open intents as an apply of another target does."""
-    from provision.commands.apply import _recover
+    from provision.commands.apply import _recover_intents
 
     store = LocalStore(place.ledger_folder(), place.world)
     with store.exclusive(0, place.lines.append):
-        _recover(store.ledger(), set(), store, place.world, place.lines.append)
+        _recover_intents(store.load_ledger(), set(), store, place.world, place.lines.append)
 
 
 def test_a_move_that_was_taken_back_deletes_the_instance_that_is_no_longer_wanted(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.apply()
         edit(place, (ZONES, ELSEWHERE))
-        with pytest.raises(WorldError, match="refused"):
+        with pytest.raises(ExternalError, match="refused"):
             place.apply(refusing(place))
         settle_as_another_target(place)
         edit(place, (ELSEWHERE, ZONES))
@@ -123,14 +123,14 @@ def test_an_instance_that_is_not_shown_yet_stays_known(bench: Bench) -> None:
         (zone,) = place.instances()
         store = LocalStore(place.ledger_folder(), late(place))
         with store.exclusive(0, place.lines.append):
-            from provision.commands.apply import _recover
+            from provision.commands.apply import _recover_intents
 
-            _recover(store.ledger(), set(), store, late(place), place.lines.append)
+            _recover_intents(store.load_ledger(), set(), store, late(place), place.lines.append)
         assert zone in known(place)
         assert any("not shown yet" in line for line in place.lines)
         from provision.commands.destroy import destroy
 
-        with pytest.raises(WorldError, match="is not shown yet"):
+        with pytest.raises(ExternalError, match="is not shown yet"):
             destroy(place.path, (), late(place), lambda _: None, place.lines.append, sandbox=True)
         assert zone in known(place)
         assert list_orphans([place.loaded()], place.world).orphans == ()
@@ -158,24 +158,24 @@ def test_what_was_not_asked_for_yet_is_forgotten_at_once(bench: Bench) -> None:
 
 
 def test_a_journal_of_an_older_version_is_read_as_one_open_intent(bench: Bench) -> None:
-    store = LocalStore(bench.own, Machine(bench.environment()))
+    store = LocalStore(bench.own, RealSystem(bench.environment()))
     bench.own.mkdir()
     old = {"address": "spec/wb", "part": "instance", "verb": "+", "paths": [], "began": "2026-11-20T00:00:00Z"}
     (bench.own / "journal.json").write_text(json.dumps({**old, "names": ["projects/p/locations/z/instances/i"], "details": {"nonce": "n"}}))
-    (intent,) = store.intents()
+    (intent,) = store.read_intents()
     assert intent.key == ("spec/wb", "instance", ("projects/p/locations/z/instances/i",), "n")
     assert intent.details["asked"] == "2026-11-20T00:00:00Z"
-    other = Intent("spec/other", "environment", "+", ("envs/x",), "2026-11-21T00:00:00Z", (), Record())
-    store.begin(other)
-    store.begin(intent)
-    assert store.intents() == (other, intent)
-    store.end(intent)
-    assert store.intents() == (other,)
-    store.end(other)
+    other = Intent("spec/other", "environment", "+", ("envs/x",), "2026-11-21T00:00:00Z", (), StateRecord())
+    store.open_intent(other)
+    store.open_intent(intent)
+    assert store.read_intents() == (other, intent)
+    store.close_intent(intent)
+    assert store.read_intents() == (other,)
+    store.close_intent(other)
     assert (bench.own / "journal.json").read_text() == ""
     (bench.own / "journal.json").write_text('{"schema": "provision.journal/9"}')
     with pytest.raises(Exception, match="another version"):
-        store.intents()
+        store.read_intents()
 
 
 def test_a_project_that_only_an_earlier_run_named_is_asked_for_orphans(bench: Bench) -> None:
@@ -186,16 +186,16 @@ def test_a_project_that_only_an_earlier_run_named_is_asked_for_orphans(bench: Be
         edit(place, ("project: my-project", "project: other-project"))
         store = LocalStore(place.ledger_folder(), late(place))
         with store.exclusive(0, place.lines.append):
-            from provision.commands.apply import _recover
+            from provision.commands.apply import _recover_intents
 
-            _recover(store.ledger(), set(), store, late(place), place.lines.append)
+            _recover_intents(store.load_ledger(), set(), store, late(place), place.lines.append)
         assert (known(place), len(place.instances())) == (set(), 1)
         (orphan,) = list_orphans([place.loaded()], place.world).orphans
         assert orphan.name.startswith("projects/my-project/")
 
 
 def test_a_project_that_does_not_answer_hides_no_orphan_of_another(bench: Bench) -> None:
-    class Unreachable(Machine):
+    class Unreachable(RealSystem):
         def cloud(self) -> CloudReader:
             real = super().cloud()
 
@@ -205,7 +205,7 @@ def test_a_project_that_does_not_answer_hides_no_orphan_of_another(bench: Bench)
 
                 def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
                     if project == "other-project":
-                        raise WorldError("no access to other-project")
+                        raise ExternalError("no access to other-project")
                     return real.instances(project)
 
             return Reader()  # type: ignore[return-value]

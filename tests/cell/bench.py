@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from provision.cell import pack
-from provision.probe.brief import whole
-from provision.verification import cell, installer, parcel
+from provision.cell import pack_payload
+from provision.probe.brief import expand
+from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp
 from tests.installing.bench import UV, sha256
 from tests.probe.conftest import document as expectations
 from tests.rig import MINOR, make_index, make_wheel
 from tests.support import with_bytecode
 
-PROGRAMS = {"cell.pyz": cell(), "probe.pyz": parcel(), "installer.pyz": installer()}
+PROGRAMS = {"cell.pyz": notebook_zipapp(), "probe.pyz": probe_zipapp(), "installer.pyz": installer_zipapp()}
 
 NONCE = "0123456789abcdef0123456789abcdef"
 IPYTHON = """
@@ -92,7 +92,7 @@ class Runtime:
 
     @property
     def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = whole(json.loads((self.base / "report.json").read_text()))
+        found: dict[str, Any] = expand(json.loads((self.base / "report.json").read_text()))
         return found
 
     def environ(self, **changes: str) -> dict[str, str]:
@@ -187,7 +187,7 @@ class Runtime:
     def lay_out(self, document: dict[str, Any]) -> Path:
         """Write the members as the cell does, and return their folder."""
         members = {"document.json": json.dumps(document).encode(), **{name: with_bytecode(content) for name, content in PROGRAMS.items()}}
-        folder = self.base / hashlib.sha256(pack(members)).hexdigest()[:12]
+        folder = self.base / hashlib.sha256(pack_payload(members)).hexdigest()[:12]
         folder.mkdir(exist_ok=True)
         for name, content in members.items():
             (folder / name).write_bytes(content)

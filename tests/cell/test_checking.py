@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from provision.cell import parse_document
-from provision.cell.checking import differences, moved
-from provision.cell.detecting import Place, detect
+from provision.cell.checking import find_catalogue_drift, find_mismatches
+from provision.cell.detecting import Host, detect_host
 from provision.cell.document import Document
-from provision.cell.machine import Card, Machine, look
+from provision.cell.machine import Card, MachineInfo, inspect_machine
 from tests.cell.bench import MINOR, Runtime
 
 GIB = 2**30
 T4 = Card("Tesla T4", "580.82.07", 15360, 3)
-HERE = Machine(f"{MINOR}.7", "Ubuntu 22.04", (T4,), "", (), 13 * GIB, 100 * GIB)
+HERE = MachineInfo(f"{MINOR}.7", "Ubuntu 22.04", (T4,), "", (), 13 * GIB, 100 * GIB)
 WANTS_T4 = {"gpu": {"type": "T4", "device": "Tesla T4", "count": 1}, "driver_min": "570.26"}
 
 
@@ -26,8 +26,8 @@ def document(runtime: Runtime, /, **changes: Any) -> Document:
 
 def test_the_machine_that_was_asked_for_has_no_differences(plain: Runtime) -> None:
     wanted = document(plain, **WANTS_T4, expectations__requires={"ram_bytes": 13 * GIB, "disk_bytes": 50 * GIB, "vram_bytes": 15 * GIB})
-    assert differences(wanted, HERE) == []
-    assert differences(document(plain), replace(HERE, cards=())) == []
+    assert find_mismatches(wanted, HERE) == []
+    assert find_mismatches(document(plain), replace(HERE, cards=())) == []
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_the_machine_that_was_asked_for_has_no_differences(plain: Runtime) -> No
     ],
 )
 def test_each_difference_is_told_with_what_to_do(plain: Runtime, changes: dict[str, Any], here: dict[str, Any], what: str, ends: bool) -> None:
-    (found,) = differences(document(plain, **changes), replace(HERE, **here))
+    (found,) = find_mismatches(document(plain, **changes), replace(HERE, **here))
     assert found.what.startswith(what)
     assert found.hint
-    assert (found.ends, found.final) == (ends, False)
+    assert (found.blocks, found.always_blocks) == (ends, False)
 
 
 def test_another_python_is_final_and_comes_first(plain: Runtime) -> None:
     listed = {"version": "2025.07", "as_of": "2026-11-20", "python": None, "torch": None, "flavour": None, "os": None, "driver": None}
-    found = differences(document(plain, **WANTS_T4, runtime=listed), replace(HERE, python="3.99.1", cards=()))
-    assert [one.final for one in found] == [True, False]
+    found = find_mismatches(document(plain, **WANTS_T4, runtime=listed), replace(HERE, python="3.99.1", cards=()))
+    assert [one.always_blocks for one in found] == [True, False]
     assert found[0].what == f"this is Python 3.99.1, the packages are locked for {MINOR}"
     assert "runtime version 2025.07" in found[0].hint
     assert "isolation: venv" in found[0].hint
     own = document(plain, isolation="venv")
-    assert differences(own, replace(HERE, python="3.99.1", cards=())) == []
+    assert find_mismatches(own, replace(HERE, python="3.99.1", cards=())) == []
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_another_python_is_final_and_comes_first(plain: Runtime) -> None:
 )
 def test_a_card_of_unknown_name_is_known_by_its_type(plain: Runtime, type_: str, name: str, fits: bool) -> None:
     wanted = document(plain, gpu={"type": type_, "device": None, "count": 1})
-    assert (differences(wanted, replace(HERE, cards=(replace(T4, name=name),))) == []) is fits
+    assert (find_mismatches(wanted, replace(HERE, cards=(replace(T4, name=name),))) == []) is fits
 
 
 LISTED = {
@@ -102,38 +102,38 @@ LISTED = {
     ],
 )
 def test_what_moved_is_told_one_by_one(plain: Runtime, here: dict[str, Any], torch: str | None, told: list[str]) -> None:
-    assert [one.line for one in moved(document(plain, **WANTS_T4, runtime=LISTED), replace(HERE, **here), torch)] == told
+    assert [one.summary for one in find_catalogue_drift(document(plain, **WANTS_T4, runtime=LISTED), replace(HERE, **here), torch)] == told
 
 
 def test_the_cpu_build_of_the_same_torch_has_not_moved_where_no_gpu_is_asked_for(plain: Runtime) -> None:
     wanted, here = document(plain, runtime={**LISTED, "driver": None}), replace(HERE, cards=())
-    assert moved(wanted, here, "2.11.0+cpu") == []
-    assert [one.found for one in moved(wanted, here, "2.10.0+cpu")] == ["2.10.0+cpu"]
-    assert moved(document(plain), here, "2.10.0+cpu") == []
+    assert find_catalogue_drift(wanted, here, "2.11.0+cpu") == []
+    assert [one.found for one in find_catalogue_drift(wanted, here, "2.10.0+cpu")] == ["2.10.0+cpu"]
+    assert find_catalogue_drift(document(plain), here, "2.10.0+cpu") == []
 
 
 @pytest.mark.parametrize(
     ("environ", "modules", "files", "kernel", "place"),
     [
-        ({"VERTEX_PRODUCT": "COLAB_ENTERPRISE", "COLAB_RELEASE_TAG": "x"}, ["google.colab"], [], True, Place.ENTERPRISE),
-        ({"VERTEX_PRODUCT": "WORKBENCH_INSTANCE"}, [], [], True, Place.WORKBENCH),
-        ({"COLAB_RELEASE_TAG": "release"}, [], [], True, Place.COLAB),
-        ({}, ["google.colab"], [], True, Place.COLAB),
-        ({}, [], ["/var/colab/hostname"], False, Place.COLAB),
-        ({}, ["google"], [], True, Place.JUPYTER),
-        ({}, [], [], False, Place.PYTHON),
+        ({"VERTEX_PRODUCT": "COLAB_ENTERPRISE", "COLAB_RELEASE_TAG": "x"}, ["google.colab"], [], True, Host.ENTERPRISE),
+        ({"VERTEX_PRODUCT": "WORKBENCH_INSTANCE"}, [], [], True, Host.WORKBENCH),
+        ({"COLAB_RELEASE_TAG": "release"}, [], [], True, Host.COLAB),
+        ({}, ["google.colab"], [], True, Host.COLAB),
+        ({}, [], ["/var/colab/hostname"], False, Host.COLAB),
+        ({}, ["google"], [], True, Host.JUPYTER),
+        ({}, [], [], False, Host.PYTHON),
     ],
 )
-def test_the_place_is_detected(environ: dict[str, str], modules: list[str], files: list[str], kernel: bool, place: Place) -> None:
-    assert detect(environ, modules, lambda path: path in files, kernel) is place
+def test_the_place_is_detected(environ: dict[str, str], modules: list[str], files: list[str], kernel: bool, place: Host) -> None:
+    assert detect_host(environ, modules, lambda path: path in files, kernel) is place
 
 
 def test_the_machine_is_looked_at_through_nvidia_smi(runtime: Runtime) -> None:
     runtime.card(used=9000, count=2)
-    found = look(runtime.base, runtime.environ())
+    found = inspect_machine(runtime.base, runtime.environ())
     assert [card.name for card in found.cards] == ["Tesla T4", "Tesla T4"]
     assert (found.driver, found.cards[0].memory_mib) == ("580.82.07", 15360)
-    assert found.holders == ("process 4711 (python3) holds 9000 MiB",)
+    assert found.gpu_processes == ("process 4711 (python3) holds 9000 MiB",)
     assert (found.ram_bytes or 0) > GIB // 4
     assert (found.disk_bytes or 0) > 0
     assert found.os
@@ -149,5 +149,5 @@ def test_the_machine_is_looked_at_through_nvidia_smi(runtime: Runtime) -> None:
 )
 def test_without_a_card_its_reason_is_kept(runtime: Runtime, text: str, why: str) -> None:
     runtime.program("nvidia-smi", text)
-    found = look(runtime.base, runtime.environ())
-    assert (found.cards, found.no_cards, found.driver) == ((), why, None)
+    found = inspect_machine(runtime.base, runtime.environ())
+    assert (found.cards, found.no_cards_reason, found.driver) == ((), why, None)

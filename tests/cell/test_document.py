@@ -34,7 +34,7 @@ def test_a_document_becomes_values(good: dict[str, Any]) -> None:
 def test_sizes_are_read_from_what_is_promised(good: dict[str, Any]) -> None:
     good["expectations"]["requires"]["ram_bytes"] = 17
     document = parse_document(good)
-    assert (document.requires("ram_bytes"), document.requires("disk_bytes")) == (17, None)
+    assert (document.required_size("ram_bytes"), document.required_size("disk_bytes")) == (17, None)
 
 
 @pytest.mark.parametrize(

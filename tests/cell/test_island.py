@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import provision
-from provision.cell import MEMBERS, pack
-from provision.verification import cell, device, installer, parcel
+from provision.cell import PAYLOAD_FILES, pack_payload
+from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp, workbench_zipapp
 from tests.cell.bench import Runtime
 
 ISLAND = Path(provision.__file__).parent / "cell"
@@ -38,11 +38,11 @@ def test_all_its_stages_run_on_every_promised_python(runtime: Runtime, pythons: 
 
 
 def test_its_file_has_the_same_bytes_every_time_and_is_none_of_the_others() -> None:
-    assert cell() == cell()
-    assert len({cell(), device(), installer(), parcel()}) == 4
+    assert notebook_zipapp() == notebook_zipapp()
+    assert len({notebook_zipapp(), workbench_zipapp(), installer_zipapp(), probe_zipapp()}) == 4
 
 
 def test_a_payload_has_the_same_bytes_whatever_the_order() -> None:
-    members = {name: name.encode() for name in MEMBERS}
-    assert pack(members) == pack(dict(reversed(members.items())))
-    assert pack(members) != pack({**members, "document.json": b"{}"})
+    members = {name: name.encode() for name in PAYLOAD_FILES}
+    assert pack_payload(members) == pack_payload(dict(reversed(members.items())))
+    assert pack_payload(members) != pack_payload({**members, "document.json": b"{}"})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.cell.programs import NOT_STARTED, TIME_UP, ask, follow
+from provision.cell.programs import NOT_STARTED, TIMED_OUT, run_process, stream_process
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 GRANDCHILD = "sleep 60 & echo $! > {file}; echo started; wait"
@@ -34,15 +34,15 @@ def wait_gone(pid: int) -> bool:
 
 
 def test_it_gives_code_and_words() -> None:
-    answer = ask(["sh", "-c", "echo out; echo err >&2; exit 3"], 30, ENVIRON)
-    assert (answer.code, answer.stdout, answer.stderr, answer.said) == (3, "out\n", "err\n", "err")
-    assert ask(["/no/such/program"], 30, ENVIRON).code == NOT_STARTED
-    assert follow(["/no/such/program"], print, 30, ENVIRON).code == NOT_STARTED
+    answer = run_process(["sh", "-c", "echo out; echo err >&2; exit 3"], 30, ENVIRON)
+    assert (answer.code, answer.stdout, answer.stderr, answer.output_tail) == (3, "out\n", "err\n", "err")
+    assert run_process(["/no/such/program"], 30, ENVIRON).code == NOT_STARTED
+    assert stream_process(["/no/such/program"], print, 30, ENVIRON).code == NOT_STARTED
 
 
 def test_lines_come_as_they_are_said() -> None:
     times: list[tuple[str, float]] = []
-    answer = follow(["sh", "-c", "echo one; sleep 0.5; echo two; echo three >&2"], lambda line: times.append((line, time.monotonic())), 30, ENVIRON)
+    answer = stream_process(["sh", "-c", "echo one; sleep 0.5; echo two; echo three >&2"], lambda line: times.append((line, time.monotonic())), 30, ENVIRON)
     assert [line for line, _ in times] == ["one", "two"]
     assert times[1][1] - times[0][1] > 0.3
     assert (answer.code, answer.stderr) == (0, "three\n")
@@ -51,8 +51,8 @@ def test_lines_come_as_they_are_said() -> None:
 @pytest.mark.parametrize("how", ["ask", "follow"])
 def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     argv, began = ["sh", "-c", GRANDCHILD.format(file=tmp_path / "pid")], time.monotonic()
-    answer = ask(argv, 1, ENVIRON) if how == "ask" else follow(argv, lambda _: None, 1, ENVIRON)
-    assert answer.code == TIME_UP
+    answer = run_process(argv, 1, ENVIRON) if how == "ask" else stream_process(argv, lambda _: None, 1, ENVIRON)
+    assert answer.code == TIMED_OUT
     assert time.monotonic() - began < 20
     assert wait_gone(int((tmp_path / "pid").read_text()))
 

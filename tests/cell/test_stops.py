@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provision.cell import Stopped
+from provision.cell import StageError
 from tests.cell.bench import MINOR, Runtime
 from tests.installing.bench import copy_of_python
 from tests.rig import make_index, make_wheel, served
@@ -34,7 +34,7 @@ def stops(runtime: Runtime, document: dict[str, Any], stage: str, *words: str, o
 
 
 def test_a_notebook_shows_the_lines_and_no_traceback() -> None:
-    stopped = Stopped("no GPU", "nvidia-smi says\nNo devices", "choose T4\nor continue")
+    stopped = StageError("no GPU", "nvidia-smi says\nNo devices", "choose T4\nor continue")
     told = ["provision stopped: no GPU", "  nvidia-smi says", "  No devices", "how to go on: choose T4", "              or continue"]
     assert stopped._render_traceback_() == told
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from provision.agent.core.redact import looks_secret
-from provision.safe import redact, safe, safe_line
+from provision.agent.core.redact import is_secret_like
+from provision.safe import escape_control, escape_line, redact
 from tests.probe.test_redact import MULTILINE, PARTS, TOKENS
 
 
@@ -29,11 +29,11 @@ def test_user_names_and_passwords_of_addresses_are_left_out(text: str, shown: st
 
 def test_no_character_that_does_harm_counts_as_printable() -> None:
     """`safe` looks no further at text that Python calls printable."""
-    harmful = [chr(code) for code in range(sys.maxunicode + 1) if safe("\n" + chr(code)) != "\n" + chr(code)]
+    harmful = [chr(code) for code in range(sys.maxunicode + 1) if escape_control("\n" + chr(code)) != "\n" + chr(code)]
     assert "\u202e" in harmful
     assert "\x1b" in harmful
     assert not any(character.isprintable() for character in harmful)
-    assert all(safe_line(character) != character for character in harmful)
+    assert all(escape_line(character) != character for character in harmful)
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_each_shape_that_the_probe_hides_is_hidden_here_too(text: str) -> None:
 @pytest.mark.parametrize("text", ["sha256:" + "0a1b" * 16, "git hash " + "0a1b" * 10, "pypi-simple", "eyJ.a.b", "npm_install", "the token is missing"])
 def test_what_only_resembles_a_token_stays(text: str) -> None:
     assert redact(text) == text
-    assert not looks_secret(text)
+    assert not is_secret_like(text)

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from provision.effects import RunOnColab, StopColab
-from provision.errors import NetworkError, WorldError
-from provision.world import Machine
-from provision.world.awaiting import NoReport
+from provision.effects import RunOnColab, StopColabSession
+from provision.errors import ExternalError, NetworkError
+from provision.world import RealSystem
+from provision.world.awaiting import ReportUnavailable
 from tests.colab_cli import cells
 from tests.colab_cli.rig import Account
 
@@ -35,17 +35,17 @@ class Runs:
 
     def effect(self, cell: str, **more: Any) -> RunOnColab:
         told = {"gpu": "T4", "high_memory": False, "timeout_s": 60, **more}
-        return RunOnColab(NAME, cell=cell.encode(), nonce=cells.NONCE, lock=cells.LOCK, folder=self.folder, report=self.folder / "report.json", **told)
+        return RunOnColab(NAME, cell=cell.encode(), nonce=cells.NONCE, lock_digest=cells.LOCK, folder=self.folder, report=self.folder / "report.json", **told)
 
     def run(self, cell: str, *, environment: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
         self.world(environment).perform(self.effect(cell, **more), self.lines.append)
         return dict(json.loads((self.folder / "report.json").read_text()))
 
     def stop(self) -> None:
-        self.world().perform(StopColab(NAME, self.folder), self.lines.append)
+        self.world().perform(StopColabSession(NAME, self.folder), self.lines.append)
 
-    def world(self, environment: dict[str, str] | None = None) -> Machine:
-        return Machine({**os.environ, **self.account.variables(), **(environment or {})})
+    def world(self, environment: dict[str, str] | None = None) -> RealSystem:
+        return RealSystem({**os.environ, **self.account.variables(), **(environment or {})})
 
     @property
     def running(self) -> int:
@@ -75,9 +75,9 @@ def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -
 
 @pytest.mark.long
 def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
-    with pytest.raises(NoReport, match="left no report") as caught:
+    with pytest.raises(ReportUnavailable, match="left no report") as caught:
         runs.run("print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise RuntimeError('no')", gpu="")
-    assert caught.value.left == ()
+    assert caught.value.still_running == ()
     assert (runs.account.plane.granted[0]["variant"], runs.running) == ("DEFAULT", 0)
     assert any(r"\x1b[31mred" in line and "***" in line and "ya29" not in line for line in runs.lines)
 
@@ -85,7 +85,7 @@ def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
 @pytest.mark.long
 def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
     began = time.monotonic()
-    with pytest.raises(NoReport, match="did not end"):
+    with pytest.raises(ReportUnavailable, match="did not end"):
         runs.run("import time\ntime.sleep(600)", timeout_s=1)
     assert time.monotonic() - began < 120
     assert runs.running == 0
@@ -96,12 +96,12 @@ def test_refusals_of_the_service(runs: Runs) -> None:
     runs.account.plane.running["m-s-of-someone"] = {}
     for status, words in ((412, "too many sessions"), (400, "no right to it"), (503, "answered 503"), (500, "Internal Server Error")):
         runs.account.plane.refuse = status
-        with pytest.raises(WorldError) as caught:
+        with pytest.raises(ExternalError) as caught:
             runs.run("pass")
         told = f"{caught.value.what} {caught.value.why} {caught.value.hint}"
         assert words in told
         assert "\x1b" not in told
-        assert caught.value.left == ()
+        assert caught.value.still_running == ()
         # Some machine runs whose answer may have been lost, where the service did not clearly say no.
         assert ("Colab lists 1 of this account not known here" in told) is (status in (503, 500))
 
@@ -116,10 +116,10 @@ def test_service_out_of_reach(runs: Runs) -> None:
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("auth", ["adc", "oauth2"])
 def test_nobody_signed_in(runs: Runs, auth: str) -> None:
-    with pytest.raises(WorldError, match="not signed in") as caught:
+    with pytest.raises(ExternalError, match="not signed in") as caught:
         runs.run("pass", environment={"GOOGLE_APPLICATION_CREDENTIALS": "", "PROVISION_COLAB_AUTH": auth})
     assert ("gcloud auth application-default login --scopes=" in caught.value.hint) is (auth == "adc")
-    assert caught.value.left == ()
+    assert caught.value.still_running == ()
     assert runs.account.plane.calls == []
 
 
@@ -127,7 +127,7 @@ def test_nobody_signed_in(runs: Runs, auth: str) -> None:
 @pytest.mark.parametrize("lacks", ["signed_in", "scoped"])
 def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
     setattr(runs.account.plane, lacks, False)
-    with pytest.raises(WorldError, match="not signed in for Colab") as caught:
+    with pytest.raises(ExternalError, match="not signed in for Colab") as caught:
         runs.run("pass")
     assert "colaboratory" in caught.value.hint
     assert "PROVISION_COLAB_AUTH=oauth2" in caught.value.hint
@@ -137,9 +137,9 @@ def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
 @pytest.mark.long(minutes=True)
 def test_giving_back_that_fails_is_told_and_done_later(runs: Runs) -> None:
     runs.account.plane.deaf = True
-    with pytest.raises(WorldError, match="could not be stopped") as caught:
+    with pytest.raises(ExternalError, match="could not be stopped") as caught:
         runs.run(cells.writing(cells.status("verified"), cells.report()))
-    assert caught.value.left is None
+    assert caught.value.still_running is None
     assert "Manage sessions" in caught.value.hint
     runs.account.plane.deaf = False
     runs.stop()
@@ -149,10 +149,10 @@ def test_giving_back_that_fails_is_told_and_done_later(runs: Runs) -> None:
 
 def test_no_program(tmp_path: Path) -> None:
     effect = RunOnColab(NAME, "T4", False, b"pass", cells.NONCE, cells.LOCK, tmp_path / "colab", tmp_path / "report.json", 60)
-    with pytest.raises(WorldError, match="no program called colab") as caught:
-        Machine({"PATH": str(tmp_path)}).perform(effect, print)
+    with pytest.raises(ExternalError, match="no program called colab") as caught:
+        RealSystem({"PATH": str(tmp_path)}).perform(effect, print)
     assert "uv tool install google-colab-cli" in caught.value.hint
-    assert caught.value.left == ()
+    assert caught.value.still_running == ()
 
 
 @pytest.mark.parametrize(("gpu", "high"), [("V100", False), ("t4", False), ("--tpu", False), ("H100", True)])
@@ -162,14 +162,14 @@ def test_unknown_machines_are_refused_before_anything_is_called(tmp_path: Path, 
     (programs / "colab").write_text(f"#!/bin/sh\necho called >> {tmp_path}/called\n")
     (programs / "colab").chmod(0o755)
     effect = RunOnColab(NAME, gpu, high, b"pass", cells.NONCE, cells.LOCK, tmp_path / "colab", tmp_path / "report.json", 60)
-    with pytest.raises(WorldError, match="Colab has no machine with"):
-        Machine({"PATH": f"{programs}:{os.environ['PATH']}"}).perform(effect, print)
+    with pytest.raises(ExternalError, match="Colab has no machine with"):
+        RealSystem({"PATH": f"{programs}:{os.environ['PATH']}"}).perform(effect, print)
     assert not (tmp_path / "called").exists()
 
 
 def test_unknown_way_to_sign_in(tmp_path: Path) -> None:
-    with pytest.raises(WorldError, match="PROVISION_COLAB_AUTH"):
-        Machine({"PATH": str(tmp_path), "PROVISION_COLAB_AUTH": "gcloud"}).perform(StopColab(NAME, tmp_path), print)
+    with pytest.raises(ExternalError, match="PROVISION_COLAB_AUTH"):
+        RealSystem({"PATH": str(tmp_path), "PROVISION_COLAB_AUTH": "gcloud"}).perform(StopColabSession(NAME, tmp_path), print)
 
 
 BESIDE = """\

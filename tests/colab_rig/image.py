@@ -14,8 +14,8 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from provision.facts import load
-from provision.facts.parts import colab_packages
+from provision.facts import load_facts
+from provision.facts.parts import load_colab_packages
 
 PYTHON = "3.11"
 RUNTIME = "2025.07"
@@ -72,7 +72,7 @@ def clone(prefix: Path, target: Path) -> None:
 
 def _listed(part: str) -> dict[str, str]:
     """Return a part of packages.txt: name to version."""
-    real, held = colab_packages()[RUNTIME], {}
+    real, held = load_colab_packages()[RUNTIME], {}
     text = (HERE / "packages.txt").read_text(encoding="utf-8").partition(f"[{part}]")[2].partition("[")[0]
     for word in (word for line in text.splitlines() for word in line.partition("#")[0].split()):
         name, _, version = word.partition("==")
@@ -104,7 +104,7 @@ def _wheels() -> list[str]:
     if os.environ.get("UV_FIND_LINKS"):
         return []
     links = os.environ.get("PIP_FIND_LINKS", "").split()
-    index = os.environ.get("PROVISION_INDEX_PYTORCH_CPU") or load().flavour_index("cpu")
+    index = os.environ.get("PROVISION_INDEX_PYTORCH_CPU") or load_facts().flavour_index("cpu")
     return [word for link in links for word in ("--find-links", link)] or ["--index", index]
 
 

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from provision.probe.brief import whole
+from provision.probe.brief import expand
 from tests.colab_rig import image, smi
 
 _NETWORK = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -56,7 +56,7 @@ class Machine:
     @property
     def report(self) -> dict[str, object]:
         """The report that the cell left."""
-        found: dict[str, object] = whole(json.loads((self.base / "report.json").read_text()))
+        found: dict[str, object] = expand(json.loads((self.base / "report.json").read_text()))
         return found
 
     @property

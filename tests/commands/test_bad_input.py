@@ -407,9 +407,9 @@ def _processes(needle: str) -> list[str]:
 
 
 def _has(bench: Bench, minor: str) -> bool:
-    from provision.world import Machine
+    from provision.world import RealSystem
 
-    return Machine(bench.environment()).interpreters(minor).chosen is not None
+    return RealSystem(bench.environment()).find_pythons(minor).selected is not None
 
 
 def test_a_gpu_that_the_facts_do_not_know_is_named(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical, digest
+from provision.probe.canonical import canonical_digest, to_canonical_json
 from tests.probe.bench import Environment, checks
 from tests.probe.conftest import build_probe, document
 from tests.rig import Bench, make_index, make_wheel, small_spec
@@ -163,7 +163,7 @@ def test_an_edited_report_proves_nothing(made: Bench, tmp_path: Path) -> None:
     assert "proves nothing" not in made.run("report", str(made.own / "reports/spec.here/report.json")).stderr
     report["checks"][0]["message"] = "all is well"
     path = tmp_path / "edited.json"
-    path.write_text(canonical(report))
+    path.write_text(to_canonical_json(report))
     done = made.run("report", str(path))
     assert "proves nothing" in done.stderr
     assert "run `provision verify`" in done.stderr
@@ -180,7 +180,7 @@ def test_an_edited_report_is_the_same_as_no_other(made: Bench, tmp_path: Path) -
     report = json.loads(own.read_bytes())
     report["checks"][0]["message"] = "all is well"
     path = tmp_path / "edited.json"
-    path.write_text(canonical(report))
+    path.write_text(to_canonical_json(report))
     done = made.run("diff", str(own), str(path))
     assert done.returncode == 1
     assert "edited proves nothing" in done.stderr
@@ -195,7 +195,7 @@ def test_an_edited_report_answers_no_question_of_why(made: Bench, tmp_path: Path
     report = json.loads((made.own / "reports/spec.here/report.json").read_bytes())
     report["checks"][0]["message"] = "all is well"
     path = tmp_path / "edited.json"
-    path.write_text(canonical(report))
+    path.write_text(to_canonical_json(report))
     (tmp_path / "trace.txt").write_text("RuntimeError: No CUDA GPUs are available")
     assert "proves nothing" in made.run("why", str(tmp_path / "trace.txt"), "--report", str(path)).stderr
     assert "was edited or damaged" in said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
@@ -204,9 +204,9 @@ def test_an_edited_report_answers_no_question_of_why(made: Bench, tmp_path: Path
 def test_a_forged_report_with_a_digest_of_its_own_is_no_answer(made: Bench, tmp_path: Path) -> None:
     report = json.loads((made.own / "reports/spec.here/report.json").read_bytes())
     report["verdict"]["sentence"] = "all is well"
-    report["digests"]["report"] = digest({key: value for key, value in report.items() if key != "digests"})
+    report["digests"]["report"] = canonical_digest({key: value for key, value in report.items() if key != "digests"})
     path = tmp_path / "forged.json"
-    path.write_text(canonical(report) + "\n")
+    path.write_text(to_canonical_json(report) + "\n")
     told = said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
     assert "is no answer to what spec/here asks now" in told
     assert not (made.own / "carried").exists()

@@ -22,10 +22,10 @@ import yaml
 from provision.extras import install_command
 from provision.lock import loads
 from provision.spec import Spec
-from provision.state import Ledger, empty
-from provision.targets import TARGETS, Place
-from provision.world import Machine
-from provision.world.conda_prefix import with_brought
+from provision.state import Ledger, create_empty_state
+from provision.targets import DRIVERS, TargetContext
+from provision.world import RealSystem
+from provision.world.conda_prefix import with_conda_packages
 from tests.conda_rig import VERSION, CondaChannel
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
@@ -321,14 +321,14 @@ def test_without_the_extra_it_is_refused_before_anything_is_made(bench: Bench, c
     bench.extra = conda.variables()
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
-    world = Machine(bench.environment())
+    world = RealSystem(bench.environment())
     spec = Spec.model_validate(yaml.safe_load((bench.folder / "spec.yaml").read_text()))
     lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
-    place = Place(spec.at("here"), "here", "spec", bench.own, lock, world.platform())
-    have = TARGETS["local"].look(place, Ledger(empty("l")), world)
-    said = [refusal.hint for refusal in TARGETS["local"].refusals(place, replace(have, conda=None))]
+    place = TargetContext(spec.for_target("here"), "here", "spec", bench.own, lock, world.platform())
+    have = DRIVERS["local"].observe(place, Ledger(create_empty_state("l")), world)
+    said = [refusal.hint for refusal in DRIVERS["local"].refusals(place, replace(have, conda=None))]
     assert said == [install_command("conda")]
-    assert TARGETS["local"].refusals(place, have) == ()
+    assert DRIVERS["local"].refusals(place, have) == ()
 
 
 @pytest.mark.long
@@ -427,11 +427,11 @@ def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None
     with zipfile.ZipFile(tmp_path / "alpha-1.0-py3-none-any.whl") as archive:
         archive.extractall(folder)
     before: dict[str, object] = {"packages": {}, "counts": {"hash-checked": 0}, "notes": []}
-    noted = with_brought(before, tmp_path, "3.11")["packages"]["alpha"]
+    noted = with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]
     assert {"version": "1.0", "provenance": "preinstalled", "files_checked": 3}.items() <= noted.items()
     assert "record_fits" not in noted
     (folder / "alpha/__init__.py").write_text("#!/a/prefix/that/conda/wrote\n")
-    assert with_brought(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
+    assert with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]["record_fits"] is False
     rows = [
         {"_path": "site-packages/alpha/a.so", "sha256": "0", "sha256_in_prefix": "1"},
         {"_path": "lib/python3.11/site-packages/alpha/b.py", "prefix_placeholder": "/opt/placehold"},
@@ -442,7 +442,7 @@ def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None
     (tmp_path / "conda-meta").mkdir()
     (tmp_path / "conda-meta/alpha-py-1.0-h0.json").write_text(json.dumps({"files": files, "paths_data": {"paths": rows}}))
     (tmp_path / "conda-meta/odd-1-h0.json").write_text('{"files": 3}')
-    noted = with_brought(before, tmp_path, "3.11")["packages"]["alpha"]
+    noted = with_conda_packages(before, tmp_path, "3.11")["packages"]["alpha"]
     assert (noted["conda"], "record_fits" in noted) == ("alpha-py-1.0-h0", False)
     package = "lib/python3.11/site-packages/alpha"
     assert noted["remade"] == ["bin/alpha", f"{package}/__init__.py", f"{package}/a.so", f"{package}/b.py"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.state import dumps, loads
 from provision.world import files
 from tests.conda_rig import CondaChannel
@@ -220,16 +220,16 @@ def test_with_py_rattler_there_is_no_name_and_one_that_is_there_stays(made: Benc
 
 def test_a_link_never_takes_the_place_of_anything(tmp_path: Path) -> None:
     path = tmp_path / "folder/name"
-    files.add_link(path, "/a", "")
-    files.add_link(path, "/a", "")
-    with pytest.raises(WorldError, match="cannot make the link") as caught:
-        files.add_link(path, "/b", "")
+    files.create_symlink(path, "/a", "")
+    files.create_symlink(path, "/a", "")
+    with pytest.raises(ExternalError, match="cannot make the link") as caught:
+        files.create_symlink(path, "/b", "")
     assert (caught.value.why, caught.value.hint) == ("something of that name is there", "look at it, and move it away or name another place")
-    files.add_link(path, "/b", "/a")
+    files.create_symlink(path, "/b", "/a")
     assert str(path.readlink()) == "/b"
-    assert files.remove_link(path, "/a", dead=False) is False
-    assert files.remove_link(path, "/b", dead=True) is True
-    assert files.remove_link(path, "/b", dead=True) is True
+    assert files.remove_symlink(path, "/a", dead=False) is False
+    assert files.remove_symlink(path, "/b", dead=True) is True
+    assert files.remove_symlink(path, "/b", dead=True) is True
     path.symlink_to(tmp_path)
-    assert files.remove_link(path, str(tmp_path), dead=True) is False
-    assert files.remove_link(path, str(tmp_path), dead=False) is True
+    assert files.remove_symlink(path, str(tmp_path), dead=True) is False
+    assert files.remove_symlink(path, str(tmp_path), dead=False) is True

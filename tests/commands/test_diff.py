@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
-from provision.verification.compare import compare
-from provision.verification.saying import sentence
+from provision.verification.compare import compare_reports
+from provision.verification.saying import summarize_comparison
 from provision.views import comparison, html, junit, outcome, side_by_side
-from provision.views.ink import cells
+from provision.views.ink import display_width
 from tests import fork_server
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
@@ -43,13 +43,13 @@ def simulated(name: str) -> Report:
     ],
 )
 def test_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
-    found = compare(recorded(one), recorded(other), (one, other))
+    found = compare_reports(recorded(one), recorded(other), (one, other))
 
-    assert found.turns[0].id == check
-    assert sentence(found).startswith(f"works on {one}, fails on {other}: {check} ")
-    assert f"the difference that matters: {difference}" in sentence(found)
-    turned = compare(recorded(other), recorded(one), (other, one))
-    assert sentence(turned).startswith(f"works on {one}, fails on {other}: {check} ")
+    assert found.check_changes[0].id == check
+    assert summarize_comparison(found).startswith(f"works on {one}, fails on {other}: {check} ")
+    assert f"the difference that matters: {difference}" in summarize_comparison(found)
+    turned = compare_reports(recorded(other), recorded(one), (other, one))
+    assert summarize_comparison(turned).startswith(f"works on {one}, fails on {other}: {check} ")
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_the_difference_that_matters_is_named_first(one: str, other: str, check:
     ],
 )
 def test_of_simulated_cards_too_the_difference_that_matters_is_named_first(one: str, other: str, check: str, difference: str) -> None:
-    found = compare(simulated(one), simulated(other), (one, other))
+    found = compare_reports(simulated(one), simulated(other), (one, other))
 
-    assert found.turns[0].id == check
-    assert f"the difference that matters: {difference}" in sentence(found)
+    assert found.check_changes[0].id == check
+    assert f"the difference that matters: {difference}" in summarize_comparison(found)
     assert simulated(other).document["subject"]["simulated"]  # none of these pairs is of real cards, and each says so
 
 
@@ -111,18 +111,20 @@ def kept(name: str) -> Report:
     ],
 )
 def test_the_first_sentence_is_true(one: str, other: str, said: str) -> None:
-    assert said in sentence(compare(kept(one), kept(other), (one, other)))
+    assert said in summarize_comparison(compare_reports(kept(one), kept(other), (one, other)))
 
 
 def test_what_fails_on_both_sides_is_told_with_both_reasons() -> None:
-    shown = comparison.text(compare(simulated("l4-ecc-errors"), simulated("l4-remap-failed"), ("a", "b")), color=False, width=200, everything=False)
+    shown = comparison.render_text(
+        compare_reports(simulated("l4-ecc-errors"), simulated("l4-remap-failed"), ("a", "b")), color=False, width=200, everything=False
+    )
     faulty = "the card's memory is faulty: "
     assert f"D05 memory errors fails on both: {faulty}3 uncorrected errors since boot (a), {faulty}rows could not be remapped (b)\n" in shown
 
 
 def test_the_end_of_a_comparison_counts_in_english() -> None:
-    found = compare(recorded("cpu-build"), recorded("shadowed-package"), ("a", "b"))
-    end = comparison.text(found, color=False, width=200, everything=False).splitlines()[-1]
+    found = compare_reports(recorded("cpu-build"), recorded("shadowed-package"), ("a", "b"))
+    end = comparison.render_text(found, color=False, width=200, everything=False).splitlines()[-1]
     assert end.startswith("of two specs, build and quickstart, 42 readings are alike, 49 were taken on one side only, ")
     assert end.endswith("1 that differs in the surroundings is left out (--all)")
 
@@ -140,17 +142,17 @@ def test_what_is_declared_is_told_as_a_person_writes_it(check: str, expected: tu
         next(one for one in document["checks"] if one["id"] == check).update(expected=value, observed=observed, status=status)
     one, other = (Report("failed", "", "", document) for document in documents)
 
-    assert said in sentence(compare(one, other, ("a", "b")))
+    assert said in summarize_comparison(compare_reports(one, other, ("a", "b")))
 
 
 def test_two_that_have_no_reading_in_common_are_not_called_the_same() -> None:
     empty = read_report(json.dumps(OLDEST | {"verdict": {"result": "error"}}).encode(), "a")
 
-    found = compare(empty, recorded("quickstart"), ("a", "b"))
+    found = compare_reports(empty, recorded("quickstart"), ("a", "b"))
 
-    assert not found.same
-    assert sentence(found).startswith("a and b cannot be compared: no identity reading was taken on both")
-    assert "CANNOT BE COMPARED" in side_by_side.page(found)
+    assert not found.is_same
+    assert summarize_comparison(found).startswith("a and b cannot be compared: no identity reading was taken on both")
+    assert "CANNOT BE COMPARED" in side_by_side.render_page(found)
 
 
 OLDEST = {"schema": "provision.report/1", "subject": {}, "stages": [], "digests": {}, "spec": {}, "lock": {}, "readings": [], "checks": []}
@@ -164,70 +166,70 @@ def test_a_report_of_another_minor_version_is_read_in_every_form(name: str) -> N
     other = OLDEST | {"verdict": {"result": "failed"}, "checks": checks, "readings": readings, "added": {"later": [1]}}
     report = read_report(json.dumps(other).encode(), "other")
 
-    assert "FAIL P02" in outcome.report(report.document, False, 80, False)
-    assert "Z99:x" in html.report(report.document, "x")
-    assert "P02" in junit.junit([report.document])
+    assert "FAIL P02" in outcome.render_report(report.document, False, 80, False)
+    assert "Z99:x" in html.render_report(report.document, "x")
+    assert "P02" in junit.render_junit([report.document])
     for pair in ((report, recorded(name)), (recorded(name), report)):
-        found = compare(*pair, ("a", "b"))
-        assert found.compared
-        assert "Z99:x" in comparison.text(found, False, 80, True)
-        assert "P02" in comparison.markdown(found)
-        assert "P02" in json.dumps(comparison.document(found))
-        assert "Z99:x" in side_by_side.page(found)
+        found = compare_reports(*pair, ("a", "b"))
+        assert found.is_comparable
+        assert "Z99:x" in comparison.render_text(found, False, 80, True)
+        assert "P02" in comparison.render_markdown(found)
+        assert "P02" in json.dumps(comparison.to_json(found))
+        assert "Z99:x" in side_by_side.render_page(found)
 
 
 def test_what_nvidia_smi_tells_is_the_same_card() -> None:
-    found = compare(simulated("l4"), simulated("l4-by-nvidia-smi"), ("a", "b"))
+    found = compare_reports(simulated("l4"), simulated("l4-by-nvidia-smi"), ("a", "b"))
 
-    assert [turn for turn in found.turns if turn.breaks] == []
+    assert [turn for turn in found.check_changes if turn.breaks] == []
     assert not {one.key for one in found.differences} & {"gpu.name", "gpu.compute_capability", "gpu.vram_bytes", "driver.version", "nvml.pci"}
 
 
 def test_every_check_that_breaks_has_the_cause_that_was_put_there() -> None:
-    found = compare(recorded("quickstart"), recorded("numpy-abi"), ("a", "b"))
+    found = compare_reports(recorded("quickstart"), recorded("numpy-abi"), ("a", "b"))
 
-    broken = {turn.id: [cause.key for cause in turn.causes] for turn in found.turns if turn.breaks}
+    broken = {turn.id: [cause.key for cause in turn.causes] for turn in found.check_changes if turn.breaks}
     assert broken.keys() == {"P02", "P04", "P06:datasets", "R01"}
     assert all(causes == ["package.pandas"] for causes in broken.values())
-    assert next(turn for turn in found.turns if turn.id == "R01").followers  # what came after it was left out, and is told under it
+    assert next(turn for turn in found.check_changes if turn.id == "R01").followers  # what came after it was left out, and is told under it
 
 
 def test_two_runs_of_one_environment_are_the_same() -> None:
-    found = compare(recorded("quickstart"), recorded("quickstart-again"), ("a", "b"))
+    found = compare_reports(recorded("quickstart"), recorded("quickstart-again"), ("a", "b"))
 
-    assert found.same
-    assert not found.turns
+    assert found.is_same
+    assert not found.check_changes
     assert not found.differences
-    assert found.alike > 60
+    assert found.equal_count > 60
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in RECORDED.glob("*.json")))
 def test_a_report_does_not_differ_from_itself(name: str) -> None:
-    found = compare(recorded(name), recorded(name), ("a", "b"))
+    found = compare_reports(recorded(name), recorded(name), ("a", "b"))
 
-    assert (found.turns, found.differences, found.onesided) == ((), (), ())
+    assert (found.check_changes, found.differences, found.one_sided_keys) == ((), (), ())
 
 
 def test_what_follows_is_told_under_what_it_follows_from() -> None:
-    python = compare(recorded("python-3.11"), recorded("python-3.12"), ("a", "b"))
+    python = compare_reports(recorded("python-3.11"), recorded("python-3.12"), ("a", "b"))
     assert [(one.key, set(one.followers)) for one in python.differences] == [("python.version", {"packages.files", "python.minor"})]
-    assert not python.same
-    assert not python.turns
+    assert not python.is_same
+    assert not python.check_changes
 
-    instructions = compare(recorded("quickstart"), recorded("other-instruction-set"), ("a", "b"))
+    instructions = compare_reports(recorded("quickstart"), recorded("other-instruction-set"), ("a", "b"))
     (only,) = instructions.differences
     assert only.key == "env.ATEN_CPU_CAPABILITY"
     assert {"torch.cpu_capability", "train.weights_sha", "resume.weights_sha"} <= set(only.followers)
 
 
 def test_of_two_locks_the_number_of_packages_is_told_under_their_digest() -> None:
-    found = compare(recorded("cpu-build"), recorded("python-3.11"), ("a", "b"))
+    found = compare_reports(recorded("cpu-build"), recorded("python-3.11"), ("a", "b"))
 
     assert {one.key: set(one.followers) for one in found.differences}["packages.digest"] == {"packages.count", "packages.files"}
 
 
 def test_what_a_card_and_a_driver_tell_is_told_under_their_names() -> None:
-    cards = compare(simulated("l4"), simulated("t4"), ("a", "b"))
+    cards = compare_reports(simulated("l4"), simulated("t4"), ("a", "b"))
     assert [(one.key, set(one.followers)) for one in cards.differences] == [
         (
             "gpu.name",
@@ -235,7 +237,7 @@ def test_what_a_card_and_a_driver_tell_is_told_under_their_names() -> None:
         )
     ]
 
-    drivers = compare(simulated("l4"), simulated("l4-old-driver"), ("a", "b"))
+    drivers = compare_reports(simulated("l4"), simulated("l4-old-driver"), ("a", "b"))
     assert [(one.key, set(one.followers)) for one in drivers.differences] == [("driver.version", {"driver.cuda", "driver.major"})]
 
 
@@ -244,7 +246,7 @@ def test_a_power_limit_that_was_lowered_is_no_other_card() -> None:
     _set(document, "nvml.power_limit_mw", [50000])
     lowered = read_report(json.dumps(document).encode(), "b")
 
-    assert [one.key for one in compare(simulated("l4"), lowered, ("a", "b")).differences] == ["nvml.power_limit_mw"]
+    assert [one.key for one in compare_reports(simulated("l4"), lowered, ("a", "b")).differences] == ["nvml.power_limit_mw"]
 
 
 def test_weights_that_differ_with_nothing_to_explain_it_are_told_before_surroundings() -> None:
@@ -252,10 +254,10 @@ def test_weights_that_differ_with_nothing_to_explain_it_are_told_before_surround
     _set(document, "train.weights_sha", "0" * 64)
     _set(document, "host.nofile", 7)
 
-    found = compare(recorded("quickstart"), Report("verified", "", "", document), ("a", "b"))
+    found = compare_reports(recorded("quickstart"), Report("verified", "", "", document), ("a", "b"))
 
     assert [one.key for one in found.differences] == ["train.weights_sha", "host.nofile"]
-    assert found.same  # neither is of the identity
+    assert found.is_same  # neither is of the identity
 
 
 @pytest.mark.parametrize(("value", "differs"), [(1.019, False), (1.03, True)])
@@ -266,28 +268,30 @@ def test_losses_may_differ_by_two_percent(value: float, differs: bool) -> None:
 
     one, other = (Report("verified", "", "", document) for document in documents)
 
-    assert bool(compare(one, other, ("a", "b")).differences) is differs
+    assert bool(compare_reports(one, other, ("a", "b")).differences) is differs
 
 
 def test_a_reading_of_one_side_only_is_no_difference() -> None:
     document = json.loads((RECORDED / "quickstart.json").read_bytes())
     document["readings"] = [one for one in document["readings"] if one["key"] != "torch.cuda"]
 
-    found = compare(recorded("quickstart"), Report("verified", "", "", document), ("a", "b"))
+    found = compare_reports(recorded("quickstart"), Report("verified", "", "", document), ("a", "b"))
 
-    assert found.onesided == ("torch.cuda",)
-    assert found.same
+    assert found.one_sided_keys == ("torch.cuda",)
+    assert found.is_same
 
 
 def test_the_terminal_shows_one_screen() -> None:
     for name in sorted(path.stem for path in RECORDED.glob("*.json")):
-        shown = comparison.text(compare(recorded("quickstart"), recorded(name), ("quickstart", name)), color=False, width=100, everything=False)
+        shown = comparison.render_text(compare_reports(recorded("quickstart"), recorded(name), ("quickstart", name)), color=False, width=100, everything=False)
         assert len(shown.splitlines()) <= 25, name
         assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_on_a_narrow_terminal_what_matters_is_not_cut() -> None:
-    shown = comparison.text(compare(recorded("quickstart"), recorded("small-shm"), ("quickstart", "small-shm")), color=False, width=40, everything=False)
+    shown = comparison.render_text(
+        compare_reports(recorded("quickstart"), recorded("small-shm"), ("quickstart", "small-shm")), color=False, width=40, everything=False
+    )
     lines = shown.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 40
@@ -309,12 +313,12 @@ def test_whatever_differs_is_told_on_one_screen(rows: list[tuple[str, str, str]]
         checks = [{"id": id_, "title": words[:40], "status": "pass" if calm else s, "message": words, "fix": words} for id_, (s, words) in unique.items()]
         readings = [{"key": key, "value": words + str(calm), "class": "identity"} for key, words in moved.items()]
         sides.append(Report("failed", "", "", {"checks": checks, "readings": readings, "lock": {}, "spec": {}}))
-    found = compare(*sides, ("colab", "workbench"))
-    shown = comparison.text(found, color=False, width=width, everything=False).splitlines()
+    found = compare_reports(*sides, ("colab", "workbench"))
+    shown = comparison.render_text(found, color=False, width=width, everything=False).splitlines()
     assert len(shown) <= 25
-    assert max(map(cells, shown)) <= max(40, width)
-    whole = comparison.text(found, color=False, width=200, everything=True)
-    assert all(f"{turn.id} " in whole for turn in found.turns)
+    assert max(map(display_width, shown)) <= max(40, width)
+    whole = comparison.render_text(found, color=False, width=200, everything=True)
+    assert all(f"{turn.id} " in whole for turn in found.check_changes)
 
 
 def test_foreign_text_in_a_report_is_made_harmless() -> None:
@@ -322,11 +326,11 @@ def test_foreign_text_in_a_report_is_made_harmless() -> None:
     for check in document["checks"]:
         check["message"] = "\x1b]0;owned\x07 <script>alert(1)</script> | x"
 
-    found = compare(recorded("quickstart"), Report("failed", "", "", document), ("a", "b\x1b[2J"))
+    found = compare_reports(recorded("quickstart"), Report("failed", "", "", document), ("a", "b\x1b[2J"))
 
-    assert "\x1b" not in comparison.text(found, color=False, width=100, everything=True)
-    assert "<script" not in comparison.markdown(found)
-    assert "\x1b" not in comparison.markdown(found)
+    assert "\x1b" not in comparison.render_text(found, color=False, width=100, everything=True)
+    assert "<script" not in comparison.render_markdown(found)
+    assert "\x1b" not in comparison.render_markdown(found)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.verification import Report, read_report
-from provision.verification.compare import compare
-from provision.verification.compared import Comparison
-from provision.verification.kinship import NOTHING, Known
+from provision.verification.compare import compare_reports
+from provision.verification.compared import ReportComparison
+from provision.verification.kinship import NO_LOCKED_PACKAGES, LockedPackages
 from provision.views import comparison, side_by_side
 from tests.rig import Bench, small_spec
 from tests.views.builders import failed
@@ -73,7 +73,7 @@ def report(environment: str, packages: Mapping[str, str | None], differences: li
     return Report("verified", "", "", {"readings": readings, **blocks})
 
 
-KNOWN = Known(
+KNOWN = LockedPackages(
     {
         "cpu": {"torch": "2.13.0+cpu", "numpy": "2.4.6", "sympy": "1.14", "mpmath": "1.3"},
         "cuda": {"torch": "2.13.0+cu130", "numpy": "2.4.6", "sympy": "1.14", "mpmath": "1.3", "nvidia-cublas": "13.1", "cuda-pathfinder": "1.2"},
@@ -89,8 +89,8 @@ KNOWN = Known(
 )
 
 
-def found(known: Known, **more: Any) -> Comparison:
-    return compare(report("cpu", {"torch": "2.13.0+cpu"}), report("cuda", {"torch": "2.13.0+cu130"}, **more), ("a", "b"), known)
+def found(known: LockedPackages, **more: Any) -> ReportComparison:
+    return compare_reports(report("cpu", {"torch": "2.13.0+cpu"}), report("cuda", {"torch": "2.13.0+cu130"}, **more), ("a", "b"), known)
 
 
 def test_packages_of_two_environments_of_one_lock_are_compared_and_grouped() -> None:
@@ -103,7 +103,7 @@ def test_packages_of_two_environments_of_one_lock_are_compared_and_grouped() -> 
 
 
 def test_without_a_lock_only_what_reports_tell_is_compared() -> None:
-    assert {row.key for row in found(NOTHING).readings} == {"package.torch", "packages.digest"}
+    assert {row.key for row in found(NO_LOCKED_PACKAGES).readings} == {"package.torch", "packages.digest"}
 
 
 def test_what_was_found_otherwise_than_locked_counts_and_a_requirer_that_is_the_same_explains_nothing() -> None:
@@ -141,19 +141,19 @@ def test_a_report_that_was_forged_or_damaged_is_compared_all_the_same(route: tup
         at = at[part]
     at[route[-1]] = junk
     if route == ("checks", 0) and not isinstance(junk, dict):
-        with pytest.raises(WorldError, match="damaged"):
+        with pytest.raises(ExternalError, match="damaged"):
             read_report(json.dumps(document).encode(), "x")
         return
     spoilt = read_report(json.dumps(document).encode(), "x")
     for one, other in ((failed(), spoilt), (spoilt, failed())):
         sides = [side if isinstance(side, Report) else read_report(json.dumps(side).encode(), "x") for side in (one, other)]
-        told = compare(*sides, ("a", "b"), KNOWN)
-        assert comparison.text(told, color=False, width=80, everything=True)
-        assert comparison.markdown(told)
-        assert side_by_side.page(told)
+        told = compare_reports(*sides, ("a", "b"), KNOWN)
+        assert comparison.render_text(told, color=False, width=80, everything=True)
+        assert comparison.render_markdown(told)
+        assert side_by_side.render_page(told)
 
 
 def test_packages_that_require_each_other_do_not_hang_it() -> None:
-    circle = Known({"cpu": {"x": "1", "y": "1"}, "cuda": {"x": "2", "y": "2"}}, {"x": frozenset({"y"}), "y": frozenset({"x"})})
+    circle = LockedPackages({"cpu": {"x": "1", "y": "1"}, "cuda": {"x": "2", "y": "2"}}, {"x": frozenset({"y"}), "y": frozenset({"x"})})
     told = {one.key: one.followers for one in found(circle).differences}
     assert told == {"package.torch": ("packages.digest",), "package.x": ("package.y",)}

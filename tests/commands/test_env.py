@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from provision.probe import telling
-from provision.probe.surroundings import surroundings
+from provision.probe.surroundings import collect_machine_info
 from tests import fork_server
 from tests.conftest import ROOT
 from tests.probe.bench import write_package
@@ -55,7 +55,9 @@ def told(*words: str, cwd: Path, **variables: str) -> dict[str, Any]:
 def test_free_bytes_are_told_and_no_count_of_files() -> None:
     free = {"disk.tmp.free_bytes": 3 * 2**30, "disk.cache.free_bytes": 2**20, "disk.gone.free_bytes": None}
     seen = {**free, "disk.tmp.free_files": 9, "disk.cache.free_files": 0}
-    told = telling.text({"readings": {**surroundings({})["readings"], **dict.fromkeys(surroundings({})["readings"]), **seen}, "packages": {}, "unread": []})
+    told = telling.to_text(
+        {"readings": {**collect_machine_info({})["readings"], **dict.fromkeys(collect_machine_info({})["readings"]), **seen}, "packages": {}, "unread": []}
+    )
     (row,) = [row for row in told.splitlines() if row.startswith("disk free")]
     assert row.split(maxsplit=2)[2] == "tmp 3 GiB, cache 1 MiB (no further file)"
 
@@ -207,21 +209,21 @@ def test_nothing_private_is_told(venv: Path, tmp_path: Path) -> None:
     ],
 )
 def test_only_values_of_secrets_are_left_out(tmp_path: Path, name: str, value: str, left_out: bool) -> None:
-    shown = surroundings({name: value, "LD_LIBRARY_PATH": "/opt/lib-of-a-key"}, tmp_path)["readings"]["env.LD_LIBRARY_PATH"]
+    shown = collect_machine_info({name: value, "LD_LIBRARY_PATH": "/opt/lib-of-a-key"}, tmp_path)["readings"]["env.LD_LIBRARY_PATH"]
     assert shown == ("<redacted>" if left_out else "/opt/lib-of-a-key")
 
 
 def test_foreign_text_is_harmless_in_every_form() -> None:
     document = {"readings": {"place.product": "a\x1b]0;owned\x07b ```\n@someone"}, "packages": {}, "torch": {"error": "```\x1b[2J"}, "unread": []}
-    assert "\x1b" not in telling.text(document) + telling.markdown(document)
-    assert telling.markdown(document).count("```") == 2
+    assert "\x1b" not in telling.to_text(document) + telling.to_markdown(document)
+    assert telling.to_markdown(document).count("```") == 2
 
 
 def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost() -> None:
     path = "/a/path/that/is/there/to/be/copied/and/longer/than/the/line/is/python"
     readings = {"host.cpu_flags": "sse4_2 avx avx2 fma avx512f avx512_bf16 avx512_vnni", "host.cpu_model": "AMD EPYC", "python.executable": path}
     document = {"readings": readings, "packages": {}, "torch": None, "unread": [], "tool": {"name": "provision", "version": "9.9"}}
-    wide, narrow = telling.text(document), telling.text(document, 40)
+    wide, narrow = telling.to_text(document), telling.to_text(document, 40)
     assert narrow.split() == wide.split()
     assert all(len(row) <= 40 or path in row for row in narrow.splitlines())
     assert all(row.startswith(" " * 12) for row in narrow.splitlines() if row[0] == " ")
@@ -254,18 +256,18 @@ def test_marks_of_a_place(tmp_path: Path, environ: dict[str, str], files: tuple[
     for name, content in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
-    assert surroundings(environ, tmp_path)["readings"][key] == value
+    assert collect_machine_info(environ, tmp_path)["readings"][key] == value
 
 
 def test_limits_of_control_groups_are_told(tmp_path: Path) -> None:
     for name, text in {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": str(2**31), "sys/fs/cgroup/cpu.max": "150000 100000"}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    document = surroundings({}, tmp_path)
+    document = collect_machine_info({}, tmp_path)
     assert document["readings"]["host.cgroup_ram_bytes"] == 2**31
-    assert "limited to 2 GiB" in telling.text(document)
-    assert "a quota of 1.5" in telling.text(document)
-    assert "no /dev/shm" in telling.text(document)
+    assert "limited to 2 GiB" in telling.to_text(document)
+    assert "a quota of 1.5" in telling.to_text(document)
+    assert "no /dev/shm" in telling.to_text(document)
 
 
 def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:

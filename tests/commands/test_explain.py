@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from provision.commands.explain import page, pages
-from provision.errors import Failed
-from provision.rules import RULES, explain
-from provision.source import FINDINGS
+from provision.commands.explain import all_pages, find_page
+from provision.errors import CheckFailed
+from provision.rules import RULES, render_rule_page
+from provision.source import FINDING_KINDS
 from tests import fork_server
 
 
@@ -19,18 +19,18 @@ def provision(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_is_a_page_for_everything_that_lint_can_say() -> None:
-    assert {one.id for one in pages()} == {rule.id for rule in RULES} | {kind.id for kind in FINDINGS} | {"BUG000"}
-    assert len({one.id for one in pages()}) == len({one.name for one in pages()}) == len(pages())
+    assert {one.id for one in all_pages()} == {rule.id for rule in RULES} | {kind.id for kind in FINDING_KINDS} | {"BUG000"}
+    assert len({one.id for one in all_pages()}) == len({one.name for one in all_pages()}) == len(all_pages())
 
 
 @pytest.mark.thorough
 def test_id_and_name_in_any_case_lead_to_the_page(subtests: pytest.Subtests) -> None:
-    for one in pages():
+    for one in all_pages():
         with subtests.test(one.id):
             identity, name = one.id, one.name
-            assert all(page(word) == one for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_")))
-            assert identity in page(identity).markdown
-            assert page(identity).description
+            assert all(find_page(word) == one for word in (identity, identity.lower(), name, name.upper(), name.replace("-", "_")))
+            assert identity in find_page(identity).markdown
+            assert find_page(identity).description
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,15 @@ def test_id_and_name_in_any_case_lead_to_the_page(subtests: pytest.Subtests) -> 
     [("REF11", "REF101"), ("trainer-need-accelerate", "trainer-needs-accelerate"), ("duplicate-kye", "duplicate-key"), ("SEC01", "SEC001")],
 )
 def test_what_is_mistyped_is_refused_with_the_nearest(word: str, near: str) -> None:
-    with pytest.raises(Failed) as refused:
-        page(word)
+    with pytest.raises(CheckFailed) as refused:
+        find_page(word)
     assert refused.value.exit_code == 1
     assert near in refused.value.hint
 
 
 def test_what_resembles_nothing_gets_no_guess() -> None:
-    with pytest.raises(Failed) as refused:
-        page("?" * 100_000)
+    with pytest.raises(CheckFailed) as refused:
+        find_page("?" * 100_000)
     assert "did you mean" not in refused.value.hint
     assert len(refused.value.what) < 100
 
@@ -64,8 +64,8 @@ def test_the_forms_of_the_command() -> None:
     rule = RULES[0]
     as_text, as_json, as_markdown = (provision("explain", rule.id, "--output-format", form) for form in ("text", "json", "markdown"))
     assert (as_text.returncode, as_json.returncode, as_markdown.returncode) == (0, 0, 0)
-    assert as_markdown.stdout == explain(rule)
-    assert json.loads(as_json.stdout)["markdown"] == explain(rule)
+    assert as_markdown.stdout == render_rule_page(rule)
+    assert json.loads(as_json.stdout)["markdown"] == render_rule_page(rule)
     assert as_text.stdout.startswith(f"{rule.id} {rule.name}\n")
     refused = provision("explain", "no\x1b[2Jthing")
     assert refused.returncode == 1

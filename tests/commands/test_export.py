@@ -19,14 +19,14 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from provision.cli.app import app
-from provision.commands.export import Format
+from provision.commands.export import ExportFormat
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel, served, small_spec
 from tests.support import require
 
 LINUX = f"{TAG}-{TAG}-manylinux_2_28_x86_64"
 MAC = f"{TAG}-{TAG}-macosx_14_0_arm64"
 BOTH = "platforms: [linux-x86_64, macos-arm64]\n"
-FORMATS = [str(form) for form in Format]
+FORMATS = [str(form) for form in ExportFormat]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from provision.probe.brief import whole
+from provision.probe.brief import expand
 from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 
 
@@ -31,7 +31,7 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     result = kept(bench)
     assert {name: one["provenance"] for name, one in result["packages"].items()} == {"alpha": "hash-checked", "beta": "hash-checked"}
     assert str(bench.folder) not in json.dumps(result), "an environment's note holds no path of this machine"
-    report = whole(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
+    report = expand(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
     reading = next(one for one in report["readings"] if one["key"] == "packages.provenance")
     assert reading == {"key": "packages.provenance", "value": {"hash-checked": 2}, "class": "context"}
     told = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)
@@ -42,7 +42,7 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
         again = bench.run("apply", "spec.yaml", "--yes", *words).stdout
         assert "packages     2 hash-checked (when the environment was made)\n" in again
         assert "compared     packages are as locked, files as installed (by size and time of change)\n" in again
-    report = whole(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
+    report = expand(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]
     (bench.own / "reports/spec.here/report.json").write_text(json.dumps(report))
     older = bench.run("apply", "spec.yaml", "--yes")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from provision.lock import Chosen, Environment, File, Lock, Package, dumps
-from provision.lock.asked import asked_of
-from provision.lock.model import sealed
+from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice, dumps
+from provision.lock.asked import collect_lock_inputs
+from provision.lock.model import with_digest
 from provision.spec import Spec
 from tests import fork_server
 from tests.rig import Bench, make_index, make_wheel, small_spec
@@ -22,20 +22,20 @@ V100 = 'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\ntrain
 KEY = "linux-x86_64-cu128"
 
 
-def gpu_lock(torch: str, *more: Package, flavour: str = "cu128", **changes: Any) -> Lock:
+def gpu_lock(torch: str, *more: LockedPackage, flavour: str = "cu128", **changes: Any) -> Lock:
     """A lock of the V100 spec by hand: the rules let no such lock be written where the card has no code."""
     spec = Spec.model_validate({"gpu": "V100", "cuda": "12.8", "python": "3.12", "packages": ["torch>=2.9"], "training": {"framework": "none"}})
-    held = Package("torch", torch, f"pytorch-{flavour}", (KEY,), (), (File(f"torch-{torch}-cp312-cp312-manylinux_2_28_x86_64.whl", "00" * 32),))
-    environment = Environment(KEY, "linux-x86_64", flavour, "2.28", None, "")
+    held = LockedPackage("torch", torch, f"pytorch-{flavour}", (KEY,), (), (LockedFile(f"torch-{torch}-cp312-cp312-manylinux_2_28_x86_64.whl", "00" * 32),))
+    environment = LockedEnvironment(KEY, "linux-x86_64", flavour, "2.28", None, "")
     made = {
-        "asked": asked_of(spec),
+        "asked": collect_lock_inputs(spec),
         "python": "3.12",
         "environments": (environment,),
-        "targets": {"here": Chosen((KEY,), "")},
+        "targets": {"here": TargetChoice((KEY,), "")},
         "indexes": {},
         "packages": (held, *more),
     }
-    return sealed(Lock(**{**made, **changes}))
+    return with_digest(Lock(**{**made, **changes}))
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_finding_that_only_names_another_version_is_not_new(bench: Bench) -> N
 
 def test_a_driver_floor_is_held_against_what_the_place_brings(bench: Bench) -> None:
     spec = 'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: ["torch>=2.9"]\ntraining: {framework: none}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'
-    own = {"targets": {"colab": Chosen((KEY,), "")}}
+    own = {"targets": {"colab": TargetChoice((KEY,), "")}}
     locks(bench, gpu_lock("2.11.0+cu128", **own), gpu_lock("2.11.0+cu130", flavour="cu130", **own), spec)
     (driver,) = [one for one in told(bench, "old.lock")["follows"] if one["kind"] == "driver floor"]
     assert "the oldest driver is 580.65.06, 525.60.13 before; there it is 580.82.07 (Colab's machines)" in driver["text"]
@@ -168,9 +168,9 @@ def test_a_driver_floor_is_held_against_what_the_place_brings(bench: Bench) -> N
 
 def test_hostile_names_in_an_older_lock_are_only_text(bench: Bench) -> None:
     name = "evil|`<b>\n# @team \x1b[31m\ud800"
-    evil = Package(name, "no version", name, (KEY,), (name,), (File(name, "zz"),))
+    evil = LockedPackage(name, "no version", name, (KEY,), (name,), (LockedFile(name, "zz"),))
     new = gpu_lock("2.10.0+cu128")
-    flavour = Environment(KEY, "linux-x86_64", name, name, name, name)
+    flavour = LockedEnvironment(KEY, "linux-x86_64", name, name, name, name)
     for old in (gpu_lock("2.9.0+cu128", evil), gpu_lock("no version", evil, python=name), gpu_lock("2.9.0", evil, environments=(flavour,))):
         locks(bench, old, new)
         for form in ("text", "markdown", "json"):

@@ -12,7 +12,7 @@ import pytest
 
 from provision.errors import StateError
 from provision.stores import LocalStore
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 
 
@@ -109,11 +109,11 @@ def test_a_saved_plan_is_refused_when_another_run_moved_the_state_meanwhile(benc
 
 
 def test_a_waiter_does_not_hold_a_lock_file_that_was_removed(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / ".provision", Machine())
+    store = LocalStore(tmp_path / ".provision", RealSystem())
     waiting, both = threading.Event(), []
 
     def late() -> None:
-        with LocalStore(tmp_path / ".provision", Machine()).exclusive(10, lambda _: waiting.set()):
+        with LocalStore(tmp_path / ".provision", RealSystem()).exclusive(10, lambda _: waiting.set()):
             both.append("late")
 
     with store.exclusive(0, lambda _: None):
@@ -121,7 +121,7 @@ def test_a_waiter_does_not_hold_a_lock_file_that_was_removed(tmp_path: Path) -> 
         thread.start()
         assert waiting.wait(300)
         (tmp_path / ".provision/lock").unlink()
-        with LocalStore(tmp_path / ".provision", Machine()).exclusive(0, lambda _: None):
+        with LocalStore(tmp_path / ".provision", RealSystem()).exclusive(0, lambda _: None):
             pass
     with store.exclusive(5, lambda _: None):
         both.append("mine")
@@ -151,7 +151,7 @@ def test_a_state_that_came_from_elsewhere_removes_nothing_of_the_users(applied: 
     path = applied.own / "state.json"
     state = loads(path.read_text(), "state.json")
     for record in ({"title": "x", "outside": [str(treasure)]}, {"title": "x", "paths": ["envs/../../treasure"]}, {"title": "x", "paths": ["/etc"]}):
-        path.write_text(dumps(state.recording("spec/here", "kernel", record)))
+        path.write_text(dumps(state.with_record("spec/here", "kernel", record)))
         done = applied.run("destroy", "spec.yaml", "--yes")
         assert done.returncode == 2, done.stderr
         assert "did not write this" in done.stderr
@@ -266,18 +266,18 @@ def test_a_target_named_twice_is_made_once(bench: Bench) -> None:
 
 
 def test_the_ledger_refuses_to_overwrite_what_it_has_not_seen(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / ".provision", Machine())
+    store = LocalStore(tmp_path / ".provision", RealSystem())
     with store.exclusive(0, lambda _: None):
-        state = store.load().recording("spec/here", "environment", {"paths": []})
+        state = store.load().with_record("spec/here", "environment", {"paths": []})
         store.save(state, expecting=0)
         with pytest.raises(StateError):
             store.save(state, expecting=0)
 
 
 def test_a_lineage_is_on_disk_once_it_is_asked_for_and_stays(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / ".provision", Machine())
+    store = LocalStore(tmp_path / ".provision", RealSystem())
     with store.exclusive(0, lambda _: None):
-        assert store.ledger().state.lineage != store.ledger().state.lineage
-        founded = store.founded().state
-        assert store.founded().state == founded
-    assert LocalStore(tmp_path / ".provision", Machine()).ledger().state == founded
+        assert store.load_ledger().state.lineage != store.load_ledger().state.lineage
+        founded = store.load_or_create_ledger().state
+        assert store.load_or_create_ledger().state == founded
+    assert LocalStore(tmp_path / ".provision", RealSystem()).load_ledger().state == founded

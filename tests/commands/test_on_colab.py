@@ -8,30 +8,30 @@ from typing import Any
 
 import pytest
 
-from provision.commands.on_colab import by_command_line, run_and_file, stop_interrupted
-from provision.effects import Effect, RunOnColab, StopColab, Tell
-from provision.errors import Refused, WorldError
-from provision.facts import load as load_facts
+from provision.commands.on_colab import stop_interrupted_session, uses_colab_cli, verify_on_colab
+from provision.effects import Effect, ProgressCallback, RunOnColab, StopColabSession
+from provision.errors import ExternalError, Refused
+from provision.facts import load_facts as load_facts
 from provision.state import Intent, State
 from provision.stores import LocalStore
-from provision.targets import TARGETS, Place
-from provision.targets.colab import SESSION
-from provision.world import Machine
+from provision.targets import DRIVERS, TargetContext
+from provision.targets.colab import SESSION_PART
+from provision.world import RealSystem
 from tests.targets.colab_places import place
 from tests.views import builders
 
 
-class Colab(Machine):
+class Colab(RealSystem):
     """This machine, with a Colab that answers at once; `fails` is what it answers instead, `journal` what was open in the ledger when it was asked."""
 
     def __init__(self, folder: Path, fails: BaseException | None = None) -> None:
         super().__init__({})
         self.folder, self.fails = folder, fails
-        self.seen: list[RunOnColab | StopColab] = []
+        self.seen: list[RunOnColab | StopColabSession] = []
         self.journal: list[str] = []
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
-        if not isinstance(effect, RunOnColab | StopColab):
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
+        if not isinstance(effect, RunOnColab | StopColabSession):
             super().perform(effect, tell)
             return
         self.seen.append(effect)
@@ -50,19 +50,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / ".provision"
 
 
-def there(folder: Path, shape: str = "standard", **fields: Any) -> Place:
+def there(folder: Path, shape: str = "standard", **fields: Any) -> TargetContext:
     return place("apart", folder=folder, colab={"via": "colab-cli", "runtime": "latest", "shape": shape}, **fields)
 
 
-def ran(folder: Path, world: Colab, *, keep: bool = False, at: Place | None = None) -> tuple[Any, LocalStore]:
+def ran(folder: Path, world: Colab, *, keep: bool = False, at: TargetContext | None = None) -> tuple[Any, LocalStore]:
     store = LocalStore(folder, world)
     state: State = store.load()
-    return run_and_file(at or there(folder), state, store, world, lambda _: None, keep=keep), store
+    return verify_on_colab(at or there(folder), state, store, world, lambda _: None, keep=keep), store
 
 
 def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None:
-    assert by_command_line(there(folder))
-    assert not by_command_line(place("apart", folder=folder))
+    assert uses_colab_cli(there(folder))
+    assert not uses_colab_cli(place("apart", folder=folder))
 
 
 @pytest.mark.long(after=2)
@@ -97,15 +97,15 @@ def test_every_run_has_a_nonce_of_its_own_in_its_cell(folder: Path) -> None:
     assert one.nonce != other.nonce
     assert one.nonce in one.cell.decode()
     assert one.session == f"provision-{one.nonce[:12]}"
-    assert one.lock == there(folder).lock.digest
+    assert one.lock_digest == there(folder).lock.digest
 
 
 def test_the_session_is_in_the_journal_before_it_is_asked_for(folder: Path) -> None:
     world = Colab(folder)
     done, store = ran(folder, world)
     assert json.loads(world.journal[0])["intents"][0]["details"] == {"session": world.seen[0].session}
-    assert store.intents() == ()
-    assert done.state.resource("spec/apart", SESSION) is None
+    assert store.read_intents() == ()
+    assert done.state.resource("spec/apart", SESSION_PART) is None
     assert done.state.resource("spec/apart", "verification")["verdict"] == "verified"
 
 
@@ -114,71 +114,71 @@ def test_a_kept_session_is_recorded_and_given_back_before_the_next(folder: Path)
     done, store = ran(folder, world, keep=True)
     kept = world.seen[0].session
     assert done.left == kept
-    assert store.load().resource("spec/apart", SESSION)["session"] == kept
+    assert store.load().resource("spec/apart", SESSION_PART)["session"] == kept
     again, _ = ran(folder, world)
     assert [(type(effect).__name__, effect.session == kept) for effect in world.seen[1:]] == [("StopColab", True), ("RunOnColab", False)]
-    assert again.state.resource("spec/apart", SESSION) is None
+    assert again.state.resource("spec/apart", SESSION_PART) is None
 
 
 @pytest.mark.parametrize(("left", "open_"), [((), False), (None, True)])
 def test_an_error_that_may_have_left_something_keeps_the_intent(folder: Path, left: Any, open_: bool) -> None:
-    error = WorldError("no")
-    error.left = left
-    with pytest.raises(WorldError):
+    error = ExternalError("no")
+    error.still_running = left
+    with pytest.raises(ExternalError):
         ran(folder, Colab(folder, error))
-    assert bool(LocalStore(folder, Machine()).intents()) is open_
+    assert bool(LocalStore(folder, RealSystem()).read_intents()) is open_
 
 
 def test_an_interrupted_run_is_stopped_and_its_intent_closed(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         ran(folder, Colab(folder, KeyboardInterrupt()))
-    deaf, world = Colab(folder, WorldError("deaf")), Colab(folder)
+    deaf, world = Colab(folder, ExternalError("deaf")), Colab(folder)
     store = LocalStore(folder, world)
-    with pytest.raises(WorldError):
-        stop_interrupted(store.intents()[0], store, deaf, lambda _: None)
-    (intent,) = store.intents()
+    with pytest.raises(ExternalError):
+        stop_interrupted_session(store.read_intents()[0], store, deaf, lambda _: None)
+    (intent,) = store.read_intents()
     assert intent is not None
-    stop_interrupted(intent, store, world, lambda _: None)
-    assert world.seen == [StopColab(intent.details["session"], folder / "colab")]
-    assert store.intents() == ()
+    stop_interrupted_session(intent, store, world, lambda _: None)
+    assert world.seen == [StopColabSession(intent.details["session"], folder / "colab")]
+    assert store.read_intents() == ()
 
 
 def test_other_intents_are_left_alone(folder: Path) -> None:
     world = Colab(folder)
     store = LocalStore(folder, world)
-    store.begin(Intent("spec/here", "environment", "+", (), world.now()))
-    stop_interrupted(store.intents()[0], store, world, lambda _: None)
-    assert (world.seen, bool(store.intents())) == ([], True)
+    store.open_intent(Intent("spec/here", "environment", "+", (), world.now()))
+    stop_interrupted_session(store.read_intents()[0], store, world, lambda _: None)
+    assert (world.seen, bool(store.read_intents())) == ([], True)
 
 
 def test_an_open_intent_of_its_own_target_is_never_written_over(folder: Path) -> None:
     world, store = Colab(folder), LocalStore(folder, Colab(folder))
-    store.begin(intent := Intent("spec/apart", "notebook", "+", (), world.now()))
+    store.open_intent(intent := Intent("spec/apart", "notebook", "+", (), world.now()))
     with pytest.raises(Refused, match="cut short at spec/apart"):
         ran(folder, world)
-    assert (world.seen, store.intents()) == ([], (intent,))
+    assert (world.seen, store.read_intents()) == ([], (intent,))
 
 
 def test_an_open_intent_of_another_target_stays_open(folder: Path) -> None:
     world, store = Colab(folder), LocalStore(folder, Colab(folder))
-    store.begin(intent := Intent("spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)))
+    store.open_intent(intent := Intent("spec/wb", "instance", "+", (), world.now(), ("projects/p/locations/z/instances/i",)))
     ran(folder, world)
-    assert store.intents() == (intent,)
+    assert store.read_intents() == (intent,)
 
 
 def test_destroy_gives_back_what_is_recorded_and_what_was_begun(folder: Path) -> None:
     world = Colab(folder)
     ran(folder, world, keep=True)
     store = LocalStore(folder, world)
-    store.begin(Intent("spec/apart", SESSION, "+", (), world.now(), (), {"session": "provision-begun"}))
-    actions = TARGETS["colab"].destroy("spec/apart", folder, store.ledger())
-    stopped = [effect.session for action in actions for effect in action.effects if isinstance(effect, StopColab)]
+    store.open_intent(Intent("spec/apart", SESSION_PART, "+", (), world.now(), (), {"session": "provision-begun"}))
+    actions = DRIVERS["colab"].destroy("spec/apart", folder, store.load_ledger())
+    stopped = [effect.session for action in actions for effect in action.effects if isinstance(effect, StopColabSession)]
     assert stopped == ["provision-begun", world.seen[0].session]
 
 
 def test_a_plan_says_how_the_cell_is_run(folder: Path) -> None:
-    kind, at, store = TARGETS["colab"], there(folder, gpu="T4"), LocalStore(folder, Colab(folder))
-    (action,) = kind.plan(at, kind.look(at, store.ledger(), Machine()))
+    kind, at, store = DRIVERS["colab"], there(folder, gpu="T4"), LocalStore(folder, Colab(folder))
+    (action,) = kind.plan(at, kind.observe(at, store.load_ledger(), RealSystem()))
     told = "\n".join(action.notes)
     assert "through the colab program, always with the newest runtime" in told
     assert "1.19" in told

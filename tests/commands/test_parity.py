@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical, digest
+from provision.probe.canonical import canonical_digest, to_canonical_json
 from provision.verification import Report, read_report
-from provision.verification.parity import Declared, Found, Parity, Side, Standing, parity
+from provision.verification.parity import DeclaredEnvironment, Parity, ParityTarget, ReportStanding, StatementResult, evaluate_parity
 from provision.views import parity as view
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
-CPU = Declared("3.11", {"torch": "2.13.0+cpu", "transformers": "5.23.0"}, "cpu", None)
-CARD = Declared("3.11", {"torch": "2.13.0+cu130", "transformers": "5.23.0"}, "cu130", "580.65.06")
+CPU = DeclaredEnvironment("3.11", {"torch": "2.13.0+cpu", "transformers": "5.23.0"}, "cpu", None)
+CARD = DeclaredEnvironment("3.11", {"torch": "2.13.0+cu130", "transformers": "5.23.0"}, "cu130", "580.65.06")
 
 
 def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) -> Report:
@@ -30,13 +30,13 @@ def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) 
     return report
 
 
-def side(target: str, report: Report | None, declared: Declared = CPU) -> Side:
-    standing = Standing.MISSING if report is None else Standing(report.verdict)
-    return Side(target, "local", standing, declared, report, "" if report else "it was never verified", f"provision apply x --target {target}")
+def side(target: str, report: Report | None, declared: DeclaredEnvironment = CPU) -> ParityTarget:
+    standing = ReportStanding.MISSING if report is None else ReportStanding(report.verdict)
+    return ParityTarget(target, "local", standing, declared, report, "" if report else "it was never verified", f"provision apply x --target {target}")
 
 
-def found(outcome: Parity, subject: str) -> Found:
-    return next(one.found for one in outcome.statements if one.subject == subject)
+def found(outcome: Parity, subject: str) -> StatementResult:
+    return next(one.result for one in outcome.statements if one.subject == subject)
 
 
 def reading(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -51,46 +51,46 @@ def reading(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def test_two_runs_of_one_environment_are_proven_equal() -> None:
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again"))])
-    assert {one.subject: one.found for one in outcome.statements} == dict.fromkeys(
-        ("Python", "packages", "torch build", "CUDA of torch", "checks", "training result"), Found.EQUAL
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again"))])
+    assert {one.subject: one.result for one in outcome.statements} == dict.fromkeys(
+        ("Python", "packages", "torch build", "CUDA of torch", "checks", "training result"), StatementResult.EQUAL
     )
-    assert (outcome.result, outcome.exit_code, outcome.undeclared) == (Found.EQUAL, 0, ())
+    assert (outcome.result, outcome.exit_code, outcome.undeclared) == (StatementResult.EQUAL, 0, ())
 
 
 def test_what_was_never_seen_is_not_yet_proven() -> None:
-    outcome = parity([side("a", recorded("quickstart")), side("b", None)])
-    assert {one.found for one in outcome.statements} == {Found.UNPROVEN}
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", None)])
+    assert {one.result for one in outcome.statements} == {StatementResult.UNPROVEN}
     assert outcome.exit_code == 3
-    shown = view.text(outcome, False, 100)
+    shown = view.render_text(outcome, False, 100)
     assert "to prove     provision apply x --target b" in shown
     assert "not seen on b" in shown
 
 
 @pytest.mark.parametrize("name", ["accelerate-too-old", "numpy-abi", "small-shm", "shadowed-package"])
 def test_a_target_that_fails_is_a_proven_difference_with_its_cause(name: str) -> None:
-    outcome = parity([side("good", recorded("quickstart")), side("bad", recorded(name))])
-    assert found(outcome, "checks") is Found.DIFFERS
+    outcome = evaluate_parity([side("good", recorded("quickstart")), side("bad", recorded(name))])
+    assert found(outcome, "checks") is StatementResult.DIFFERS
     assert outcome.exit_code == 1
     checks = next(one for one in outcome.statements if one.subject == "checks")
     assert "works on good, fails on bad" in checks.why
-    turned = parity([side("bad", recorded(name)), side("good", recorded("quickstart"))])
+    turned = evaluate_parity([side("bad", recorded(name)), side("good", recorded("quickstart"))])
     assert "works on good, fails on bad" in next(one for one in turned.statements if one.subject == "checks").why
 
 
 def test_a_proven_difference_counts_more_than_what_is_unknown() -> None:
-    assert parity([side("good", recorded("quickstart")), side("bad", recorded("numpy-abi")), side("none", None)]).exit_code == 1
+    assert evaluate_parity([side("good", recorded("quickstart")), side("bad", recorded("numpy-abi")), side("none", None)]).exit_code == 1
 
 
 def test_failing_alike_everywhere_is_not_as_declared() -> None:
-    outcome = parity([side("a", recorded("numpy-abi")), side("b", recorded("numpy-abi"))])
+    outcome = evaluate_parity([side("a", recorded("numpy-abi")), side("b", recorded("numpy-abi"))])
     assert outcome.exit_code == 1
 
 
 def test_weights_that_cannot_be_equal_are_no_difference() -> None:
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("other-instruction-set"))])
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("other-instruction-set"))])
     training = next(one for one in outcome.statements if one.subject == "training result")
-    assert training.found is Found.APART
+    assert training.result is StatementResult.DIFFERS_AS_DECLARED
     assert "ATEN_CPU_CAPABILITY" in training.why
     assert outcome.exit_code == 0
 
@@ -99,8 +99,8 @@ def test_weights_that_differ_with_nothing_to_explain_it_are_a_difference() -> No
     def change(document: dict[str, Any]) -> None:
         next(one for one in document["readings"] if one["key"] == "train.weights_sha")["value"] = "0" * 64
 
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
-    assert found(outcome, "training result") is Found.DIFFERS
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert found(outcome, "training result") is StatementResult.DIFFERS
     assert outcome.exit_code == 1
 
 
@@ -108,10 +108,10 @@ def test_a_target_that_trained_nothing_leaves_the_result_unproven() -> None:
     def change(document: dict[str, Any]) -> None:
         document["readings"] = [one for one in document["readings"] if not one["key"].startswith("train.")]
 
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
-    assert found(outcome, "training result") is Found.UNPROVEN
-    nowhere = parity([side(name, recorded("quickstart", change)) for name in ("a", "b")])
-    assert found(nowhere, "training result") is Found.UNPROVEN
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert found(outcome, "training result") is StatementResult.UNPROVEN
+    nowhere = evaluate_parity([side(name, recorded("quickstart", change)) for name in ("a", "b")])
+    assert found(nowhere, "training result") is StatementResult.UNPROVEN
 
 
 def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:
@@ -120,35 +120,43 @@ def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:
             row["value"] = {"torch.version": "2.13.0+cu130", "package.torch": "2.13.0+cu130", "torch.cuda": "13.0"}.get(row["key"], row["value"])
         document["readings"].append({"key": "driver.version", "value": "580.82.07", "class": "identity-weak"})
 
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change), CARD)])
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change), CARD)])
     for subject in ("torch build", "CUDA of torch", "driver"):
-        assert found(outcome, subject) is Found.APART
+        assert found(outcome, subject) is StatementResult.DIFFERS_AS_DECLARED
     assert outcome.exit_code == 0
     packages = next(one for one in outcome.statements if one.subject == "packages")
     assert "torch in a build for each" in packages.declared
 
 
 @pytest.mark.parametrize(
-    ("version", "expected"), [("580.65.06", Found.APART), ("580.65.05", Found.DIFFERS), (..., Found.UNPROVEN), ("not-a-version", Found.UNPROVEN)]
+    ("version", "expected"),
+    [
+        ("580.65.06", StatementResult.DIFFERS_AS_DECLARED),
+        ("580.65.05", StatementResult.DIFFERS),
+        (..., StatementResult.UNPROVEN),
+        ("not-a-version", StatementResult.UNPROVEN),
+    ],
 )
-def test_a_driver_has_to_reach_the_floor_of_the_build(version: Any, expected: Found) -> None:
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("driver.version", version)), CARD)])
+def test_a_driver_has_to_reach_the_floor_of_the_build(version: Any, expected: StatementResult) -> None:
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("driver.version", version)), CARD)])
     assert found(outcome, "driver") is expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [("13.0", Found.APART), ("12.8", Found.DIFFERS), (..., Found.UNPROVEN)])
-def test_the_cuda_of_torch_has_to_be_the_declared_one(value: Any, expected: Found) -> None:
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("torch.cuda", value)), CARD)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("13.0", StatementResult.DIFFERS_AS_DECLARED), ("12.8", StatementResult.DIFFERS), (..., StatementResult.UNPROVEN)]
+)
+def test_the_cuda_of_torch_has_to_be_the_declared_one(value: Any, expected: StatementResult) -> None:
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart", reading("torch.cuda", value)), CARD)])
     assert found(outcome, "CUDA of torch") is expected
 
 
 @pytest.mark.parametrize(("check", "subject"), [("P01", "Python"), ("P02", "packages"), ("T01", "torch build")])
-@pytest.mark.parametrize(("status", "expected"), [("fail", Found.DIFFERS), ("unknown", Found.UNPROVEN), ("skip", Found.UNPROVEN)])
-def test_each_statement_hangs_on_its_check(check: str, subject: str, status: str, expected: Found) -> None:
+@pytest.mark.parametrize(("status", "expected"), [("fail", StatementResult.DIFFERS), ("unknown", StatementResult.UNPROVEN), ("skip", StatementResult.UNPROVEN)])
+def test_each_statement_hangs_on_its_check(check: str, subject: str, status: str, expected: StatementResult) -> None:
     def change(document: dict[str, Any]) -> None:
         next(one for one in document["checks"] if one["id"] == check)["status"] = status
 
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
     assert found(outcome, subject) is expected
 
 
@@ -156,39 +164,39 @@ def test_a_report_that_could_not_be_judged_leaves_the_checks_unproven() -> None:
     def change(document: dict[str, Any]) -> None:
         document["verdict"]["result"] = "unverified"
 
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
-    assert (found(outcome, "checks"), outcome.exit_code) == (Found.UNPROVEN, 3)
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    assert (found(outcome, "checks"), outcome.exit_code) == (StatementResult.UNPROVEN, 3)
 
 
 def test_differences_that_no_lock_speaks_of_are_told_and_change_nothing() -> None:
     def change(document: dict[str, Any]) -> None:
         next(one for one in document["readings"] if one["key"] == "os.version")["value"] = "13"
 
-    outcome = parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
+    outcome = evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again", change))])
     assert outcome.undeclared == ("a and b: os.version 12 -> 13",)
     assert outcome.exit_code == 0
 
 
 def test_every_form_is_harmless_and_fits_a_screen() -> None:
     bad = recorded("small-shm", lambda one: one["verdict"].update(sentence="\x1b]0;x\x07 <script>alert(1)</script> | @someone"))
-    outcome = parity([side("a", bad), side("b", bad), side("c", None)])
-    shown = view.text(outcome, False, 100)
+    outcome = evaluate_parity([side("a", bad), side("b", bad), side("c", None)])
+    shown = view.render_text(outcome, False, 100)
     assert len(shown.splitlines()) <= 25
     assert max(map(len, shown.splitlines())) <= 100, shown
-    for words in (shown, view.markdown(outcome)):
+    for words in (shown, view.render_markdown(outcome)):
         assert "\x1b" not in words
-    assert "<script" not in view.markdown(outcome)
-    assert json.loads(json.dumps(view.document(outcome)))["result"] == "differs"
+    assert "<script" not in view.render_markdown(outcome)
+    assert json.loads(json.dumps(view.to_json(outcome)))["result"] == "differs"
 
 
 def test_what_several_targets_showed_is_told_once() -> None:
-    shown = view.text(parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again")), side("c", None)]), False, 200)
+    shown = view.render_text(evaluate_parity([side("a", recorded("quickstart")), side("b", recorded("quickstart-again")), side("c", None)]), False, 200)
     assert "Python: 3.11; seen: 3.11.7 on a and b; not seen on c\n" in shown
 
 
 def test_simulated_reports_are_said_to_be_simulated() -> None:
-    simulated = replace(side("b", recorded("quickstart")), standing=Standing.SIMULATED)
-    assert "(simulated: b)" in view.headline(parity([side("a", recorded("quickstart")), simulated]))
+    simulated = replace(side("b", recorded("quickstart")), standing=ReportStanding.SIMULATED)
+    assert "(simulated: b)" in view.summarize_parity(evaluate_parity([side("a", recorded("quickstart")), simulated]))
 
 
 TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
@@ -234,16 +242,16 @@ def simulate(bench: Bench) -> None:
     path = bench.own / "reports/spec.there/report.json"
     document = json.loads(path.read_bytes())
     document["verdict"]["result"], document["subject"]["simulated"] = "simulated", ["the GPU"]
-    document["digests"]["report"] = digest({key: value for key, value in document.items() if key != "digests"})
-    path.write_text(canonical(document))
+    document["digests"]["report"] = canonical_digest({key: value for key, value in document.items() if key != "digests"})
+    path.write_text(to_canonical_json(document))
 
 
 def judge_by_another(bench: Bench) -> None:
     path = bench.own / "reports/spec.there/report.json"
     document = json.loads(path.read_bytes())
     document["tool"]["probe_sha256"] = "0" * 64
-    document["digests"]["report"] = digest({key: value for key, value in document.items() if key != "digests"})
-    path.write_text(canonical(document))
+    document["digests"]["report"] = canonical_digest({key: value for key, value in document.items() if key != "digests"})
+    path.write_text(to_canonical_json(document))
 
 
 def forge(bench: Bench) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import brief, whole
-from provision.probe.canonical import canonical, digest
+from provision.probe.brief import compact, expand
+from provision.probe.canonical import canonical_digest, to_canonical_json
 from tests.rig import MINOR, Bench, make_index, make_wheel, small_spec
 
 TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
@@ -36,7 +36,7 @@ class Carry:
 
     @property
     def report(self) -> dict[str, Any]:
-        document: dict[str, Any] = whole(json.loads((self.folder / "report.json").read_bytes()))
+        document: dict[str, Any] = expand(json.loads((self.folder / "report.json").read_bytes()))
         return document
 
 
@@ -82,7 +82,7 @@ def test_its_report_comes_home_and_changes_no_verdict(carry: Carry) -> None:
     assert done.returncode == 0, done.stderr
     assert "VERIFIED" in done.stdout.upper()
     kept = carry.bench.own / "carried/spec.here/report.json"
-    assert whole(json.loads(kept.read_bytes())) == carry.report
+    assert expand(json.loads(kept.read_bytes())) == carry.report
     assert kept.with_suffix(".html").exists()
     assert not (carry.bench.own / "state.json").exists()
     status = carry.bench.run("status", "spec.yaml")
@@ -177,8 +177,8 @@ def resealed(document: dict[str, Any]) -> bytes:
     """The bytes of a document whose own digest was made to fit again, as a forger would."""
     document.pop("digests", None)
     identity = {one["key"]: one["value"] for one in document["readings"] if one["class"] == "identity"}
-    document["digests"] = {"identity": digest(identity), "report": digest(brief(document))}
-    return (canonical(brief(document)) + "\n").encode()
+    document["digests"] = {"identity": canonical_digest(identity), "report": canonical_digest(compact(document))}
+    return (to_canonical_json(compact(document)) + "\n").encode()
 
 
 def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None:

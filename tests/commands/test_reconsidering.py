@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from provision.commands.receiving import Received
-from provision.commands.reconsidering import reconsider
-from provision.facts import load
+from provision.commands.receiving import ImportedReport
+from provision.commands.reconsidering import compare_with_facts
+from provision.facts import load_facts
 from tests.notebook_rig import Home, judged, machine
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench
@@ -41,18 +41,18 @@ def report_of(home: Home, **observed: Any) -> bytes:
     return judged(promised, machine(promised, **observed))
 
 
-def received(home: Home, **observed: Any) -> Received:
+def received(home: Home, **observed: Any) -> ImportedReport:
     return home.receive(report_of(home, **observed))
 
 
-def lines(one: Received) -> list[str]:
-    return [moved.line for moved in one.reconsidered.moved]
+def lines(one: ImportedReport) -> list[str]:
+    return [moved.line for moved in one.facts_comparison.differences]
 
 
 def test_where_all_is_as_listed_nothing_is_said(home: Home) -> None:
     one = received(home)
-    assert (one.report.verdict, one.reconsidered.moved, one.reconsidered.findings) == ("verified", (), ())
-    assert one.reconsidered.as_of == load().conditions["host driver"].evidence.as_of
+    assert (one.report.verdict, one.facts_comparison.differences, one.facts_comparison.findings) == ("verified", (), ())
+    assert one.facts_comparison.as_of == load_facts().conditions["host driver"].evidence.as_of
 
 
 def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> None:
@@ -76,7 +76,7 @@ def test_a_newer_driver_moved_and_no_rule_minds(home: Home) -> None:
     one = received(home, driver__version="590.10", driver__major="590")
     assert one.exit_code == 0
     assert lines(one) == ["the NVIDIA driver is 590.10, the catalogue lists 580.82.07"]
-    assert one.reconsidered.findings == ()
+    assert one.facts_comparison.findings == ()
 
 
 @pytest.mark.long
@@ -88,13 +88,13 @@ def test_another_python_is_told_and_judged(home: Home) -> None:
         "the system is Ubuntu 24.04, the catalogue lists Ubuntu 22.04",
         "glibc is 2.39, the catalogue lists 2.35",
     ]
-    assert "IMG020" in [finding.id for finding in one.reconsidered.findings]
+    assert "IMG020" in [finding.id for finding in one.facts_comparison.findings]
 
 
 def test_an_older_c_library_makes_its_rule_speak(home: Home) -> None:
     one = received(home, host__glibc="2.27", os__version="18")
     assert "glibc is 2.27, the catalogue lists 2.35" in lines(one)
-    assert "CUD004" in [finding.id for finding in one.reconsidered.findings]
+    assert "CUD004" in [finding.id for finding in one.facts_comparison.findings]
 
 
 def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Home) -> None:
@@ -123,6 +123,6 @@ def test_strange_readings_break_nothing(home: Home) -> None:
     keys = ("driver.version", "python.version", "host.glibc", "os.version", "gpu.name", "gpu.compute_capability", "host.ram_bytes", "package.torch")
     for key, value in itertools.product(keys, ("\x1b[31m580", "not a version", "9" * 5000, "9" * 90, "1.." * 9, -1, 580, None, ["580"], {"a": 1}, True)):
         rows = [{**row, "value": value} if row["key"] == key else row for row in document["readings"]]
-        found = reconsider(loaded, place, {**document, "readings": rows})
+        found = compare_with_facts(loaded, place, {**document, "readings": rows})
         assert not [finding for finding in found.findings if finding.id == "BUG000"], (key, value)
-        assert not [moved for moved in found.moved if "\x1b" in moved.line], (key, value)
+        assert not [moved for moved in found.differences if "\x1b" in moved.line], (key, value)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from provision.verification.report import LIMIT
+from provision.verification.report import MAX_REPORT_BYTES
 from tests import fork_server
 from tests.notebook_rig import RUNTIMES, Home, at, changed, made, of_check, of_reading, probed, refused, with_colab
 from tests.rig import MINOR, Bench, make_index, make_wheel, served
@@ -201,7 +201,7 @@ def test_without_a_notebook_nothing_is_filed(home: Home, genuine: bytes) -> None
 
 
 def test_files_that_cannot_be_read_end_with_2(home: Home, genuine: bytes) -> None:
-    (home.bench.folder / "big.json").write_bytes(b" " * (LIMIT + 1))
+    (home.bench.folder / "big.json").write_bytes(b" " * (MAX_REPORT_BYTES + 1))
     for name in ("nowhere.json", ".", "big.json"):
         done = home.bench.run("report", "add", name)
         assert done.returncode == 2, name

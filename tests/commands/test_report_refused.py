@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical
-from provision.verification.report import LIMIT
+from provision.probe.canonical import to_canonical_json
+from provision.verification.report import MAX_REPORT_BYTES
 from tests.notebook_rig import Change, Home, at, changed, of_check, of_reading, refused, whole, without
 
 
@@ -79,7 +79,7 @@ def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change:
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested"),
         (b"[" * 60 + b"]" * 60, "nested more than 50 deep"),
         (b'{"schema": "' + b"x" * 70_000 + b'"}', "a text of 70000 characters"),
-        (b" " * (LIMIT + 1), "too big for a report"),
+        (b" " * (MAX_REPORT_BYTES + 1), "too big for a report"),
         (b'{"schema": "\x1b[31m\xe2\x80\xae\\ud800"}', "it is not JSON"),
         (b'{"schema": "\\u001b[31m\\u202e\\ud800"}', "is no report of provision"),
     ],
@@ -100,7 +100,7 @@ def test_a_download_that_was_cut_short_is_refused(home: Home, genuine: bytes) ->
 @pytest.mark.parametrize("value", [None, [], {}, [1], [{}], "text", 7])
 def test_a_part_of_another_form_is_refused(home: Home, genuine: bytes, part: str, value: object) -> None:
     document = {**json.loads(genuine), part: value}
-    assert refused(home, canonical(document).encode()).what
+    assert refused(home, to_canonical_json(document).encode()).what
 
 
 @pytest.mark.parametrize(

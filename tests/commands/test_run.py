@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from provision.cli.recounting import told
-from provision.probe.canonical import canonical, digest
-from provision.world import Machine
+from provision.cli.recounting import print_run_summary
+from provision.probe.canonical import canonical_digest, to_canonical_json
+from provision.world import RealSystem
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 
@@ -109,14 +109,14 @@ def test_a_file_of_this_folder_is_no_program_of_the_path(made: Bench, name: str,
     [("macos-arm64", True, "only Linux"), ("linux-x86_64", False, "cannot be written to"), ("linux-x86_64", True, "disk may be full")],
 )
 def test_why_a_run_was_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str], platform: str, writable: bool, says: str) -> None:
-    class Place(Machine):
+    class Place(RealSystem):
         def platform(self) -> str:
             return platform
 
-        def writable(self, path: Path) -> bool:
+        def is_writable(self, path: Path) -> bool:
             return writable
 
-    told(tmp_path / "runs/none.json", Path("spec.yaml"), "here", Place())
+    print_run_summary(tmp_path / "runs/none.json", Path("spec.yaml"), "here", Place())
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("provision: this run was not recorded (")
     assert says in line
@@ -150,4 +150,4 @@ def test_a_record_that_is_none_is_said(bench: Bench, change, says: str) -> None:
 
 
 def forged(body: dict) -> str:
-    return canonical({**body, "digest": digest(body)})
+    return to_canonical_json({**body, "digest": canonical_digest(body)})

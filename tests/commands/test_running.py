@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from provision.commands.running import left_behind, noting, price, telling
-from provision.errors import WorldError
-from provision.facts import load
-from provision.state import Intent, Ledger, empty
-from provision.targets import Place
-from provision.targets.target import StandIn
+from provision.commands.running import add_hint_on_error, hourly_price, leftover_notice, note_on_interrupt
+from provision.errors import ExternalError
+from provision.facts import load_facts
+from provision.state import Intent, Ledger, create_empty_state
+from provision.targets import TargetContext
+from provision.targets.target import SandboxSources
 
 NAME = "projects/p/locations/us-central1-a/instances/provision-spec-wb"
 RECORD = {"instance": "provision-spec-wb", "zone": "us-central1-a", "body": {"gceSetup": {"machineType": "g2-standard-4"}}}
 
 
-def place(stand_in: StandIn | None = None) -> Place:
-    return Place(None, "wb", "spec", None, None, "linux-x86_64", stand_in, None, "'my spec.yaml' --target wb")  # type: ignore[arg-type]
+def place(stand_in: SandboxSources | None = None) -> TargetContext:
+    return TargetContext(None, "wb", "spec", None, None, "linux-x86_64", stand_in, None, "'my spec.yaml' --target wb")  # type: ignore[arg-type]
 
 
 def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> None:
-    state = empty("x").recording("spec/wb", "instance", RECORD)
-    first, second, third = left_behind((place(),), Ledger(state)).splitlines()
+    state = create_empty_state("x").with_record("spec/wb", "instance", RECORD)
+    first, second, third = leftover_notice((place(),), Ledger(state)).splitlines()
     assert first.startswith("provision-spec-wb in us-central1-a runs on, and costs $0.71 an hour in us-central1 (")
     assert second == "wait on: provision attach 'my spec.yaml' --target wb"
     assert third == "remove it: provision destroy 'my spec.yaml' --target wb"
-    sandbox = left_behind((place(StandIn((), {})),), Ledger(state))
+    sandbox = leftover_notice((place(SandboxSources((), {})),), Ledger(state))
     assert "it costs nothing" in sandbox
     assert "--sandbox" in sandbox
 
@@ -33,15 +33,15 @@ def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> N
 def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
     names = (NAME, NAME.replace("central1-a", "central1-b"))
     intent = Intent("spec/wb", "instance", "+", (), "", names, {"instance": "provision-spec-wb"})
-    told = left_behind((place(),), Ledger(empty("x"), (intent,)))
+    told = leftover_notice((place(),), Ledger(create_empty_state("x"), (intent,)))
     assert told.startswith("provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs money: its price is not in the tables")
     assert "go on: provision apply" in told
 
 
 def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:
-    assert left_behind((place(),), Ledger(empty("x"))) == ""
-    over = empty("x").recording("spec/wb", "instance", {**RECORD, "ended": {"nonce": "n", "why": "w"}})
-    assert left_behind((place(),), Ledger(over)) == ""
+    assert leftover_notice((place(),), Ledger(create_empty_state("x"))) == ""
+    over = create_empty_state("x").with_record("spec/wb", "instance", {**RECORD, "ended": {"nonce": "n", "why": "w"}})
+    assert leftover_notice((place(),), Ledger(over)) == ""
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:
     ],
 )
 def test_a_price_is_told_only_where_the_tables_have_all_of_it(setup: dict[str, object], known: bool) -> None:
-    assert bool(price({"zone": "us-central1-a", "body": {"gceSetup": setup}}, load())) is known
+    assert bool(hourly_price({"zone": "us-central1-a", "body": {"gceSetup": setup}}, load_facts())) is known
 
 
 def test_words_go_to_errors_and_to_interruptions_each_by_its_way() -> None:
-    with pytest.raises(WorldError) as error, telling(lambda: "it runs on"):
-        raise WorldError("no network", hint="look")
+    with pytest.raises(ExternalError) as error, add_hint_on_error(lambda: "it runs on"):
+        raise ExternalError("no network", hint="look")
     assert error.value.hint == "look\nit runs on"
-    with pytest.raises(KeyboardInterrupt) as cut, noting(lambda: "it runs on"):
+    with pytest.raises(KeyboardInterrupt) as cut, note_on_interrupt(lambda: "it runs on"):
         raise KeyboardInterrupt
     assert cut.value.__notes__ == ["it runs on"]
-    with pytest.raises(WorldError) as other, noting(lambda: "it runs on"):
-        raise WorldError("no network")
+    with pytest.raises(ExternalError) as other, note_on_interrupt(lambda: "it runs on"):
+        raise ExternalError("no network")
     assert not hasattr(other.value, "__notes__")

@@ -7,35 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from provision.commands.apply import Wishes, apply
+from provision.commands.apply import ApplyOptions, apply
 from provision.commands.destroy import destroy
-from provision.commands.loading import load
-from provision.effects import Effect, InstallPackages, RemoveTree, Tell
-from provision.errors import ProvisionError, WorldError
+from provision.commands.loading import load_spec
+from provision.effects import Effect, InstallPackages, ProgressCallback, RemoveTree
+from provision.errors import ExternalError, ProvisionError
 from provision.state import dumps, loads
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.rig import Bench, small_spec
 
 BOTH = "targets:\n  one: {kind: local}\n  two: {kind: local}\n"
 
 
-class Full(Machine):
+class Full(RealSystem):
     """A World whose disk is full for the first environment."""
 
     full = True
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         if isinstance(effect, InstallPackages) and self.full:
             self.full = False
-            raise WorldError("the disk is full", hint="make room")
+            raise ExternalError("the disk is full", hint="make room")
         super().perform(effect, tell)
 
 
 def test_a_local_target_that_fails_does_not_stop_the_other(bench: Bench) -> None:
     path = bench.spec(small_spec("alpha", extra=BOTH))
     world, lines = Full(bench.environment()), list[str]()
-    applied = apply(load(path, world), ("one", "two"), Wishes(), world, lambda *_: None, lines.append)
-    assert (applied.exit_code, list(applied.failed), [one.place.target for one in applied.results]) == (2, ["one"], ["two"])
+    applied = apply(load_spec(path, world), ("one", "two"), ApplyOptions(), world, lambda *_: None, lines.append)
+    assert (applied.exit_code, list(applied.failed), [one.context.target for one in applied.results]) == (2, ["one"], ["two"])
     assert "target one failed: the disk is full" in lines
     assert not (bench.own / "journal.json").read_text(), "what was begun is settled"
     assert sorted(path.name for path in (bench.own / "envs").iterdir() if "one" in path.name) == []
@@ -53,15 +53,15 @@ def test_verify_goes_on_after_a_target_that_is_not_there(bench: Bench) -> None:
     assert "target one:\nerror: there is no whole environment for spec/one" in done.stderr
 
 
-class Stuck(Machine):
+class Stuck(RealSystem):
     """A World that cannot remove the first environment it is asked to."""
 
     stuck = True
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         if isinstance(effect, RemoveTree) and "envs" in effect.path.parts and self.stuck:
             self.stuck = False
-            raise WorldError("the folder is in use", hint="end what runs there")
+            raise ExternalError("the folder is in use", hint="end what runs there")
         super().perform(effect, tell)
 
 
@@ -79,7 +79,7 @@ def test_destroy_goes_on_after_a_target_that_cannot_be_removed(bench: Bench) -> 
 def test_destroy_of_a_single_target_ends_with_its_error(bench: Bench) -> None:
     path = bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    with pytest.raises(WorldError, match="in use"):
+    with pytest.raises(ExternalError, match="in use"):
         destroy(path, (), Stuck(bench.environment()), lambda _: None, lambda _: None, failed={})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import whole
+from provision.probe.brief import expand
 from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
@@ -138,7 +138,7 @@ def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Benc
 def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) -> None:
     (first,) = combinations(bench, str(quickstart / "quickstart.yaml"), "--most", "1")
     assert first["evidence"] in ("verified on a device", "rules only")
-    held = whole(json.loads((quickstart / ".provision/reports/quickstart.here/report.json").read_text()))
+    held = expand(json.loads((quickstart / ".provision/reports/quickstart.here/report.json").read_text()))
     torch = next(one["value"] for one in held["readings"] if one["key"] == "package.torch").partition("+")[0]
     transformers = next(one["value"] for one in held["readings"] if one["key"] == "package.transformers")
     pinned = (

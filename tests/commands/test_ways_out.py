@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from provision.facts import load
-from provision.rules.suggest import suggest
+from provision.facts import load_facts
+from provision.rules.suggest import find_suggestions
 from provision.spec import Spec
 from tests.rig import MINOR, Bench, make_index, make_wheel, small_spec
 
@@ -63,7 +63,7 @@ def test_what_a_rule_minds_is_no_way_out(bench: Bench, tmp_path: Path) -> None:
 
 def test_a_refuted_spec_is_not_suggested_again() -> None:
     spec = Spec.model_validate({"gpu": "none", "python": "3.12", "packages": ["torch==2.13.*"], "training": {"framework": "none"}})
-    assert not suggest(spec, load(), most=3).found[0].changes
-    found = suggest(spec, load(), most=3, refuted=(("python",), ("packages", 0))).found
+    assert not find_suggestions(spec, load_facts(), most=3).suggestions[0].changes
+    found = find_suggestions(spec, load_facts(), most=3, refuted=(("python",), ("packages", 0))).suggestions
     assert found
     assert all(one.changes for one in found)

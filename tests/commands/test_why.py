@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from provision.facts.parts import symptoms
+from provision.facts.parts import load_symptoms
 from provision.probe.checks import CHECKS
 from provision.rules import RULES
 from tests import fork_server
@@ -61,8 +61,8 @@ def test_a_text_without_a_symptom_is_said_to_have_none(path: Path, tmp_path: Pat
 
 def test_rules_and_checks_of_symptoms_exist() -> None:
     rules, checks = {rule.id for rule in RULES}, {check.id for check in CHECKS}
-    assert {name for symptom in symptoms() for name in symptom.rules} <= rules
-    assert {name for symptom in symptoms() for name in symptom.checks} <= checks
+    assert {name for symptom in load_symptoms() for name in symptom.rules} <= rules
+    assert {name for symptom in load_symptoms() for name in symptom.checks} <= checks
 
 
 def test_a_report_tells_which_cause_is_true(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
     assert finding["fix"] == {"title": "write precision: fp16", "applicability": "unsafe"}
     page = (Path(__file__).parents[2] / "docs" / "why.md").read_text(encoding="utf-8")
     assert [key for key in (*found, *one, *finding) if f"`{key}`" not in page] == []
-    assert f"{len(symptoms())} errors" in page
+    assert f"{len(load_symptoms())} errors" in page
 
 
 def test_what_stands_beside_an_unknown_error_is_not_taken_for_it(tmp_path: Path) -> None:

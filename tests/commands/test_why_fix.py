@@ -9,28 +9,28 @@ import pytest
 import yaml
 
 from provision.commands.lint import lint
-from provision.commands.why import Answer, why
+from provision.commands.why import ErrorLookup, why
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.parts import symptoms
+from provision.facts.parts import load_symptoms
 from provision.rules import RULES, Example
-from provision.verification.symptoms import offered
-from provision.world import Machine
+from provision.verification.symptoms import is_offered_fix
+from provision.world import RealSystem
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
 PRINTED: dict[str, list[dict[str, Any]]] = yaml.load((TEXTS / "printed.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 BAD = {rule.id: [example for example in rule.bad if example.resolved is None] for rule in RULES}
-EXPLAINING = {rule: one.id for one in reversed(symptoms()) for rule in one.rules}
+EXPLAINING = {rule: one.id for one in reversed(load_symptoms()) for rule in one.rules}
 """Each rule that can find the cause of an error, with the first such error."""
 FIRST = [(symptom, rule, example) for rule, symptom in EXPLAINING.items() for example in BAD[rule][:1]]
 FURTHER = [(symptom, rule, example) for rule, symptom in EXPLAINING.items() for example in BAD[rule][1:]]
 
 
-def asked(text: str, spec: Path, *, fix: bool) -> Answer:
-    return why(text, spec, None, Machine(), lambda _: None, fix=fix)
+def asked(text: str, spec: Path, *, fix: bool) -> ErrorLookup:
+    return why(text, spec, None, RealSystem(), lambda _: None, fix=fix)
 
 
 def left(spec: Path) -> list[Diagnostic]:
-    (judged,) = lint((spec,), Machine(), lambda _: None).documents
+    (judged,) = lint((spec,), RealSystem(), lambda _: None).documents
     return list(judged.diagnostics)
 
 
@@ -46,7 +46,7 @@ def test_a_fix_takes_the_cause_away(cases: list[tuple[str, str, Example]], least
             spec, text = tmp_path / "mine.yaml", PRINTED[symptom][0]["text"]
             spec.write_text(f"# before\n{example.spec.rstrip()}\n# after\n")
             first = asked(text, spec, fix=False).explanations[0]
-            own = [one for one in first.findings if one.id == rule and offered(one, likeliest=True)]
+            own = [one for one in first.findings if one.id == rule and is_offered_fix(one, likeliest=True)]
 
             answer = asked(text, spec, fix=True)
 

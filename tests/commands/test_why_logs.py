@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from provision.facts import load
-from provision.facts.parts import symptoms
-from provision.verification.error_text import text_of
-from provision.verification.symptoms import Held, explain, unknown_end
+from provision.facts import load_facts
+from provision.facts.parts import load_symptoms
+from provision.verification.error_text import extract_error_text
+from provision.verification.symptoms import LookupContext, explain_error, find_unexplained_error
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
-FACTS = load()
+FACTS = load_facts()
 NUMPY = "\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash.\n\nAttributeError: _ARRAY_API not found\n"
 TRACES = {
     **{path.stem: path.read_text(encoding="utf-8") for path in sorted(TEXTS.glob("*.txt")) if path.stem not in ("process-killed", "no-kernel-image")},
@@ -26,7 +26,7 @@ TRACES = {
 
 
 def found(content: str, name: str = "trace.txt") -> list[str]:
-    return [one.symptom.id for one in explain(text_of(content.encode(), name).text, symptoms(), Held(FACTS))]
+    return [one.symptom.id for one in explain_error(extract_error_text(content.encode(), name).text, load_symptoms(), LookupContext(FACTS))]
 
 
 def entry(words: str, number: int = 0) -> dict[str, object]:
@@ -91,7 +91,7 @@ def test_each_rank_is_read_by_itself() -> None:
     text = "\n".join(f"[rank1]: {one}\n[rank0]: {other}" for one, other in pairs)
 
     assert found(text) == ["oom", "nccl-timeout"]
-    assert "CUDA out of memory. Tried to allocate\n2 GiB" in text_of(text.encode(), "-").text
+    assert "CUDA out of memory. Tried to allocate\n2 GiB" in extract_error_text(text.encode(), "-").text
 
 
 FORKED = '''        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with "'''
@@ -144,7 +144,7 @@ CHAINED = "RuntimeError: Too many open files\n\nDuring handling of the above exc
     ],
 )
 def test_an_error_that_is_not_known_is_told_from_what_stands_before_it(text: str, unknown: str) -> None:
-    assert unknown_end(text, explain(text, symptoms(), Held(FACTS))) == unknown
+    assert find_unexplained_error(text, explain_error(text, load_symptoms(), LookupContext(FACTS))) == unknown
 
 
 def test_quoting_is_told_from_printing_by_depth() -> None:
@@ -153,4 +153,4 @@ def test_quoting_is_told_from_printing_by_depth() -> None:
     text = f"{frames}      ModuleNotFoundError: No module named 'torch'\n"
 
     assert found(text) == ["module-missing"]
-    assert re.search(r"import torch", text_of(text.encode(), "-").text) is None
+    assert re.search(r"import torch", extract_error_text(text.encode(), "-").text) is None

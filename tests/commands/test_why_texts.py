@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 import yaml
 
-from provision.facts import load
-from provision.facts.parts import symptoms
-from provision.verification.symptoms import Held, explain
-from provision.verification.told import KINDS, Place
+from provision.facts import load_facts
+from provision.facts.parts import load_symptoms
+from provision.verification.symptoms import LookupContext, explain_error
+from provision.verification.told import GROUP_KINDS, KnownEnvironment
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
 PRINTED: dict[str, list[dict[str, Any]]] = yaml.load((TEXTS / "printed.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 AROUND = ("{}", 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{}\n', "[rank0]: {}\n[rank0]: at the end")
 CASES = [(identity, case) for identity, cases in PRINTED.items() for case in cases]
-FACTS = load()
-HERE = Place(
+FACTS = load_facts()
+HERE = KnownEnvironment(
     "the report", {"torch": "2.0.1+cu118", "accelerate": "1.15.0", "transformers": "4.29.2"}, "3.11.7", {"host.glibc": "2.31", "driver.version": "535.1"}
 )
-LOCKED = Place("the lock", {"torch": "2.13.0+cpu", "accelerate": "0.26.1"}, "3.11", {}, whole=True)
+LOCKED = KnownEnvironment("the lock", {"torch": "2.13.0+cpu", "accelerate": "0.26.1"}, "3.11", {}, is_complete=True)
 
 
 def test_every_symptom_has_a_text_and_every_text_a_symptom() -> None:
-    assert set(PRINTED) == {one.id for one in symptoms()}
+    assert set(PRINTED) == {one.id for one in load_symptoms()}
 
 
 def test_it_is_answered(subtests: pytest.Subtests) -> None:
@@ -37,7 +37,7 @@ def test_it_is_answered(subtests: pytest.Subtests) -> None:
                 alone = identity == "process-killed" and case["text"] in ("Killed", "zsh: killed     python train.py")
                 if alone and around.startswith("["):
                     continue  # a shell prints these on a line of their own
-                found = explain(around.format(case["text"]), symptoms(), Held(FACTS))
+                found = explain_error(around.format(case["text"]), load_symptoms(), LookupContext(FACTS))
 
                 assert [one.symptom.id for one in found][:1] == [identity]
                 for words in case.get("says", ()):
@@ -45,9 +45,9 @@ def test_it_is_answered(subtests: pytest.Subtests) -> None:
 
 
 def test_what_a_group_holds_is_known() -> None:
-    for one in symptoms():
+    for one in load_symptoms():
         assert len(one.tells) == re.compile(one.regex).groups, one.id
-        assert {tell.partition(":")[0] for tell in one.tells} <= KINDS, one.id
+        assert {tell.partition(":")[0] for tell in one.tells} <= GROUP_KINDS, one.id
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_what_a_group_holds_is_known() -> None:
         ),
     ],
 )
-def test_versions_are_held_against_what_is_known(text: str, place: Place, says: str) -> None:
-    found = explain(text, symptoms(), Held(FACTS, places=(place,)))
+def test_versions_are_held_against_what_is_known(text: str, place: KnownEnvironment, says: str) -> None:
+    found = explain_error(text, load_symptoms(), LookupContext(FACTS, environments=(place,)))
 
     if not says:
         assert found == ()
@@ -102,24 +102,24 @@ def test_odd_versions_do_no_harm(version: str) -> None:
         f"nvcc fatal : Unsupported gpu architecture 'compute_{version}'",
     )
     for text in texts:
-        explain(text, symptoms(), Held(FACTS, places=(HERE, LOCKED)))
+        explain_error(text, load_symptoms(), LookupContext(FACTS, environments=(HERE, LOCKED)))
 
 
 @pytest.mark.parametrize("path", sorted((TEXTS / "unknown").glob("*.txt")), ids=lambda path: path.stem)
 def test_what_is_no_symptom(path: Path) -> None:
-    assert [one.symptom.id for one in explain(path.read_text(encoding="utf-8"), symptoms(), Held(FACTS))] == []
+    assert [one.symptom.id for one in explain_error(path.read_text(encoding="utf-8"), load_symptoms(), LookupContext(FACTS))] == []
 
 
 def test_each_symptom_has_a_source() -> None:
     """A place to look it up: a file of a project, an issue, a page, a manual, or what it was tried with."""
     place = re.compile(r"[\w.-]+/[\w.-]+#\d+|\w+\.\w{2,4}\b|\b\w+\(\d\)|tried|wheel|METADATA|@20\d\d|CPython|20\d\d-\d\d-\d\d|\b\d+\.\d+\.\d+\b")
-    assert [one.id for one in symptoms() if re.search(r"general knowledge|as above", one.evidence.source)] == []
-    assert {one.id: one.evidence.source for one in symptoms() if not place.search(one.evidence.source)} == {}
+    assert [one.id for one in load_symptoms() if re.search(r"general knowledge|as above", one.evidence.source)] == []
+    assert {one.id: one.evidence.source for one in load_symptoms() if not place.search(one.evidence.source)} == {}
 
 
 def test_the_page_says_how_many_there_are() -> None:
     page = (TEXTS.parents[1] / "docs/why.md").read_text(encoding="utf-8")
-    assert re.findall(r"(\d+) errors, each with its source", page) == [str(len(symptoms()))]
+    assert re.findall(r"(\d+) errors, each with its source", page) == [str(len(load_symptoms()))]
 
 
 def test_what_undeclared_needs_lead_to_is_answered() -> None:
@@ -133,7 +133,7 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
         if module is not None:
             where = f" (/env/lib/python3.12/site-packages/{module[1].replace('.', '/')}/__init__.py)"
         text = f'Traceback (most recent call last):\n  File "/home/me/train.py", line 1, in <module>\n{kind}: {said}{where}\n'
-        found = explain(text, symptoms(), Held(FACTS))
+        found = explain_error(text, load_symptoms(), LookupContext(FACTS))
         assert found, effect
         assert {"PKG010", "PKG024"} & set(found[0].symptom.rules), effect
 
@@ -142,7 +142,7 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
 def test_no_text_takes_the_search_long() -> None:
     """Each expression over its own beginnings again and again, in lines as long as they are kept: what a search with two ends to find would need hours for."""
     slow: dict[str, float] = {}
-    for one in symptoms():
+    for one in load_symptoms():
         words = [word for word in re.findall(r"[\w `'.:]{4,}", re.sub(r"\\.|\(\?[^)]*\)", " ", one.regex)) if word.strip()] or ["a"]
         for word in {words[0], words[-1], "a", "1", " "}:
             line = (word * 2000)[:2000]

@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from provision.commands.apply import Applied, Wishes, apply
+from provision.commands.apply import ApplyOptions, ApplyResult, apply
 from provision.commands.attach import attach
 from provision.commands.destroy import destroy
-from provision.commands.loading import load
-from provision.commands.opening import doors
+from provision.commands.loading import load_spec
+from provision.commands.opening import describe_access
 from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
 from provision.commands.status import status
-from provision.commands.substituting import substitute
+from provision.commands.substituting import build_sandbox_spec
 from provision.commands.verify import verify
-from provision.effects import AwaitReport, CreateInstance, Effect, StopInstance, Tell
-from provision.errors import ProvisionError, Refused, WorldError
-from provision.plan import Verb
+from provision.effects import AwaitReport, CreateInstance, Effect, ProgressCallback, StopInstance
+from provision.errors import ExternalError, ProvisionError, Refused
+from provision.plan import Operation
 from provision.sandbox import Faults, Store, serve
 from provision.stores import LocalStore
-from provision.world import Machine
-from provision.world.awaiting import Clock, DeviceFailed, NoReport, Overdue
+from provision.world import RealSystem
+from provision.world.awaiting import DeviceFailed, PollingClock, ReportTimeout, ReportUnavailable
 from tests.rig import Bench
 from tests.views import builders
 
@@ -93,14 +93,14 @@ class CutShort(BaseException):
     """As if the process were killed."""
 
 
-class Failing(Machine):
+class Failing(RealSystem):
     """A World that is cut short before or after the first effect of a kind."""
 
     def __init__(self, *words: Any, at: type, after: bool, **more: Any) -> None:
         super().__init__(*words, **more)
         self.at, self.after = at, after
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         if isinstance(effect, self.at) and not self.after:
             raise CutShort
         super().perform(effect, tell)
@@ -118,27 +118,27 @@ class Place:
     store: Store
     lines: list[str] = field(default_factory=list)
 
-    clock: Clock | None = None
+    clock: PollingClock | None = None
 
     @property
-    def world(self) -> Machine:
-        return Machine(self.bench.environment(), endpoints=self.endpoints, clock=self.clock)
+    def world(self) -> RealSystem:
+        return RealSystem(self.bench.environment(), endpoints=self.endpoints, clock=self.clock)
 
     def write(self, packages: str = "alpha", on_failure: str = "stop") -> None:
         self.path.write_text(SPEC.format(packages=packages, on_failure=on_failure))
 
-    def loaded(self, world: Machine | None = None) -> Any:
-        return substitute(load(self.path, self.world), world or self.world)
+    def loaded(self, world: RealSystem | None = None) -> Any:
+        return build_sandbox_spec(load_spec(self.path, self.world), world or self.world)
 
-    def apply(self, world: Machine | None = None, **wishes: Any) -> Applied:
-        return apply(self.loaded(), ("wb",), Wishes(**wishes), world or self.world, lambda *_: None, self.lines.append)
+    def apply(self, world: RealSystem | None = None, **wishes: Any) -> ApplyResult:
+        return apply(self.loaded(), ("wb",), ApplyOptions(**wishes), world or self.world, lambda *_: None, self.lines.append)
 
     def destroy(self) -> list[str]:
         gone = destroy(self.path, (), self.world, lambda _: None, self.lines.append, sandbox=True)
         return [action.part for action in gone]
 
-    def verbs(self) -> list[Verb]:
-        return [action.verb for action in plan(self.loaded(), ("wb",), self.world, self.lines.append).proposal.plan.actions]
+    def verbs(self) -> list[Operation]:
+        return [action.operation for action in plan(self.loaded(), ("wb",), self.world, self.lines.append).target_plans.plan.actions]
 
     def instances(self) -> dict[str, str]:
         return {one["name"].split("/")[3]: one["state"] for one in self.world.cloud().instances("my-project")}
@@ -151,7 +151,7 @@ class Place:
         return Path(self.loaded().folder)
 
     def ledger(self) -> Any:
-        return LocalStore(self.ledger_folder(), self.world).ledger()
+        return LocalStore(self.ledger_folder(), self.world).load_ledger()
 
 
 @contextmanager
@@ -171,13 +171,13 @@ def test_an_instance_is_made_verified_kept_changed_and_removed(bench: Bench) -> 
         assert (applied.exit_code, applied.results[0].report.verdict) == (0, "simulated")
         assert "packages: 1 of 2" in place.lines
         assert not [line for line in place.lines if "us-central1-a: " in line or "zones tried" in line], "no zone failed"
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
         assert place.apply().results[0].fresh is False
         assert status(place.loaded(), place.ledger(), place.world).exit_code == 0
-        assert doors(place.loaded(), ("wb",), place.world)[0].ssh.startswith("gcloud compute ssh provision-spec-wb-")
+        assert describe_access(place.loaded(), ("wb",), place.world)[0].ssh.startswith("gcloud compute ssh provision-spec-wb-")
         place.write("alpha, gamma")
-        assert place.verbs() == [Verb.CHANGE]
-        assert (place.apply().exit_code, place.verbs(), len(device.boots)) == (0, [Verb.KEEP], 2)
+        assert place.verbs() == [Operation.CHANGE]
+        assert (place.apply().exit_code, place.verbs(), len(device.boots)) == (0, [Operation.KEEP], 2)
         assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.destroy() == ["instance", "verification"]
         assert (place.instances(), place.store.objects("my-bucket")) == ({}, ())
@@ -207,7 +207,7 @@ def test_verify_runs_again_under_a_new_nonce(bench: Bench) -> None:
 def test_a_detached_apply_is_attached_later(bench: Bench) -> None:
     with at(bench, Device()) as place:
         applied = place.apply(detach=True)
-        assert (applied.exit_code, applied.results, len(applied.waiting)) == (3, (), 1)
+        assert (applied.exit_code, applied.results, len(applied.pending)) == (3, (), 1)
         (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
         assert done.exit_code == 0
         assert place.apply().results[0].fresh is False
@@ -257,7 +257,7 @@ def test_the_next_zone_is_taken_and_the_reason_told(bench: Bench) -> None:
 
 def test_no_zone_at_all_leaves_nothing_behind(bench: Bench) -> None:
     with at(bench, Device(), "stockout:us-central1-a", "stockout:us-central1-b") as place:
-        with pytest.raises(WorldError) as caught:
+        with pytest.raises(ExternalError) as caught:
             place.apply()
         assert "nothing was left running" in caught.value.hint
         assert (place.instances(), place.ledger().intents) == ({}, ())
@@ -268,7 +268,7 @@ def test_what_happens_to_an_instance_that_fails(bench: Bench, wish: str, left: l
     with at(bench, Device("failed")) as place:
         place.write(on_failure=wish)
         applied = place.apply()
-        assert (applied.exit_code, bool(applied.results[0].taken)) == (1, True)
+        assert (applied.exit_code, bool(applied.results[0].on_failure_note)) == (1, True)
         assert list(place.instances().values()) == left
         place.destroy()
         assert place.instances() == {}
@@ -296,16 +296,16 @@ def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(bench: B
             assert place.apply().exit_code == 1
         nonce = place.ledger().state.resource("spec/wb", "instance")["nonce"]
         if (first, wish) == ("failed", "keep"):  # its verdict stands, as on this machine
-            assert place.verbs() == [Verb.KEEP]
+            assert place.verbs() == [Operation.KEEP]
             return
         device.verdict = "simulated"
-        (action,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).proposal.plan.actions
+        (action,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).target_plans.plan.actions
         why = "in phase packages: cannot install the packages" if first == "error" else "failed"
-        assert action.because.startswith(f"its last run ended without a proof ({why}): it runs again; it is st")
+        assert action.reason.startswith(f"its last run ended without a proof ({why}): it runs again; it is st")
         assert place.apply().exit_code == 0
         record = place.ledger().state.resource("spec/wb", "instance")
         assert (len(device.boots), record["nonce"] != nonce, "ended" in record) == (2, True, False)
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
 
 
 class Fast:
@@ -318,8 +318,8 @@ class Fast:
         self.time += seconds
         self.then()
 
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.time, sleep=self.sleep, today=lambda: self.time)
+    def clock(self) -> PollingClock:
+        return PollingClock(now=lambda: self.time, sleep=self.sleep, wall_time=lambda: self.time)
 
 
 @pytest.mark.parametrize(("wish", "left"), [("stop", "is stopped"), ("keep", "runs on in the sandbox"), ("delete", "is deleted")])
@@ -327,7 +327,7 @@ def test_a_silent_device_is_given_up_with_what_is_left_and_the_next_command(benc
     with at(bench, Device(None)) as place:
         place.write(on_failure=wish)
         place.clock = Fast().clock()
-        with pytest.raises(Overdue) as caught:
+        with pytest.raises(ReportTimeout) as caught:
             place.apply()
         assert caught.value.why.startswith("the device said nothing within 20 minutes")
         assert left in caught.value.hint
@@ -342,13 +342,13 @@ def test_a_report_that_comes_late_is_attached(bench: Bench) -> None:
     with at(bench, device) as place:
         place.write(on_failure="keep")
         place.clock = Fast().clock()
-        with pytest.raises(Overdue):
+        with pytest.raises(ReportTimeout):
             place.apply()
         device.verdict = "simulated"
         device.start(place.store, place.boot(), place.endpoints, Faults())
         (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
         assert (done.exit_code, len(device.boots)) == (0, 2)
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
         assert "ended" not in place.ledger().state.resource("spec/wb", "instance")
 
 
@@ -364,10 +364,10 @@ def test_the_log_comes_home_before_what_holds_it_is_deleted(bench: Bench) -> Non
 
 
 def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
-    class Unstoppable(Machine):
-        def perform(self, effect: Effect, tell: Tell) -> None:
+    class Unstoppable(RealSystem):
+        def perform(self, effect: Effect, tell: ProgressCallback) -> None:
             if isinstance(effect, StopInstance):
-                raise WorldError("a permission is missing: notebooks.instances.stop", why="403")
+                raise ExternalError("a permission is missing: notebooks.instances.stop", why="403")
             super().perform(effect, tell)
 
     with at(bench, Device("error")) as place:
@@ -380,7 +380,7 @@ def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
 @pytest.mark.parametrize(("lies", "words"), [("nonce", "answers another run"), ("sha256", "not the one that the device told of")])
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
     with at(bench, Device(lies=lies)) as place:
-        with pytest.raises(NoReport, match=words) as caught:
+        with pytest.raises(ReportUnavailable, match=words) as caught:
             place.apply()
         assert caught.value.exit_code == 3
         assert not list((bench.folder / ".provision/sandbox/state/reports").rglob("report.json"))
@@ -412,18 +412,18 @@ def test_what_google_refuses_is_told_and_leaves_nothing(bench: Bench, fault: str
         assert place.instances() == {}
 
 
-class Cut(Machine):
+class Cut(RealSystem):
     """A World that loses the network while it waits."""
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         if isinstance(effect, AwaitReport):
-            raise WorldError("Google Cloud cannot be reached", hint="look at the network")
+            raise ExternalError("Google Cloud cannot be reached", hint="look at the network")
         super().perform(effect, tell)
 
 
 def test_a_lost_network_says_nothing_of_the_device_which_runs_on(bench: Bench) -> None:
     with at(bench, Device()) as place:
-        with pytest.raises(WorldError, match="cannot be reached"):
+        with pytest.raises(ExternalError, match="cannot be reached"):
             place.apply(Cut(place.bench.environment(), endpoints=place.endpoints))
         assert list(place.instances().values()) == ["ACTIVE"]
         (done,) = attach(place.loaded(), ("wb",), place.world, place.lines.append)
@@ -435,7 +435,7 @@ def test_a_secret_of_the_caller_is_in_no_file_and_no_line(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.path.write_text(place.path.read_text() + "secrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")
         place.store.set_secret("projects/my-project/secrets/hf", canary.encode())
-        place.apply(Machine(place.bench.environment(HF_TOKEN=canary), endpoints=place.endpoints))
+        place.apply(RealSystem(place.bench.environment(HF_TOKEN=canary), endpoints=place.endpoints))
         place.destroy()
     kept = [path for path in (bench.folder / ".provision").rglob("*") if path.is_file() and path.name != "store.json"]
     assert kept

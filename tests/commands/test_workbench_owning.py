@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from provision.commands.apply import Wishes, apply
+from provision.commands.apply import ApplyOptions, apply
 from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
 from provision.effects import CreateInstance, DeleteInstance, StartInstance, UpdateInstance, UploadObjects
-from provision.errors import Refused, WorldError
-from provision.plan import Action, Verb
+from provision.errors import ExternalError, Refused
+from provision.plan import Action, Operation
 from provision.stores import LocalStore
 from tests.commands.test_workbench import CutShort, Device, Failing, Place, at
 from tests.rig import MINOR, Bench
@@ -24,12 +24,12 @@ pytest.importorskip("google.cloud.notebooks_v2")
 
 
 def action(place: Place) -> Action:
-    (one,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).proposal.plan.actions
+    (one,) = plan(place.loaded(), ("wb",), place.world, place.lines.append).target_plans.plan.actions
     return one
 
 
 def check(place: Place) -> Any:
-    return plan(place.loaded(), ("wb",), place.world, place.lines.append).proposal.plan.verifications["wb"]
+    return plan(place.loaded(), ("wb",), place.world, place.lines.append).target_plans.plan.verifications["wb"]
 
 
 def edit(place: Place, *pairs: tuple[str, str]) -> None:
@@ -84,7 +84,7 @@ def test_two_folders_with_one_name_never_touch_each_others_instance(bench: Bench
         assert "another state made it" in caught.value.why
         assert other.destroy() == []
         assert (ids(place), place.store.objects("my-bucket")) == (made, kept)
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
         assert len(list_orphans([other.loaded()], other.world).orphans) == 1  # it costs, and this folder does not know it
 
 
@@ -99,7 +99,7 @@ def test_destroy_after_a_run_cut_short_leaves_what_another_state_made_meanwhile(
         assert "instance" in place.destroy()
         assert ids(other) == made
         assert any(line.startswith("left alone: ") for line in place.lines)
-        assert other.verbs() == [Verb.KEEP]
+        assert other.verbs() == [Operation.KEEP]
 
 
 def test_destroy_leaves_one_that_was_taken_over(bench: Bench) -> None:
@@ -110,7 +110,7 @@ def test_destroy_leaves_one_that_was_taken_over(bench: Bench) -> None:
         assert len(list_orphans([place.loaded()], place.world).orphans) == 1
         place.destroy()
         assert len(other.instances()) == 1
-        assert other.verbs() == [Verb.KEEP]
+        assert other.verbs() == [Operation.KEEP]
         other.destroy()
         assert (other.instances(), place.store.objects("my-bucket")) == ({}, ())
 
@@ -130,7 +130,7 @@ def test_the_lineage_is_on_disk_before_the_call_that_costs(bench: Bench) -> None
         with pytest.raises(CutShort):
             place.apply(cut(place, CreateInstance, after=True))
         (found,) = place.world.cloud().instances("my-project")
-        assert found["labels"]["provision-lineage"] == LocalStore(place.loaded().folder, place.world).ledger().state.lineage
+        assert found["labels"]["provision-lineage"] == LocalStore(place.loaded().folder, place.world).load_ledger().state.lineage
         assert place.apply().exit_code == 0
 
 
@@ -139,7 +139,7 @@ def test_another_image_is_not_adopted_silently_where_the_instance_was_not_seen_y
         with pytest.raises(CutShort):
             place.apply(cut(place, CreateInstance, after=True))
         edit(place, ("20261004-2157-rc0", "20260901-2157-rc0"))
-        assert action(place).verb is Verb.REPLACE
+        assert action(place).operation is Operation.REPLACE
         assert any(note.startswith("image: workbench-instances-2603-20261004") for note in action(place).notes)
 
 
@@ -149,14 +149,14 @@ def test_what_needs_no_stop_restarts_nothing_and_verifies_nothing(bench: Bench) 
         place.apply()
         add(place, "labels: {team: a}")
         add(place, "idle_shutdown: 90m")
-        assert (action(place).verb, check(place).needed) == (Verb.CHANGE, False)
+        assert (action(place).operation, check(place).needed) == (Operation.CHANGE, False)
         place.lines.clear()
         assert place.apply().exit_code == 0
         assert (told(place, "stop"), told(place, "start"), len(device.boots)) == (0, 0, 1)
         (found,) = place.world.cloud().instances("my-project")
         assert found["labels"]["team"] == "a"
         assert found["gceSetup"]["metadata"]["idle-timeout-seconds"] == "5400"
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
 
 
 @pytest.mark.long(after=1)
@@ -167,11 +167,11 @@ def test_what_needs_a_stop_has_one_and_is_verified_once(bench: Bench, line: str)
         place.apply()
         made = ids(place)
         add(place, line)
-        assert "it is stopped and started: running kernels end" in action(place).because
+        assert "it is stopped and started: running kernels end" in action(place).reason
         place.lines.clear()
         assert place.apply().exit_code == 0
         assert (told(place, "stop"), told(place, "start"), len(device.boots), ids(place)) == (1, 1, 2, made)
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
 
 
 def test_a_disk_grows_and_never_shrinks(bench: Bench) -> None:
@@ -182,7 +182,7 @@ def test_a_disk_grows_and_never_shrinks(bench: Bench) -> None:
         (found,) = place.world.cloud().instances("my-project")
         assert found["gceSetup"]["dataDisks"][0]["diskSizeGb"] == "200"
         edit(place, ("size: 200GiB", "size: 150GiB"))
-        assert action(place).verb is Verb.REPLACE
+        assert action(place).operation is Operation.REPLACE
 
 
 def test_one_that_was_stopped_after_a_failure_is_started_once(bench: Bench) -> None:
@@ -200,7 +200,7 @@ def test_asking_again_says_that_it_is_stopped_and_started(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.apply()
         shown: list[Any] = []
-        apply(place.loaded(), ("wb",), Wishes(verify=True), place.world, lambda proposed, _: shown.append(proposed), place.lines.append)
+        apply(place.loaded(), ("wb",), ApplyOptions(verify=True), place.world, lambda proposed, _: shown.append(proposed), place.lines.append)
         assert shown[0].verifications["wb"].because == "asked for with --verify; it is stopped and started: running kernels end"
 
 
@@ -216,7 +216,7 @@ def test_a_change_that_is_cut_short_at_any_step_goes_on(bench: Bench, effect: ty
         place.apply(detach=True)
         assert len(device.boots) == 2  # else its report would never come
         assert place.apply().exit_code == 0
-        assert (len(device.boots), place.verbs()) == (2, [Verb.KEEP])
+        assert (len(device.boots), place.verbs()) == (2, [Operation.KEEP])
 
 
 def test_a_replacement_that_fails_says_what_is_gone_and_the_next_plan_knows(bench: Bench) -> None:
@@ -226,11 +226,11 @@ def test_a_replacement_that_fails_says_what_is_gone_and_the_next_plan_knows(benc
     with at(bench, Device(), "stockout:us-central1-a", "stockout:us-central1-b") as place:
         edit(place, ("20261004-2157-rc0", "20260901-2157-rc0"))
         assert "if no zone has the machine then, there is none" in "\n".join(action(place).notes)
-        with pytest.raises(WorldError) as caught:
+        with pytest.raises(ExternalError) as caught:
             place.apply()
         assert f"{name} was deleted for this, and its disks with it" in caught.value.why
         assert "nothing was left running" in caught.value.hint
-        assert (place.instances(), action(place).verb, action(place).because) == ({}, Verb.CREATE, "there is none yet")
+        assert (place.instances(), action(place).operation, action(place).reason) == ({}, Operation.CREATE, "there is none yet")
     with at(bench, Device()) as place:
         assert place.apply().exit_code == 0
 
@@ -239,13 +239,13 @@ def test_in_other_zones_the_old_one_stays_where_the_new_one_is_not_to_be_had(ben
     with at(bench, Device(), "stockout:us-east1-b") as place:
         place.apply()
         edit(place, ("[us-central1-a, us-central1-b]", "[us-east1-b]"))
-        with pytest.raises(WorldError):
+        with pytest.raises(ExternalError):
             place.apply()
         assert place.instances() == {"us-central1-a": "ACTIVE"}
         edit(place, ("[us-east1-b]", "[us-east1-c]"))
         assert place.apply().exit_code == 0
         assert list(place.instances()) == ["us-east1-c"]
-        assert place.verbs() == [Verb.KEEP]
+        assert place.verbs() == [Operation.KEEP]
 
 
 def test_a_move_that_is_cut_short_between_the_two_ends_with_one(bench: Bench) -> None:
@@ -257,7 +257,7 @@ def test_a_move_that_is_cut_short_between_the_two_ends_with_one(bench: Bench) ->
         assert sorted(place.instances()) == ["us-central1-a", "us-east1-c"]
         assert list_orphans([place.loaded()], place.world).orphans == ()
         assert place.apply().exit_code == 0
-        assert (list(place.instances()), place.verbs()) == (["us-east1-c"], [Verb.KEEP])
+        assert (list(place.instances()), place.verbs()) == (["us-east1-c"], [Operation.KEEP])
 
 
 def test_nothing_is_left_in_the_bucket_by_a_run_cut_short_before_the_instance(bench: Bench) -> None:

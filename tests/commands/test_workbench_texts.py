@@ -11,7 +11,7 @@ import yaml
 
 from provision.sandbox import Store
 from provision.stores import LocalStore
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.rig import MINOR, Bench
 
 pytest.importorskip("google.cloud.notebooks_v2")
@@ -43,7 +43,7 @@ def left(bench: Bench) -> set[str]:
 
 def known(bench: Bench) -> set[str]:
     """The instances that the state or the journal names."""
-    ledger = LocalStore(bench.folder / ".provision/sandbox/state", Machine()).ledger()
+    ledger = LocalStore(bench.folder / ".provision/sandbox/state", RealSystem()).load_ledger()
     held = [record for record in ledger.state.resources.values() if record.get("instance")]
     names = {f"projects/{one['project']}/locations/{one['zone']}/instances/{one['instance']}" for one in held}
     return names | {name for intent in ledger.intents for name in intent.names}

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from provision.cli import terminal
-from provision.commands.apply import Wishes, apply
-from provision.commands.loading import load
-from provision.commands.substituting import substitute
+from provision.commands.apply import ApplyOptions, apply
+from provision.commands.loading import load_spec
+from provision.commands.substituting import build_sandbox_spec
 from provision.errors import ProvisionError
 from provision.sandbox import Store, serve
-from provision.world import Machine
-from provision.world.cloud.pace import Pace
+from provision.world import RealSystem
+from provision.world.cloud.pace import RetryPolicy
 from tests.commands.test_workbench_texts import SPEC, known, left
 from tests.rig import Bench
 
-BRIEF = Pace(first_s=0.01, most_s=0.05, patience_s=1.5, poll_first_s=0.01, poll_most_s=0.05, operation_s=0.4, boot_s=0.4, visible_s=0.4)
+BRIEF = RetryPolicy(first_pause_s=0.01, max_pause_s=0.05, retry_limit_s=1.5, first_poll_s=0.01, max_poll_s=0.05, operation_s=0.4, boot_s=0.4, visible_s=0.4)
 """Waits as short as a test may have them; 1.5 s lets a Retry-After of one second pass once."""
 
 
@@ -43,16 +43,16 @@ def sandboxed(bench: Bench, *faults: str) -> Iterator[Store]:
         yield running.store
 
 
-def applied(bench: Bench, capsys: pytest.CaptureFixture[str], pace: Pace = BRIEF) -> Told:
+def applied(bench: Bench, capsys: pytest.CaptureFixture[str], pace: RetryPolicy = BRIEF) -> Told:
     """Apply with short waits at the sandbox that is at work; the device is not waited for."""
     endpoints = json.loads((bench.folder / ".provision/sandbox/endpoints.json").read_text())
-    world, lines = Machine(bench.environment(), endpoints=endpoints, pace=pace), list[str]()
-    loaded = substitute(load(bench.folder / "spec.yaml", world), world)
+    world, lines = RealSystem(bench.environment(), endpoints=endpoints, pace=pace), list[str]()
+    loaded = build_sandbox_spec(load_spec(bench.folder / "spec.yaml", world), world)
     capsys.readouterr()
     try:
-        code = apply(loaded, ("wb",), Wishes(detach=True), world, lambda *_: None, lines.append).exit_code
+        code = apply(loaded, ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lines.append).exit_code
     except ProvisionError as error:
-        terminal.show_error(error)
+        terminal.print_error(error)
         code = error.exit_code
     return Told(code, capsys.readouterr().err, lines)
 
@@ -165,7 +165,7 @@ def test_a_zone_that_the_service_names_comes_first(bench: Bench, capsys: pytest.
 def test_a_retry_after_is_waited_for(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     waits: list[float] = []
     with sandboxed(bench, "rate:1"):
-        applied(bench, capsys, Pace(sleep=waits.append, jitter=lambda: 0.0))
+        applied(bench, capsys, RetryPolicy(sleep=waits.append, jitter=lambda: 0.0))
     assert max(waits) == 1.0
 
 

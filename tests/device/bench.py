@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from provision.assets import asset
-from provision.probe.brief import whole
-from provision.verification import device, installer, parcel
+from provision.assets import find_asset
+from provision.probe.brief import expand
+from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
 from tests.rig import MINOR, make_index, make_wheel, served
 from tests.support import with_bytecode
 
@@ -121,7 +121,7 @@ class Cloud:
         return self.objects[address].decode()
 
     def report(self, nonce: str) -> dict[str, Any]:
-        found: dict[str, Any] = whole(json.loads(self.objects[f"{BUCKET}/{nonce}/report.json"]))
+        found: dict[str, Any] = expand(json.loads(self.objects[f"{BUCKET}/{nonce}/report.json"]))
         return found
 
     def document(self, nonce: str, *names: str, **changes: Any) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Cloud:
             "simulated": [],
             "fetch": {
                 name: self.keep(f"{BUCKET}/{name}.pyz", with_bytecode(make()))
-                for name, make in (("device", device), ("installer", installer), ("probe", parcel))
+                for name, make in (("device", workbench_zipapp), ("installer", installer_zipapp), ("probe", probe_zipapp))
             },
             "report": {part: f"{BUCKET}/{nonce}/{part}.{'txt' if part == 'log' else 'json'}" for part in ("report", "log", "status")},
         }
@@ -158,7 +158,7 @@ class Cloud:
     def announce(self, document: Mapping[str, Any], **more: str) -> None:
         """Upload the program and a document, and say so in the instance's metadata."""
         nonce = document["nonce"]
-        self.objects[f"{BUCKET}/program.sh"] = asset("templates/workbench-startup.sh").read_bytes()
+        self.objects[f"{BUCKET}/program.sh"] = find_asset("templates/workbench-startup.sh").read_bytes()
         kept = self.keep(f"{BUCKET}/{nonce}/document.json", json.dumps(document).encode())
         self.store.attributes = {
             "provision-run": json.dumps({"nonce": nonce, "digest": f"sha256:{kept['sha256']}", "document": kept["uri"]}),

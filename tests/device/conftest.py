@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from provision.device import Document, parse_document
-from provision.device.cloud import Cloud as Services
-from provision.device.machine import Machine, Person
-from provision.device.running import run
-from provision.device.telling import Cleaner, Teller
+from provision.device.cloud import CloudClient as Services
+from provision.device.machine import Instance, UserAccount
+from provision.device.running import run_phases
+from provision.device.telling import SecretRedactor, StatusReporter
 from tests.device.bench import Cloud
 
 UV = str(Path(sys.executable).with_name("uv"))
@@ -42,8 +42,8 @@ class Bench:
         (self.folder / "bin/uv").symlink_to(UV)
         environ = {"PATH": f"{self.folder}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.folder)}
         environ |= {key: os.environ[key] for key in ("SSL_CERT_FILE",) if key in os.environ}
-        person = Person("someone", os.getuid(), os.getgid(), self.folder / "home")
-        self.machine = Machine(person, self.folder / "work", Cleaner(), environ)
+        person = UserAccount("someone", os.getuid(), os.getgid(), self.folder / "home")
+        self.machine = Instance(person, self.folder / "work", SecretRedactor(), environ)
         metadata = f"{self.cloud.address}/computeMetadata/v1"
         self.services = Services(metadata, self.cloud.address, self.cloud.address, sleep=lambda _: None)
 
@@ -56,11 +56,11 @@ class Bench:
     def document(self, *names: str, **changes: Any) -> Document:
         return parse_document(self.cloud.document("nonce-0001", *names, **changes))
 
-    def teller(self, document: Document) -> Teller:
-        return Teller(document, self.services, self.machine.work, self.machine.cleaner, self.console.append)
+    def teller(self, document: Document) -> StatusReporter:
+        return StatusReporter(document, self.services, self.machine.work, self.machine.redactor, self.console.append)
 
     def run(self, document: Document) -> int:
-        return run(document, self.machine, self.services, self.teller(document), self.folder / "log")
+        return run_phases(document, self.machine, self.services, self.teller(document), self.folder / "log")
 
     @property
     def environment(self) -> Path:

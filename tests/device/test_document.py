@@ -22,7 +22,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 def test_a_whole_document_is_read(cloud: Cloud) -> None:
     gpu, kernel = {"type": "L4", "count": 1}, {"name": "provision-x", "title": "A title"}
     document = parse_document(cloud.document("nonce-0001", "alpha", paths={"data": "/home/jupyter/data"}, gpu=gpu, kernel=kernel))
-    assert (document.packages, document.gpu, document.driver_timeout_s) == (1, ("L4", 1), 900)
+    assert (document.package_count, document.gpu, document.driver_timeout_s) == (1, ("L4", 1), 900)
     assert document.variables == {"TOKENIZERS_PARALLELISM": "false", "PROVISION_PATH_DATA": "/home/jupyter/data"}
 
 

@@ -38,7 +38,7 @@ def sha256(path: Path) -> str:
 
 
 def fetch(tmp_path: Path, **asked: Any) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "device.pyz").write_bytes(verification.device())
+    (tmp_path / "device.pyz").write_bytes(verification.workbench_zipapp())
     document = {"name": "uv", "version": "9.9.9", "target": str(tmp_path / "tools"), **asked}
     words = [sys.executable, "-I", str(tmp_path / "device.pyz"), "fetch"]
     return subprocess.run(words, input=json.dumps(document), capture_output=True, text=True, timeout=600, check=False)
@@ -85,7 +85,7 @@ def test_a_wheel_without_the_program_is_told(tmp_path: Path) -> None:
 def test_a_device_with_an_index_needs_no_pip_for_uv(bench: Bench) -> None:
     made = wheel(bench.cloud.folder / "index/uv")
     page(bench.cloud.folder / "index/uv", NAME)
-    (bench.machine.work / "device.pyz").write_bytes(verification.device())
+    (bench.machine.work / "device.pyz").write_bytes(verification.workbench_zipapp())
     (bench.folder / "bin/uv").unlink()
     found = find_uv(bench.document(uv={"version": "9.9.9", "files": {NAME: sha256(made)}}), bench.machine)
     assert found == str(bench.folder / "home/.provision/tools/uv-9.9.9/bin/uv")

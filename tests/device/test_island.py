@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import provision
-from provision.verification import device, installer, parcel
+from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
 
 PACKAGE = Path(provision.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ SCRIPTS = sorted([*(ROOT / "templates").glob("*.sh"), *(PACKAGE / "sandbox").glo
 
 
 def test_it_starts_on_every_promised_python(tmp_path: Path, pythons: list[str]) -> None:
-    (tmp_path / "device.pyz").write_bytes(device())
+    (tmp_path / "device.pyz").write_bytes(workbench_zipapp())
     for python in pythons:
         done = subprocess.run([python, "-I", "-S", str(tmp_path / "device.pyz"), "run", "--help"], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, (python, done.stderr)
@@ -27,8 +27,8 @@ def test_it_starts_on_every_promised_python(tmp_path: Path, pythons: list[str]) 
 
 
 def test_its_file_has_the_same_bytes_every_time_and_is_none_of_the_others() -> None:
-    assert device() == device()
-    assert len({device(), installer(), parcel()}) == 3
+    assert workbench_zipapp() == workbench_zipapp()
+    assert len({workbench_zipapp(), installer_zipapp(), probe_zipapp()}) == 3
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from provision.assets import asset
+from provision.assets import find_asset
 from provision.device.cloud import CloudError
 from provision.device.machine import PhaseFailed
-from provision.device.making import find_python, find_uv, forget_old, is_whole, make, register_kernel
-from provision.device.preparing import await_driver, install_system_packages
-from provision.device.proving import fetch_secrets, prove, simulated
-from provision.verification import device, installer, parcel
+from provision.device.making import create_environment, find_python, find_uv, is_environment_complete, register_kernel, remove_old_environments
+from provision.device.preparing import install_system_packages, wait_for_driver
+from provision.device.proving import fetch_secrets, find_simulated_parts, run_probe
+from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
 from tests.device.bench import CANARY
 from tests.device.conftest import Bench
 from tests.rig import MINOR, make_index, make_wheel
@@ -31,14 +31,14 @@ def test_the_driver_is_waited_for(bench: Bench) -> None:
     bench.program(
         "nvidia-smi", f"echo x >>{count}", f'[[ $(wc -l <{count}) -ge 3 ]] || {{ echo "Failed to initialize NVML"; exit 9; }}', "echo 'NVIDIA L4, 580.1'"
     )
-    assert await_driver(bench.document(gpu=L4), bench.machine, lambda _: None) == "NVIDIA L4, 580.1"
+    assert wait_for_driver(bench.document(gpu=L4), bench.machine, lambda _: None) == "NVIDIA L4, 580.1"
     assert count.read_text().count("x") == 3
 
 
 def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) -> None:
     bench.program("nvidia-smi", "echo 'Failed to initialize NVML: Driver not loaded'", "exit 9")
     with pytest.raises(PhaseFailed, match="no driver for 1 x L4 after 3 s\nnvidia-smi does not answer: Failed to initialize NVML"):
-        await_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
+        wait_for_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
 
 
 @pytest.mark.long(after=2)
@@ -54,7 +54,7 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
 def test_another_card_is_an_error(bench: Bench, cards: list[str], declared: dict[str, object], words: str) -> None:
     bench.program("nvidia-smi", *(f"echo '{card}'" for card in cards))
     with pytest.raises(PhaseFailed, match=words):
-        await_driver(bench.document(gpu=declared, driver_timeout_s=1), bench.machine)
+        wait_for_driver(bench.document(gpu=declared, driver_timeout_s=1), bench.machine)
 
 
 def test_only_missing_system_packages_are_installed_and_never_as_options(bench: Bench) -> None:
@@ -76,7 +76,7 @@ def test_system_packages_that_are_not_there_are_told(bench: Bench) -> None:
 def test_a_program_that_hangs_is_ended(bench: Bench) -> None:
     bench.program("slow", "sleep 60")
     with pytest.raises(PhaseFailed, match="too slow: not done within 1 s"):
-        bench.machine.must("too slow", ["slow"], 1)
+        bench.machine.run_checked("too slow", ["slow"], 1)
 
 
 def test_uv_of_the_machine_counts_in_the_locked_version_only(bench: Bench) -> None:
@@ -99,7 +99,7 @@ def test_a_uv_whose_hash_differs_is_not_installed(bench: Bench) -> None:
 
 @pytest.mark.network
 def test_the_locked_uv_is_what_the_index_has(bench: Bench) -> None:
-    wanted = json.loads(asset("templates/workbench-uv.json").read_text())
+    wanted = json.loads(find_asset("templates/workbench-uv.json").read_text())
     bench.program("uv", "echo uv 0.0.1")
     install = {"schema": "provision.install/1", "mode": "own", "python_version": MINOR, "packages": [], "indexes": {}}
     try:
@@ -118,17 +118,17 @@ def test_a_python_that_is_nowhere_is_told(bench: Bench) -> None:
 
 def made(bench: Bench, *names: str) -> dict[str, int]:
     document = bench.document(*names)
-    (bench.machine.work / "installer.pyz").write_bytes(with_bytecode(installer()))
-    return make(document, find_uv(document, bench.machine), sys.executable, bench.machine, lambda _: None)
+    (bench.machine.work / "installer.pyz").write_bytes(with_bytecode(installer_zipapp()))
+    return create_environment(document, find_uv(document, bench.machine), sys.executable, bench.machine, lambda _: None)
 
 
 def test_an_environment_is_made_and_known_again(bench: Bench) -> None:
-    assert not is_whole(bench.document("alpha"), bench.machine)
+    assert not is_environment_complete(bench.document("alpha"), bench.machine)
     assert made(bench, "alpha")["hash-checked"] == 1
-    assert is_whole(bench.document("alpha"), bench.machine)
+    assert is_environment_complete(bench.document("alpha"), bench.machine)
     assert bench.cloud.index not in (bench.environment / "install.json").read_text(), "an address may hold a password"
     (bench.environment / "bin/python").unlink()
-    assert not is_whole(bench.document("alpha"), bench.machine), "its Python is gone, as after an upgrade of the image"
+    assert not is_environment_complete(bench.document("alpha"), bench.machine), "its Python is gone, as after an upgrade of the image"
 
 
 def test_a_file_that_is_not_the_locked_one_is_not_installed(bench: Bench) -> None:
@@ -136,7 +136,7 @@ def test_a_file_that_is_not_the_locked_one_is_not_installed(bench: Bench) -> Non
     make_index(bench.cloud.folder / "index", (make_wheel(bench.folder / "other", "alpha", "1.0", code="evil = 1\n"),))
     with pytest.raises(PhaseFailed, match=r"cannot install the packages(?s:.*)not the one that was locked"):
         made(bench, "alpha")
-    assert not is_whole(bench.document("alpha"), bench.machine)
+    assert not is_environment_complete(bench.document("alpha"), bench.machine)
 
 
 def test_environments_of_earlier_locks_go_but_the_newest(bench: Bench) -> None:
@@ -144,7 +144,7 @@ def test_environments_of_earlier_locks_go_but_the_newest(bench: Bench) -> None:
     for place, name in enumerate(("111111111111", "222222222222", "abababababab", "not-ours")):
         (folder / name).mkdir(parents=True)
         subprocess.run(["touch", "-d", f"@{1000 + place}", str(folder / name)], check=True)
-    assert forget_old(bench.document(), bench.machine) == ["111111111111"]
+    assert remove_old_environments(bench.document(), bench.machine) == ["111111111111"]
     assert sorted(path.name for path in folder.iterdir()) == ["222222222222", "abababababab", "not-ours"]
 
 
@@ -165,7 +165,7 @@ def test_without_ipykernel_there_is_no_kernel(bench: Bench) -> None:
 
 def test_a_kernel_with_secrets_holds_references_and_fetches_them_when_it_starts(bench: Bench) -> None:
     bench.cloud.secrets[REFERENCE] = CANARY
-    (bench.machine.work / "device.pyz").write_bytes(device())
+    (bench.machine.work / "device.pyz").write_bytes(workbench_zipapp())
     register_kernel(bench.document("ipykernel", kernel=KERNEL, secrets={"HF_TOKEN": REFERENCE}), bench.machine)
     folder = bench.folder / "home"
     assert not [path for path in folder.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
@@ -188,28 +188,28 @@ def test_a_secret_that_may_not_be_read_is_told_by_its_reference(bench: Bench) ->
 
 
 def test_what_the_machine_says_of_itself_is_simulated_too(bench: Bench) -> None:
-    assert simulated(bench.document(), bench.services) == []
+    assert find_simulated_parts(bench.document(), bench.services) == []
     bench.cloud.store.attributes["provision-simulated"] = json.dumps(["an isolated root", "one"])
-    assert simulated(bench.document(simulated=["one", "two"]), bench.services) == ["one", "two", "an isolated root"]
+    assert find_simulated_parts(bench.document(simulated=["one", "two"]), bench.services) == ["one", "two", "an isolated root"]
     bench.cloud.store.attributes["provision-simulated"] = "{"
-    assert simulated(bench.document(), bench.services), "words that cannot be read are no proof that all is real"
+    assert find_simulated_parts(bench.document(), bench.services), "words that cannot be read are no proof that all is real"
 
 
 def test_a_probe_that_cannot_run_is_told(bench: Bench) -> None:
     made(bench, "alpha")
     (bench.machine.work / "probe.pyz").write_bytes(b"no zip")
     with pytest.raises(PhaseFailed, match=r"left no whole report\n(?s:.*)SyntaxError"):
-        prove(bench.document("alpha"), bench.machine, {}, [])
+        run_probe(bench.document("alpha"), bench.machine, {}, [])
 
 
 def test_a_proof_is_real_where_nobody_says_otherwise(bench: Bench) -> None:
     made(bench, "alpha")
-    (bench.machine.work / "probe.pyz").write_bytes(with_bytecode(parcel()))
+    (bench.machine.work / "probe.pyz").write_bytes(with_bytecode(probe_zipapp()))
     document = bench.document("alpha", env={})
-    proof = prove(document, bench.machine, {}, [])
+    proof = run_probe(document, bench.machine, {}, [])
     assert (proof.verdict, proof.code) == ("verified", 0)
     assert json.loads(proof.report)["subject"]["nonce"] == "nonce-0001"
-    wrong = prove(bench.document("alpha", env={}, expectations={**document.expectations, "python": {"version": "3.99"}}), bench.machine, {}, [])
+    wrong = run_probe(bench.document("alpha", env={}, expectations={**document.expectations, "python": {"version": "3.99"}}), bench.machine, {}, [])
     assert (wrong.verdict, wrong.code) == ("failed", 1)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.assets import asset
+from provision.assets import find_asset
 from tests.device.bench import BUCKET, CUT, Cloud
 from tests.support import require
 
@@ -32,7 +32,7 @@ def start(cloud: Cloud, folder: Path, before: str = ":") -> subprocess.Completed
     require("root", os.geteuid() == 0 and done.returncode == 0, f"folders of its own need root here: {done.stderr or 'not root'}")
     for name in ("lib", "log"):
         (folder / name).mkdir(exist_ok=True)
-    words = [str(folder / "lib"), str(folder / "log"), str(asset("templates/workbench-startup.sh")), before]
+    words = [str(folder / "lib"), str(folder / "log"), str(find_asset("templates/workbench-startup.sh")), before]
     argv = [
         "unshare",
         "--mount",
@@ -90,7 +90,7 @@ def test_a_second_half_that_is_killed_is_told_with_its_phase_and_line(cloud: Clo
     assert done.returncode == 137
     status = cloud.store.status()
     assert {key: status[key] for key in ("n", "s", "p", "exit")} == {"n": "nonce-0001", "s": "error", "p": "packages", "exit": 137}
-    assert "device.pyz" in asset("templates/workbench-startup.sh").read_text().splitlines()[status["line"] - 2]
+    assert "device.pyz" in find_asset("templates/workbench-startup.sh").read_text().splitlines()[status["line"] - 2]
 
 
 def test_what_the_second_half_told_is_not_told_again(cloud: Cloud, tmp_path: Path) -> None:

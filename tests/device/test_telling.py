@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
-from provision.device.cloud import Cloud as Services
+from provision.device.cloud import CloudClient as Services
 from provision.device.cloud import CloudError
-from provision.device.telling import HIDDEN, MOST_WRITES, PHASES, Cleaner
+from provision.device.telling import MAX_STATUS_WRITES, PHASES, REDACTED, SecretRedactor
 from tests.device.bench import CANARY
 from tests.device.conftest import Bench
 
@@ -19,11 +19,11 @@ from tests.device.conftest import Bench
 def test_a_run_of_all_phases_writes_no_more_than_it_may(bench: Bench) -> None:
     teller = bench.teller(bench.document("alpha"))
     for phase in PHASES * 3:
-        teller.last = -1e9  # as if every phase had taken long
-        teller.begin(phase)
-    teller.end()
+        teller.last_write = -1e9  # as if every phase had taken long
+        teller.begin_phase(phase)
+    teller.end_run()
     written = [value for key, value in bench.cloud.store.history if key == "provision/status"]
-    assert len(written) == MOST_WRITES
+    assert len(written) == MAX_STATUS_WRITES
     assert json.loads(written[-1]) == {"n": "nonce-0001", "s": "done", "p": "report", "i": 0, "of": 1}
     assert bench.console == [f"phase {phase}" for phase in PHASES * 3]
 
@@ -31,14 +31,14 @@ def test_a_run_of_all_phases_writes_no_more_than_it_may(bench: Bench) -> None:
 def test_of_phases_that_follow_each_other_at_once_the_first_and_the_long_ones_are_told(bench: Bench) -> None:
     teller = bench.teller(bench.document("alpha"))
     for phase in PHASES:
-        teller.begin(phase)
+        teller.begin_phase(phase)
     assert [json.loads(value)["p"] for _, value in bench.cloud.store.history] == ["start", "packages", "verify"]
 
 
 def test_an_error_is_told_in_one_short_line_here_and_in_the_bucket(bench: Bench) -> None:
     teller = bench.teller(bench.document("alpha"))
-    teller.begin("packages")
-    teller.end("no\nway \x1b[31m" + "x" * 1000)
+    teller.begin_phase("packages")
+    teller.end_run("no\nway \x1b[31m" + "x" * 1000)
     status = bench.cloud.store.status()
     assert status["s"] == "error"
     assert status["e"].startswith("no way  [31mxxx")
@@ -49,7 +49,7 @@ def test_an_error_is_told_in_one_short_line_here_and_in_the_bucket(bench: Bench)
 def test_without_guest_attributes_the_bucket_has_the_status(bench: Bench) -> None:
     bench.cloud.refused["guest-attributes"] = 403
     teller = bench.teller(bench.document("alpha"))
-    teller.end("why")
+    teller.end_run("why")
     assert bench.cloud.store.history == []
     assert "nonce-0001/status.json" in "".join(bench.cloud.objects)
     assert (bench.machine.work / "told").exists()
@@ -58,7 +58,7 @@ def test_without_guest_attributes_the_bucket_has_the_status(bench: Bench) -> Non
 
 def test_who_hears_nothing_is_not_taken_for_told(bench: Bench) -> None:
     bench.cloud.refused |= {"guest-attributes": 403, "status.json": 403}
-    bench.teller(bench.document("alpha")).end("why")
+    bench.teller(bench.document("alpha")).end_run("why")
     assert not (bench.machine.work / "told").exists()
 
 
@@ -76,10 +76,10 @@ def test_who_hears_nothing_is_not_taken_for_told(bench: Bench) -> None:
     ],
 )
 def test_secrets_do_not_come_through_the_cleaner(text: str) -> None:
-    cleaner = Cleaner()
-    cleaner.learn([CANARY + "/+ x"])
+    cleaner = SecretRedactor()
+    cleaner.add_secrets([CANARY + "/+ x"])
     cleaned = cleaner.clean(f"before {text} after")
-    assert HIDDEN in cleaned
+    assert REDACTED in cleaned
     for hidden in (CANARY, "abcdefghijklmnop", "pass-w0rd", "MIIB"):
         assert hidden not in cleaned
     assert cleaned.startswith("before ")
@@ -87,7 +87,7 @@ def test_secrets_do_not_come_through_the_cleaner(text: str) -> None:
 
 
 def test_plain_text_comes_through_the_cleaner_without_control_characters() -> None:
-    assert Cleaner().clean("a\tb\nc\x1b[2J\r\u202e") == "a\tb\nc [2J  "
+    assert SecretRedactor().clean("a\tb\nc\x1b[2J\r\u202e") == "a\tb\nc [2J  "
 
 
 def test_a_service_that_recovers_is_asked_again_and_one_that_refuses_is_not(bench: Bench) -> None:
@@ -107,7 +107,7 @@ def test_a_service_that_recovers_is_asked_again_and_one_that_refuses_is_not(benc
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Once)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    services = Services(bench.services.metadata, f"http://127.0.0.1:{server.server_address[1]}", "", sleep=lambda _: None)
+    services = Services(bench.services.metadata_url, f"http://127.0.0.1:{server.server_address[1]}", "", sleep=lambda _: None)
     right = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
     assert services.read_object("gs://b/late", right) == b"content"
     assert len(Once.asked) == 3

@@ -11,7 +11,7 @@ import pytest
 
 from provision import source
 from provision.rules import RULES
-from provision.world import Machine
+from provision.world import RealSystem
 
 ROOT = Path(__file__).parent.parent.parent
 SPECS = [*sorted((ROOT / "specs").glob("*.yaml")), ROOT / "templates/spec.yaml"]
@@ -23,8 +23,8 @@ def data(text: str, folder: Path) -> tuple[Any, bool]:
     """The value of a spec's text by our own engine, and whether our own model takes it."""
     path = folder / "spec.yaml"
     path.write_text(text)
-    (document,) = source.read(path, Machine())
-    spec, _ = source.validate(document)
+    (document,) = source.read_spec_file(path, RealSystem())
+    spec, _ = source.validate_source(document)
     return document.data, spec is not None
 
 
@@ -63,7 +63,7 @@ def described(field: dict[str, Any], schema: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
 def test_it_takes_every_spec_of_ours(schema: dict[str, Any], path: Path) -> None:
-    (document,) = source.read(path, Machine())
+    (document,) = source.read_spec_file(path, RealSystem())
     jsonschema.validate(document.data, schema, cls=jsonschema.Draft7Validator)
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from provision.facts import cuda_of, flavour_of, load
-from provision.facts.versions import admitted, named, ordered, parsed, reaches, span
+from provision.facts import cuda_of, flavour_of, load_facts
+from provision.facts.versions import admitted_versions, format_versions, has_version_in_range, named_versions, parse_version, require_version
 
-FACTS = load()
+FACTS = load_facts()
 
 
 @pytest.mark.parametrize(("version", "release"), [("2.13.0", "2.13.0"), ("2.13", "2.13.0"), ("2.13.0+cu130", "2.13.0"), ("2.0.1", "2.0.1")])
@@ -80,10 +80,10 @@ def test_a_release_older_than_the_table_has_no_floor() -> None:
 
 
 def test_knows_transformers() -> None:
-    assert FACTS.knows_transformers("5.5.5")
-    assert not FACTS.knows_transformers("5.24")
-    assert not FACTS.knows_transformers("4.19.0")
-    assert not FACTS.knows_transformers("nonsense")
+    assert FACTS.has_transformers_release("5.5.5")
+    assert not FACTS.has_transformers_release("5.24")
+    assert not FACTS.has_transformers_release("4.19.0")
+    assert not FACTS.has_transformers_release("nonsense")
 
 
 def test_flavours_and_their_index() -> None:
@@ -134,7 +134,7 @@ def test_completions_are_values_of_the_spec() -> None:
     ],
 )
 def test_reaches(specifiers: str, floor: str, answer: bool) -> None:
-    assert reaches(SpecifierSet(specifiers), floor) is answer
+    assert has_version_in_range(SpecifierSet(specifiers), floor) is answer
 
 
 _SMALL = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)).map(lambda parts: ".".join(map(str, parts)))
@@ -150,16 +150,16 @@ def test_reaches_agrees_with_trying_every_version(text: str, floor: str) -> None
     """The grid holds a version in every interval that specifiers over 0..2 can leave."""
     specifiers = SpecifierSet(text)
     tried = any(version >= Version(floor) and specifiers.contains(version, prereleases=True) for version in [*_GRID, Version("99")])
-    assert reaches(specifiers, floor) is tried
+    assert has_version_in_range(specifiers, floor) is tried
 
 
 def test_words_about_versions() -> None:
-    assert span(["1"]) == "1"
-    assert span(["1", "2"]) == "1 and 2"
-    assert span(["1", "2", "3"]) == "1 to 3"
-    assert admitted(SpecifierSet(">=2"), ("1.0", "2.0", "3.0rc1")) == ("2.0", "3.0rc1")
-    assert named(SpecifierSet("==2.1.*,>=1")) == (Version("1"), Version("2.1"))
-    assert parsed("x") is None
+    assert format_versions(["1"]) == "1"
+    assert format_versions(["1", "2"]) == "1 and 2"
+    assert format_versions(["1", "2", "3"]) == "1 to 3"
+    assert admitted_versions(SpecifierSet(">=2"), ("1.0", "2.0", "3.0rc1")) == ("2.0", "3.0rc1")
+    assert named_versions(SpecifierSet("==2.1.*,>=1")) == (Version("1"), Version("2.1"))
+    assert parse_version("x") is None
 
 
 def test_loading_takes_neither_yaml_nor_pydantic() -> None:
@@ -176,5 +176,5 @@ def test_flash_attn_2_8_3_post1_has_wheels_of_its_release_alone() -> None:
 
 @pytest.mark.parametrize(("release", "below"), [("1.26.1", "<3.13"), ("1.26.0", "<3.13"), ("1.26.2", ""), ("1.25.2", "")])
 def test_numpy_1_26_declares_a_newest_python_at_first(release: str, below: str) -> None:
-    row = next(row for row in FACTS.runs["numpy"] if ordered(row.first) <= ordered(release) <= ordered(row.last))
+    row = next(row for row in FACTS.runs["numpy"] if require_version(row.first) <= require_version(release) <= require_version(row.last))
     assert row.python == f">=3.9{',' + below if below else ''}"

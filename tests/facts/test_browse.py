@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from provision.errors import ProvisionError
-from provision.facts import COMPILED, load
-from provision.facts.browse import find, tables
-from provision.facts.consequences import age, consequences
+from provision.facts import COMPILED_TABLES, load_facts
+from provision.facts.browse import find_rows, load_tables
+from provision.facts.consequences import age_in_days, derive_consequences
 
-KNOWN = tables(COMPILED)
-FACTS = load()
+KNOWN = load_tables(COMPILED_TABLES)
+FACTS = load_facts()
 
 
 def keys(text: str) -> list[str]:
-    return [f"{entry.table} {entry.key}" for entry in find(KNOWN, text)]
+    return [f"{entry.table} {entry.key}" for entry in find_rows(KNOWN, text)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_a_key_means(text: str, found: list[str]) -> None:
 def test_every_row_is_found_by_its_table_and_key() -> None:
     for table in KNOWN.values():
         for entry in table.rows[:: max(1, len(table.rows) // 5)]:
-            assert entry in find(KNOWN, f"{table.name}:{entry.key}"), (table.name, entry.key)
+            assert entry in find_rows(KNOWN, f"{table.name}:{entry.key}"), (table.name, entry.key)
 
 
 def test_every_table_tells_what_it_is_and_where_from() -> None:
@@ -60,35 +60,35 @@ def test_every_table_tells_what_it_is_and_where_from() -> None:
 
 
 def test_a_row_has_its_own_evidence_where_it_brings_any() -> None:
-    price = find(KNOWN, "prices:gpu-part-of-8-gpu-machine")[0]
+    price = find_rows(KNOWN, "prices:gpu-part-of-8-gpu-machine")[0]
     assert (price.evidence.confidence, price.evidence.as_of) == ("low", "2026-07-09")
 
 
 def test_what_follows_from_a_build() -> None:
-    (entry,) = find(KNOWN, "builds:2.11.0:cu128:linux-x86_64")
-    runs, lacks, driver = consequences(entry, FACTS)
+    (entry,) = find_rows(KNOWN, "builds:2.11.0:cu128:linux-x86_64")
+    runs, lacks, driver = derive_consequences(entry, FACTS)
     assert "T4, L4" in runs
     assert "V100" not in runs
     assert "V100" in lacks
     assert "525.60.13" in driver
-    (by_ptx,) = find(KNOWN, "builds:2.7.0:cu128:linux-x86_64")
-    assert not any("PTX" in sentence for sentence in consequences(by_ptx, FACTS))
+    (by_ptx,) = find_rows(KNOWN, "builds:2.7.0:cu128:linux-x86_64")
+    assert not any("PTX" in sentence for sentence in derive_consequences(by_ptx, FACTS))
 
 
 def test_what_follows_from_a_card_and_a_toolkit() -> None:
-    said = " / ".join(consequences(find(KNOWN, "gpu:V100")[0], FACTS))
+    said = " / ".join(derive_consequences(find_rows(KNOWN, "gpu:V100")[0], FACTS))
     assert "the last driver branch for Volta is 580" in said
     assert "2.14.1, built for cu126" in said
-    assert "no torch build" in " ".join(consequences(find(KNOWN, "gpu:Jetson-AGX-Orin")[0], FACTS))
-    assert "580.65.06" in consequences(find(KNOWN, "cuda:13.0")[0], FACTS)[0]
-    assert consequences(find(KNOWN, "prices:g2-standard-4")[0], FACTS) == ()
+    assert "no torch build" in " ".join(derive_consequences(find_rows(KNOWN, "gpu:Jetson-AGX-Orin")[0], FACTS))
+    assert "580.65.06" in derive_consequences(find_rows(KNOWN, "cuda:13.0")[0], FACTS)[0]
+    assert derive_consequences(find_rows(KNOWN, "prices:g2-standard-4")[0], FACTS) == ()
 
 
 @pytest.mark.parametrize(
     ("as_of", "now", "days"), [("2026-11-20", "2026-11-20T12:00:00Z", 0), ("2026-07-30", "2026-11-20T00:00:00Z", 113), ("2026-11-20", "2026-11-19", None)]
 )
 def test_age(as_of: str, now: str, days: int | None) -> None:
-    assert age(as_of, now) == days
+    assert age_in_days(as_of, now) == days
 
 
 def test_damaged_tables_are_said_so(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_damaged_tables_are_said_so(tmp_path: Path) -> None:
     for content in ('{"schema": 1, "torch": 7}', '{"schema": 1, "torch": {"keys": {"rows": ["release"]}}}', "{"):
         path.write_text(content)
         with pytest.raises(ProvisionError, match="cannot be read"):
-            tables(path)
+            load_tables(path)

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.diagnostics import Severity
-from provision.facts import Build, Evidence, load
-from provision.facts.coverage import Code, Form, Hindrance, at_least, code_for, runs_machine_code
+from provision.facts import Evidence, TorchBuild, load_facts
+from provision.facts.coverage import CodeForm, DeviceCode, IncompatibilityKind, code_for, is_driver_at_least, runs_machine_code
 
-FACTS = load()
+FACTS = load_facts()
 EVIDENCE = Evidence("a test", "2026-11-20", "high")
 
 
-def made_for(*sm: str, ptx: str = "") -> Build:
-    return Build("2.13.0", "cu130", "linux-x86_64", sm, EVIDENCE, ptx)
+def made_for(*sm: str, ptx: str = "") -> TorchBuild:
+    return TorchBuild("2.13.0", "cu130", "linux-x86_64", sm, EVIDENCE, ptx)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_documented_cases(card: str, torch: str, flavour: str, covered: bool) ->
     found, build = FACTS.card(card), FACTS.build(torch, flavour)
     assert found is not None
     assert build is not None
-    assert FACTS.covers(found, build) is covered
-    assert (build in FACTS.covering(found, torch)) is covered
+    assert FACTS.has_code_for(found, build) is covered
+    assert (build in FACTS.builds_for_card(found, torch)) is covered
 
 
 def test_aarch64_has_its_own_code() -> None:
@@ -58,8 +58,8 @@ def test_aarch64_has_its_own_code() -> None:
     assert gb10
     assert gb300
     assert orin
-    assert FACTS.code_for(gb10, build) == Code(Form.MACHINE, "12.0")
-    assert FACTS.code_for(gb300, build) == Code(Form.MACHINE, "10.0")
+    assert FACTS.code_for(gb10, build) == DeviceCode(CodeForm.MACHINE, "12.0")
+    assert FACTS.code_for(gb300, build) == DeviceCode(CodeForm.MACHINE, "10.0")
     assert FACTS.code_for(orin, build) is None
 
 
@@ -87,14 +87,14 @@ def test_machine_code_runs_on_its_major_and_a_minor_at_least_its_own(device: str
 
 def test_ptx_runs_on_what_is_newer_and_never_on_what_is_older() -> None:
     build = made_for("8.0", "9.0", ptx="9.0")
-    assert code_for("12.0", build, FACTS.capabilities) == Code(Form.PTX, "9.0")
-    assert code_for("9.0", build, FACTS.capabilities) == Code(Form.MACHINE, "9.0")
+    assert code_for("12.0", build, FACTS.capabilities) == DeviceCode(CodeForm.PTX, "9.0")
+    assert code_for("9.0", build, FACTS.capabilities) == DeviceCode(CodeForm.MACHINE, "9.0")
     assert code_for("7.5", build, FACTS.capabilities) is None
     assert code_for("12.0", made_for("8.0", "9.0"), FACTS.capabilities) is None
 
 
 def test_the_nearest_code_is_taken() -> None:
-    assert code_for("8.9", made_for("8.0", "8.6", "9.0"), FACTS.capabilities) == Code(Form.MACHINE, "8.6")
+    assert code_for("8.9", made_for("8.0", "8.6", "9.0"), FACTS.capabilities) == DeviceCode(CodeForm.MACHINE, "8.6")
 
 
 _CC = st.sampled_from(sorted(FACTS.capabilities))
@@ -114,12 +114,12 @@ def test_what_has_no_row_is_unknown() -> None:
     assert FACTS.build("2.13.0", "cu999") is None
     assert FACTS.build("2.13.0", "cpu") is None
     assert FACTS.build("2.13.0", "cu130", "windows-x86_64") is None
-    assert FACTS.covering(t4, "99.0") == ()
-    assert FACTS.runs_on("580.65.06", None, t4) is None
-    assert FACTS.runs_on("nonsense", FACTS.build("2.13.0", "cu130"), t4) is None
+    assert FACTS.builds_for_card(t4, "99.0") == ()
+    assert FACTS.can_run("580.65.06", None, t4) is None
+    assert FACTS.can_run("nonsense", FACTS.build("2.13.0", "cu130"), t4) is None
     assert FACTS.driver_floor("99.9") is None
     assert FACTS.driver_floor("12.7") is None
-    assert FACTS.feature(t4._replace(cc="99.0"), "bf16") is None
+    assert FACTS.has_feature(t4._replace(cc="99.0"), "bf16") is None
     assert FACTS.newest_cuda("nonsense") is None
     assert FACTS.newest_cuda("390.1") is None
 
@@ -133,7 +133,7 @@ def test_driver_floors_hold_for_a_cuda_major(cuda: str, linux: str, windows: str
 def test_driver_ceilings(card: str, branch: str | None) -> None:
     found = FACTS.card(card)
     assert found is not None
-    last = FACTS.driver_ceiling(found)
+    last = FACTS.last_driver_branch(found)
     assert (last.branch if last else None) == branch
 
 
@@ -148,39 +148,39 @@ def test_newest_cuda_of_a_driver(driver: str, cuda: str) -> None:
     ("driver", "floor", "answer"), [("535.1", "525.60.13", True), ("525", "525.60.13", True), ("520.61", "525.60.13", False), ("x", "1", None)]
 )
 def test_a_driver_against_a_floor(driver: str, floor: str, answer: bool | None) -> None:
-    assert at_least(driver, floor) is answer
+    assert is_driver_at_least(driver, floor) is answer
 
 
 @pytest.mark.parametrize(
     ("driver", "torch", "flavour", "card", "hindrances"),
     [
         ("535.104.05", "2.10.0", "cu128", "L4", []),  # minor-version compatibility
-        ("535.104.05", "2.11.0", "cu130", "L4", [Hindrance.DRIVER_TOO_OLD]),
+        ("535.104.05", "2.11.0", "cu130", "L4", [IncompatibilityKind.DRIVER_TOO_OLD]),
         ("580.65.06", "2.15.0", "cu132", "T4", []),
-        ("595.58.03", "2.14.1", "cu126", "V100", [Hindrance.DRIVER_AFTER_CARD]),
+        ("595.58.03", "2.14.1", "cu126", "V100", [IncompatibilityKind.DRIVER_AFTER_CARD]),
         ("580.95.05", "2.14.1", "cu126", "V100", []),
-        ("580.95.05", "2.11.0", "cu128", "V100", [Hindrance.NO_CODE]),
-        ("595", "2.15.0", "cu132", "P100", [Hindrance.NO_CODE, Hindrance.DRIVER_AFTER_CARD]),
-        ("535", "2.8.0", "cu128", "B200", [Hindrance.DRIVER_BEFORE_CARD]),
-        ("510.47.03", "2.8.0", "cu128", "L4", [Hindrance.DRIVER_TOO_OLD, Hindrance.DRIVER_BEFORE_CARD]),
+        ("580.95.05", "2.11.0", "cu128", "V100", [IncompatibilityKind.NO_CODE]),
+        ("595", "2.15.0", "cu132", "P100", [IncompatibilityKind.NO_CODE, IncompatibilityKind.DRIVER_AFTER_CARD]),
+        ("535", "2.8.0", "cu128", "B200", [IncompatibilityKind.DRIVER_BEFORE_CARD]),
+        ("510.47.03", "2.8.0", "cu128", "L4", [IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.DRIVER_BEFORE_CARD]),
     ],
 )
-def test_what_keeps_a_build_from_running(driver: str, torch: str, flavour: str, card: str, hindrances: list[Hindrance]) -> None:
+def test_what_keeps_a_build_from_running(driver: str, torch: str, flavour: str, card: str, hindrances: list[IncompatibilityKind]) -> None:
     found, build = FACTS.card(card), FACTS.build(torch, flavour)
     assert found is not None
     assert build is not None
-    obstacles = FACTS.obstacles(driver, build, found)
-    assert [one.hindrance for one in obstacles] == hindrances
+    obstacles = FACTS.incompatibilities(driver, build, found)
+    assert [one.kind for one in obstacles] == hindrances
     assert all(one.evidence for one in obstacles)
-    assert FACTS.runs_on(driver, build, found) is (not hindrances)
+    assert FACTS.can_run(driver, build, found) is (not hindrances)
 
 
 def test_ptx_asks_for_a_driver_of_its_own_cuda() -> None:
     card = FACTS.card("RTX-5090")
     assert card is not None
     by_ptx = made_for("9.0", ptx="9.0")._replace(flavour="cu132")
-    old, new = FACTS.obstacles("580.65.06", by_ptx, card), FACTS.obstacles("595.58.03", by_ptx, card)
-    assert [(one.hindrance, one.wanted) for one in old] == [(Hindrance.PTX_NEEDS_DRIVER, "595.45.04")]
+    old, new = FACTS.incompatibilities("580.65.06", by_ptx, card), FACTS.incompatibilities("595.58.03", by_ptx, card)
+    assert [(one.kind, one.required) for one in old] == [(IncompatibilityKind.PTX_NEEDS_DRIVER, "595.45.04")]
     assert new == ()
 
 
@@ -198,8 +198,8 @@ def test_ptx_asks_for_a_driver_of_its_own_cuda() -> None:
 def test_features(card: str, has: set[str], has_not: set[str]) -> None:
     found = FACTS.card(card)
     assert found is not None
-    assert all(FACTS.feature(found, name) is True for name in has)
-    assert all(FACTS.feature(found, name) is False for name in has_not)
+    assert all(FACTS.has_feature(found, name) is True for name in has)
+    assert all(FACTS.has_feature(found, name) is False for name in has_not)
 
 
 def test_the_c_library_a_place_has() -> None:
@@ -263,16 +263,16 @@ def test_the_driver_of_an_image() -> None:
     ],
 )
 def test_what_a_release_declares(package: str, version: str, of: str, specifier: str | None) -> None:
-    found = FACTS.declared(package, version, of)
+    found = FACTS.declared_requirement(package, version, of)
     assert (found.specifier if found else None) == specifier
 
 
 def test_what_is_not_sure_may_warn_and_never_fail() -> None:
     low, medium = Evidence("x", "2026-11-20", "low"), Evidence("x", "2026-11-20", "medium")
-    assert low.at_most(Severity.ERROR) is Severity.WARNING
-    assert low.at_most(Severity.INFO) is Severity.INFO
-    assert medium.at_most(Severity.ERROR) is Severity.ERROR
-    assert (low.sure, medium.sure) == (False, True)
+    assert low.cap_severity(Severity.ERROR) is Severity.WARNING
+    assert low.cap_severity(Severity.INFO) is Severity.INFO
+    assert medium.cap_severity(Severity.ERROR) is Severity.ERROR
+    assert (low.is_sure, medium.is_sure) == (False, True)
 
 
 def test_precisions_of_apple_silicon() -> None:

@@ -12,12 +12,12 @@ import pytest
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import InvalidVersion
 
-from provision.facts import COMPILED, load
-from provision.facts.parts import PARTS
+from provision.facts import COMPILED_TABLES, load_facts
+from provision.facts.parts import LAZY_TABLES_FOLDER
 from tests.facts import test_references as references
 from tests.facts import test_tables as tables
 
-FOLDER = COMPILED.parent / "tables"
+FOLDER = COMPILED_TABLES.parent / "tables"
 CASES: list[tuple[Callable[..., None], str, str, str]] = [
     # what one table says of another
     (references.test_every_cuda_build_of_torch_has_its_code_listed, "torch", "cu132: high, cu134: medium}", "cu132: high, cu134: medium, cu999: high}"),
@@ -141,12 +141,12 @@ def asked_for(check: Callable[..., None], folder: Path, table: str) -> dict[str,
     """Return the arguments of a check: the compiled tables, with `table` compiled anew from `folder`."""
     part, path = table.startswith("parts/"), changed(folder, table).with_suffix(".yaml")
     compiled, on_demand = folder.parent / "compiled.json", folder.parent / "on_demand"
-    held, anew = json.loads(COMPILED.read_bytes()), tables._script().table(path)
+    held, anew = json.loads(COMPILED_TABLES.read_bytes()), tables._script().table(path)
     compiled.write_text(json.dumps(held if part else {**held, path.stem: anew}), encoding="utf-8")
-    shutil.copytree(PARTS, on_demand)
+    shutil.copytree(LAZY_TABLES_FOLDER, on_demand)
     if part:
         (on_demand / f"{path.stem}.json").write_text(json.dumps({"schema": held["schema"], **anew}), encoding="utf-8")
-    made = {"facts": lambda: load(compiled), "folder": lambda: on_demand}
+    made = {"facts": lambda: load_facts(compiled), "folder": lambda: on_demand}
     return {name: made[name]() for name in _needs(check.__name__, check)}
 
 

@@ -11,19 +11,19 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from provision.facts import Facts, cuda_of, load, parts
-from provision.facts.versions import ordered
+from provision.facts import Facts, cuda_of, load_facts, parts
+from provision.facts.versions import require_version
 
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The tables that are loaded on demand."""
-    return parts.PARTS
+    return parts.LAZY_TABLES_FOLDER
 
 
 def names(facts: Facts) -> set[str]:
@@ -54,8 +54,8 @@ def test_code_is_within_what_the_toolkit_makes(facts: Facts) -> None:
     for key, build in facts.builds.items():
         toolkit = facts.toolkits.get(cuda_of(build.flavour))
         if toolkit is not None:
-            assert ordered(toolkit.cc_min) <= ordered(build.sm[0]), key
-            assert ordered(build.sm[-1]) <= ordered(toolkit.cc_max), key
+            assert require_version(toolkit.cc_min) <= require_version(build.sm[0]), key
+            assert require_version(build.sm[-1]) <= require_version(toolkit.cc_max), key
             assert not toolkit.capabilities or set(build.sm) <= set(toolkit.capabilities), key
 
 
@@ -65,10 +65,10 @@ def test_toolkits_stand_in_order_and_there_is_no_12_7(facts: Facts) -> None:
     assert "12.7" not in facts.toolkits
     assert set(facts.cudas()) - set(facts.toolkits) == {"10.2"}
     for row in facts.toolkits.values():
-        assert ordered(row.cc_min) <= ordered(row.cc_max)
+        assert require_version(row.cc_min) <= require_version(row.cc_max)
         assert set(row.capabilities) <= set(facts.capabilities)
         if row.driver_first is not None and row.driver_bundled is not None:
-            assert ordered(row.floor_linux) <= ordered(row.driver_first) <= ordered(row.driver_bundled)
+            assert require_version(row.floor_linux) <= require_version(row.driver_first) <= require_version(row.driver_bundled)
 
 
 def test_driver_branches_drop_generations_that_cards_have(facts: Facts) -> None:
@@ -91,7 +91,7 @@ def test_cards_have_a_capability_of_their_generation(facts: Facts) -> None:
 def test_a_peak_is_given_only_where_the_hardware_has_the_format(facts: Facts) -> None:
     for card in facts.cards:
         for form in set(card.tflops) & {"tf32", "bf16", "fp8", "fp4"}:
-            assert facts.feature(card, form), (card.name, form)
+            assert facts.has_feature(card, form), (card.name, form)
 
 
 def test_machines_and_attachments_name_cards(facts: Facts) -> None:
@@ -103,13 +103,13 @@ def test_machines_and_attachments_name_cards(facts: Facts) -> None:
 
 
 def test_zones_name_cards_and_lie_in_their_region(facts: Facts, folder: Path) -> None:
-    for row in parts.zones(folder):
+    for row in parts.load_zones(folder):
         assert row.card in names(facts)
         assert all(zone.startswith(f"{row.region}-") for zone in row.zones)
 
 
 def test_prices_name_cards_and_machines_and_spot_is_no_dearer(facts: Facts, folder: Path) -> None:
-    for row in parts.prices(folder):
+    for row in parts.load_prices(folder):
         assert row.card == "" or row.card in names(facts)
         assert row.item in facts.machines or row.item in ("gpu-attached-to-n1", "gpu-part-of-8-gpu-machine"), row.item
         assert 0 < row.spot <= row.on_demand, row
@@ -130,7 +130,7 @@ def test_images_and_runtimes_run_systems_that_are_known(facts: Facts) -> None:
 
 
 def test_package_sets_agree_with_the_runtimes(facts: Facts, folder: Path) -> None:
-    sets = parts.colab_packages(folder)
+    sets = parts.load_colab_packages(folder)
     assert set(sets) >= set(facts.runtimes)
     for runtime in facts.runtimes.values():
         held = sets[runtime.runtime]
@@ -184,11 +184,11 @@ def test_capability_floors_are_capabilities(facts: Facts) -> None:
 
 
 def test_symptoms_and_constraints_are_whole(folder: Path) -> None:
-    for symptom in parts.symptoms(folder):
+    for symptom in parts.load_symptoms(folder):
         re.compile(symptom.regex)
         assert symptom.cause
         assert symptom.fix
-    severities = {row.severity for row in parts.constraints(folder).values()}
+    severities = {row.severity for row in parts.load_constraints(folder).values()}
     assert severities == {"error", "warning", "info"}
 
 
@@ -214,9 +214,9 @@ def test_every_version_parses(facts: Facts) -> None:
 def test_wheels_of_a_package_stand_in_order_and_for_known_pythons(facts: Facts) -> None:
     known = {row.version for row in facts.pythons}
     for name, rows in facts.wheel_pythons.items():
-        ends = [ordered(end) for row in rows for end in (row.first, row.last)]
+        ends = [require_version(end) for row in rows for end in (row.first, row.last)]
         assert ends == sorted(ends), name
-        assert all(not row.newest or (row.newest in known and ordered(row.oldest) <= ordered(row.newest)) for row in rows), name
+        assert all(not row.newest or (row.newest in known and require_version(row.oldest) <= require_version(row.newest)) for row in rows), name
 
 
 def test_images_carry_releases_of_torch_that_are_known(facts: Facts) -> None:

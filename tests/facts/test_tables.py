@@ -19,12 +19,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from provision.errors import ProvisionError
-from provision.facts import COMPILED, Facts, load
-from provision.facts.parts import PARTS, rows_in
+from provision.facts import COMPILED_TABLES, Facts, load_facts
+from provision.facts.parts import LAZY_TABLES_FOLDER, expand_rows
 
 ROOT = Path(__file__).parents[2]
-TABLES = sorted((COMPILED.parent / "tables").glob("*.yaml"))
-ALL = (*TABLES, *sorted((COMPILED.parent / "tables" / "parts").glob("*.yaml")))
+TABLES = sorted((COMPILED_TABLES.parent / "tables").glob("*.yaml"))
+ALL = (*TABLES, *sorted((COMPILED_TABLES.parent / "tables" / "parts").glob("*.yaml")))
 
 
 def _script() -> ModuleType:
@@ -38,26 +38,26 @@ def _script() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
 def test_compiled_facts_are_fresh() -> None:
-    fresh = _script().compiled(COMPILED.parent / "tables")
-    assert COMPILED.read_text(encoding="utf-8") == fresh, "run python support/compile_facts.py"
+    fresh = _script().compiled(COMPILED_TABLES.parent / "tables")
+    assert COMPILED_TABLES.read_text(encoding="utf-8") == fresh, "run python support/compile_facts.py"
 
 
 def test_compiled_parts_are_fresh() -> None:
-    fresh = _script().parts(COMPILED.parent / "tables")
-    assert {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()} == fresh, "run python support/compile_facts.py"
+    fresh = _script().parts(COMPILED_TABLES.parent / "tables")
+    assert {path.name: path.read_text(encoding="utf-8") for path in LAZY_TABLES_FOLDER.iterdir()} == fresh, "run python support/compile_facts.py"
 
 
 def test_a_changed_sheet_makes_its_part_stale_and_no_other(tmp_path: Path) -> None:
     folder = tmp_path / "tables"
-    shutil.copytree(COMPILED.parent / "tables", folder)
+    shutil.copytree(COMPILED_TABLES.parent / "tables", folder)
     sheet = folder / "parts" / "prices.csv"
     sheet.write_text(sheet.read_text().replace("3.6734", "3.6735"))
     script = _script()
-    moved = script.stale({PARTS / name: text for name, text in script.parts(folder).items()})
+    moved = script.stale({LAZY_TABLES_FOLDER / name: text for name, text in script.parts(folder).items()})
     assert moved == ["prices.json"]
 
 
@@ -70,7 +70,7 @@ def test_a_changed_table_makes_the_compiled_facts_stale(tmp_path: Path) -> None:
         (tmp_path / path.name).write_bytes(path.read_bytes())
     wheels = tmp_path / "wheels.yaml"
     wheels.write_text(wheels.read_text().replace("6746dbcb", "00000000"))
-    assert _script().compiled(tmp_path) != COMPILED.read_text(encoding="utf-8")
+    assert _script().compiled(tmp_path) != COMPILED_TABLES.read_text(encoding="utf-8")
 
 
 def test_the_script_tells_whether_they_are_fresh() -> None:
@@ -104,7 +104,7 @@ def test_keys_are_unique(path: Path) -> None:
     lists = {name for name, value in table.items() if isinstance(value, list) and value and isinstance(value[0], dict | tuple)}
     assert lists == set(table["keys"])
     for name, key in table["keys"].items():
-        rows = rows_in(table, name)
+        rows = expand_rows(table, name)
         keys = [tuple(row[part] for part in key) for row in rows]
         assert keys
         assert len(keys) == len(set(keys))
@@ -173,33 +173,33 @@ def test_rows_are_whole(facts: Facts) -> None:
         assert all(value is not None or name in absent for row in rows for name, value in row._asdict().items())
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b'{"torch": {}}', b"\xff\xfe", COMPILED.read_bytes()[:4000]])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b'{"torch": {}}', b"\xff\xfe", COMPILED_TABLES.read_bytes()[:4000]])
 def test_a_damaged_file_is_said_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "compiled.json"
     path.write_bytes(content)
     with pytest.raises(ProvisionError, match="cannot be read") as caught:
-        load(path)
+        load_facts(path)
     assert "reinstall" in caught.value.hint
 
 
 def test_a_row_with_a_field_too_many_or_too_few_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "compiled.json"
     for old, new in (('"cc": "3.7"', '"xx": "3.7"'), ('"rows"', '"lines"')):
-        path.write_text(COMPILED.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        path.write_text(COMPILED_TABLES.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
         with pytest.raises(ProvisionError, match="cannot be read"):
-            assert load(path).cards
+            assert load_facts(path).cards
 
 
 def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ProvisionError, match="cannot be read"):
-        load(tmp_path / "none.json")
+        load_facts(tmp_path / "none.json")
 
 
 def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "compiled.json"
-    path.write_text(COMPILED.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2', 1), encoding="utf-8")
+    path.write_text(COMPILED_TABLES.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2', 1), encoding="utf-8")
     with pytest.raises(ProvisionError, match="cannot be read") as caught:
-        load(path)
+        load_facts(path)
     assert "later version" in caught.value.why
     assert "update provision" in caught.value.hint
 

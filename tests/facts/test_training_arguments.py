@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 from packaging.version import Version
 
-from provision.facts import load
-from provision.facts.versions import specified
-from provision.rules.arguments import successor, there
+from provision.facts import load_facts
+from provision.facts.versions import parse_specifiers
+from provision.rules.arguments import find_successor, is_in_release
 
 ROOT = Path(__file__).parents[2]
-FACTS = load()
+FACTS = load_facts()
 READ = FACTS.arguments_read
 
 
@@ -48,21 +48,21 @@ def test_rows_name_releases_that_were_read_and_arguments_that_exist() -> None:
 
 def test_an_argument_is_there_between_its_ends_and_unknown_beside_them() -> None:
     row = FACTS.arguments["eval_strategy"]
-    assert [there(FACTS, row, release) for release in ("4.40.2", "4.41.0", "4.41.2", "5.23.0", "5.23.1")] == [False, None, True, True, None]
+    assert [is_in_release(FACTS, row, release) for release in ("4.40.2", "4.41.0", "4.41.2", "5.23.0", "5.23.1")] == [False, None, True, True, None]
     row = FACTS.arguments["evaluation_strategy"]
-    assert [there(FACTS, row, release) for release in ("4.50.3", "4.51.0", "4.51.3", "99.0")] == [True, None, False, False]
+    assert [is_in_release(FACTS, row, release) for release in ("4.50.3", "4.51.0", "4.51.3", "99.0")] == [True, None, False, False]
 
 
 def test_a_successor_is_followed_to_one_that_is_there() -> None:
-    assert successor(FACTS, FACTS.arguments["evaluation_strategy"], "5.23.0") == ("eval_strategy", True)
-    assert successor(FACTS, FACTS.arguments["fp16_backend"], "4.57.6") == ("half_precision_backend", True)
-    assert successor(FACTS, FACTS.arguments["fp16_backend"], "5.23.0") == (None, False)
-    assert successor(FACTS, FACTS.arguments["group_by_length"], "5.23.0") == ("train_sampling_strategy", False)
+    assert find_successor(FACTS, FACTS.arguments["evaluation_strategy"], "5.23.0") == ("eval_strategy", True)
+    assert find_successor(FACTS, FACTS.arguments["fp16_backend"], "4.57.6") == ("half_precision_backend", True)
+    assert find_successor(FACTS, FACTS.arguments["fp16_backend"], "5.23.0") == (None, False)
+    assert find_successor(FACTS, FACTS.arguments["group_by_length"], "5.23.0") == ("train_sampling_strategy", False)
 
 
 def test_undeclared_needs_are_specifiers_of_other_packages() -> None:
     for row in FACTS.undeclared:
-        assert specified(row.specifier)
+        assert parse_specifiers(row.specifier)
         assert row.of != row.package
         assert row.severity in ("error", "warning", "info")
         assert not row.first or not row.last or Version(row.first) <= Version(row.last)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provision.verification import installer
+from provision.verification import installer_zipapp
 from tests.rig import MINOR, make_index, make_wheel
 from tests.support import with_bytecode
 
@@ -34,7 +34,7 @@ class Device:
         names = [("alpha", "1.0"), ("beta", "1.0"), ("gamma", "1.0"), ("gamma", "2.0"), ("delta", "1.0"), ("theirs", "1.0")]
         self.wheels = {f"{name}=={version}": make_wheel(self.folder / "wheels", name, version) for name, version in names}
         self.index = make_index(self.folder / "index", tuple(self.wheels.values()))
-        (self.folder / "installer.pyz").write_bytes(with_bytecode(installer()))
+        (self.folder / "installer.pyz").write_bytes(with_bytecode(installer_zipapp()))
         self.uv("venv", "--quiet", "--python", sys.executable, str(self.folder / "env"))
 
     @property

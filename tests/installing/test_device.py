@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import provision
-from provision.verification import installer, parcel
+from provision.verification import installer_zipapp, probe_zipapp
 from tests.installing.bench import Device, copy_of_python
 from tests.rig import MINOR, served
 
@@ -45,8 +45,8 @@ def test_it_runs_as_a_module_of_the_source_tree(device: Device) -> None:
 
 
 def test_its_file_has_the_same_bytes_every_time_and_is_not_the_probes() -> None:
-    assert installer() == installer()
-    assert installer() != parcel()
+    assert installer_zipapp() == installer_zipapp()
+    assert installer_zipapp() != probe_zipapp()
 
 
 @pytest.mark.parametrize("mode", ["own", "shared"])

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from provision.agent.core.versions import normal_name, same_version
-from provision.installing.document import Audit
-from provision.installing.inventory import audit, installed
+from provision.agent.core.versions import is_same_version, normalize_name
+from provision.installing.document import AuditLevel
+from provision.installing.inventory import audit_packages, find_installed_packages
 
 SPELLINGS = ["1.0", "1", "1.0.0", "v1.0", "1.0.post1", "1.0-1", "1.0.rev1", "1.0.dev1", "1.0rc1", "1.0.RC.1", "1.0c1", "1.0pre1", "1.0b2", "1.0-beta_2"]
 SPELLINGS += [
@@ -31,25 +31,25 @@ SPELLINGS += [
 
 @given(st.sampled_from(SPELLINGS), st.sampled_from(SPELLINGS))
 def test_versions_are_the_same_where_packaging_says_so(one: str, other: str) -> None:
-    assert same_version(one, other) is (Version(one) == Version(other))
+    assert is_same_version(one, other) is (Version(one) == Version(other))
 
 
 def test_what_is_no_version_is_compared_as_it_is() -> None:
-    assert same_version("from-git", "from-git")
-    assert not same_version("from-git", "1.0")
+    assert is_same_version("from-git", "from-git")
+    assert not is_same_version("from-git", "1.0")
 
 
 @pytest.mark.parametrize(("name", "normal"), [("Jinja2", "jinja2"), ("ruamel.yaml", "ruamel-yaml"), ("a__b--c", "a-b-c")])
 def test_names_are_canonical(name: str, normal: str) -> None:
-    assert normal_name(name) == normal
+    assert normalize_name(name) == normal
 
 
 def test_the_first_folder_wins_and_old_metadata_counts(tmp_path: Path) -> None:
     for path in ("one/My_Pkg-1.0.dist-info", "two/my.pkg-2.0.dist-info", "two/old-3.1-py3.11.egg-info", "two/plain-4.egg-info", "two/no_dash.dist-info"):
         (tmp_path / path).mkdir(parents=True)
-    found = installed([str(tmp_path / name) for name in ("one", "absent", "two")])
+    found = find_installed_packages([str(tmp_path / name) for name in ("one", "absent", "two")])
     assert {name: one.version for name, one in found.items()} == {"my-pkg": "1.0", "old": "3.1", "plain": "4"}
-    assert all(one.flaws for one in audit(found, Audit.FULL).values()), "without a RECORD nothing can be said of the files"
+    assert all(one.flaws for one in audit_packages(found, AuditLevel.FULL).values()), "without a RECORD nothing can be said of the files"
 
 
 def test_an_unknown_way_of_hashing_is_a_flaw_and_bytecode_is_none(tmp_path: Path) -> None:
@@ -57,6 +57,6 @@ def test_an_unknown_way_of_hashing_is_a_flaw_and_bytecode_is_none(tmp_path: Path
     folder.mkdir()
     (tmp_path / "a.py").write_text("")
     folder.joinpath("RECORD").write_text("a.py,rot13=x,0\n__pycache__/a.pyc,,\na-1.dist-info/RECORD,,\n")
-    (one,) = audit(installed([str(tmp_path)]), Audit.FULL).values()
+    (one,) = audit_packages(find_installed_packages([str(tmp_path)]), AuditLevel.FULL).values()
     assert one.files == 1
     assert "cannot be checked" in one.flaws[0]

@@ -10,14 +10,14 @@ import pytest
 
 from provision import source
 from provision.effects import CondaRecord
-from provision.facts import load
-from provision.lock import CondaPackage, Environment, Lock, Package, dumps, loads, sealed
-from provision.lock.agreement import disagreements
+from provision.facts import load_facts
+from provision.lock import Lock, LockedCondaPackage, LockedEnvironment, LockedPackage, dumps, loads, with_digest
+from provision.lock.agreement import find_disagreements
 from provision.lock.model import environment_digest
-from provision.lock.resolve import resolve
-from provision.lock.wheels import of_platform
+from provision.lock.resolve import resolve_spec
+from provision.lock.wheels import with_platform_files
 from provision.spec import Spec
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.conda_rig import CondaChannel
 from tests.conftest import ROOT
 from tests.rig import MINOR, Bench
@@ -28,8 +28,8 @@ EMPTY = "0" * 64
 
 def read(path: Path) -> tuple[Lock, Spec]:
     """Return a kept lock and its spec."""
-    (document, *_) = source.read(path, Machine())
-    spec, _ = source.validate(document)
+    (document, *_) = source.read_spec_file(path, RealSystem())
+    spec, _ = source.validate_source(document)
     assert spec is not None
     return loads(path.with_suffix(".lock").read_text(), "spec.lock"), spec
 
@@ -37,25 +37,25 @@ def read(path: Path) -> tuple[Lock, Spec]:
 def resealed(lock: Lock) -> Lock:
     """Return the lock with all digests made anew."""
 
-    def digest(environment: Environment) -> str:
-        held = tuple(of_platform(package, lock.python, environment.platform) for package in lock.held_by(environment))
-        return environment_digest(lock.python, environment.platform, environment.flavour, held, lock.conda_of(environment))
+    def digest(environment: LockedEnvironment) -> str:
+        held = tuple(with_platform_files(package, lock.python, environment.platform) for package in lock.packages_in(environment))
+        return environment_digest(lock.python, environment.platform, environment.flavour, held, lock.conda_records_in(environment))
 
-    return sealed(replace(lock, environments=tuple(replace(environment, digest=digest(environment)) for environment in lock.environments)))
+    return with_digest(replace(lock, environments=tuple(replace(environment, digest=digest(environment)) for environment in lock.environments)))
 
 
 def said(lock: Lock, spec: Spec) -> str:
-    return "\n".join(f"{flaw.part}: {flaw.what}" for flaw in disagreements(resealed(lock), spec, load()))
+    return "\n".join(f"{flaw.part}: {flaw.what}" for flaw in find_disagreements(resealed(lock), spec, load_facts()))
 
 
-def with_package(lock: Lock, name: str, change: Callable[[Package], Package]) -> Lock:
+def with_package(lock: Lock, name: str, change: Callable[[LockedPackage], LockedPackage]) -> Lock:
     return replace(lock, packages=tuple(change(package) if package.name == name else package for package in lock.packages))
 
 
 @pytest.mark.parametrize("path", [*(folder / "spec.yaml" for folder in GOLDEN), ROOT / "specs/quickstart.yaml"], ids=lambda path: path.parent.name)
 def test_locks_of_this_format_that_were_made_before_agree(path: Path) -> None:
     lock, spec = read(path)
-    assert disagreements(lock, spec, load()) == ()
+    assert find_disagreements(lock, spec, load_facts()) == ()
     assert resealed(lock) == lock, "digests of environments, and so their folders, are those of before"
 
 
@@ -131,17 +131,17 @@ def by_conda(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> t
     folder = tmp_path_factory.mktemp("conda")
     (folder / "home").mkdir()
     spec = Spec.model_validate({"gpu": "none", "python": MINOR, "packages": [], "conda_packages": ["ffmpeg=6"], "targets": {"here": CONDA}})
-    return resolve(spec, load(), Machine(Bench(folder, "").environment(**conda.variables())), lambda _: None), spec
+    return resolve_spec(spec, load_facts(), RealSystem(Bench(folder, "").environment(**conda.variables())), lambda _: None), spec
 
 
 def with_record(lock: Lock, change: Callable[[CondaRecord], CondaRecord]) -> Lock:
     """Return the lock with another record of ffmpeg."""
-    return replace(lock, conda=tuple(CondaPackage(change(c.record) if c.record.name == "ffmpeg" else c.record, c.environments) for c in lock.conda))
+    return replace(lock, conda=tuple(LockedCondaPackage(change(c.record) if c.record.name == "ffmpeg" else c.record, c.environments) for c in lock.conda))
 
 
 def test_what_conda_brings_is_compared_too(by_conda: tuple[Lock, Spec], subtests: pytest.Subtests) -> None:
     lock, spec = by_conda
-    assert disagreements(lock, spec, load()) == ()
+    assert find_disagreements(lock, spec, load_facts()) == ()
     (keys,) = {package.environments for package in lock.conda}
     record = next(package.record for package in lock.conda if package.record.name == "ffmpeg")
     evil = record._replace(name="evil", file=f"evil-{record.version}-{record.build}.conda")
@@ -151,8 +151,8 @@ def test_what_conda_brings_is_compared_too(by_conda: tuple[Lock, Spec], subtests
         "is not a file of ffmpeg": with_record(lock, lambda r: r._replace(file="../ffmpeg.conda")),
         "files of 'win-64' do not run on linux-x86_64": with_record(lock, lambda r: r._replace(subdir="win-64")),
         "not a name, version and build of conda": with_record(lock, lambda r: r._replace(build="a/b")),
-        "conda package evil": replace(lock, conda=(*lock.conda, CondaPackage(evil, keys))),
-        "it has conda's ffmpeg more than once": replace(lock, conda=(*lock.conda, CondaPackage(record._replace(sha256=EMPTY), keys))),
+        "conda package evil": replace(lock, conda=(*lock.conda, LockedCondaPackage(evil, keys))),
+        "it has conda's ffmpeg more than once": replace(lock, conda=(*lock.conda, LockedCondaPackage(record._replace(sha256=EMPTY), keys))),
         "ffmpeg, which conda is to bring, is missing": replace(lock, conda=tuple(c for c in lock.conda if c.record.name != "ffmpeg")),
         f"the spec requires Python {MINOR}": replace(
             lock,
@@ -170,6 +170,6 @@ def test_what_conda_brings_is_compared_too(by_conda: tuple[Lock, Spec], subtests
 def test_a_hash_of_conda_is_part_of_the_environment(by_conda: tuple[Lock, Spec]) -> None:
     lock, spec = by_conda
     changed = with_record(lock, lambda r: r._replace(sha256=EMPTY))
-    assert "its digest does not fit" in "\n".join(flaw.what for flaw in disagreements(sealed(changed), spec, load()))
+    assert "its digest does not fit" in "\n".join(flaw.what for flaw in find_disagreements(with_digest(changed), spec, load_facts()))
     assert resealed(changed).environments[0].digest != lock.environments[0].digest
-    assert loads(dumps(sealed(changed)), "x").conda == changed.conda
+    assert loads(dumps(with_digest(changed)), "x").conda == changed.conda

@@ -11,17 +11,17 @@ import pytest
 from rattler.index import index_fs
 
 from provision import effects
-from provision.effects import CondaAsk, CondaWish
+from provision.effects import CondaMatchSpec, CondaSolveRequest
 from provision.errors import NetworkError, Unsatisfiable
 from provision.extras import install_command
-from provision.facts import load
-from provision.lock import Environment, Lock, dumps, loads
-from provision.lock.agreement import disagreements
-from provision.lock.asked import differences, unavailable
-from provision.lock.comparing import compare
-from provision.lock.resolve import resolve
+from provision.facts import load_facts
+from provision.lock import Lock, LockedEnvironment, dumps, loads
+from provision.lock.agreement import find_disagreements
+from provision.lock.asked import find_unlockable, list_changed_inputs
+from provision.lock.comparing import diff_locks
+from provision.lock.resolve import resolve_spec
 from provision.spec import Spec
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.conda_rig import VERSION, CondaChannel, assemble
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, Bench
@@ -38,24 +38,24 @@ def spec(*packages: Any, targets: dict[str, Any] | None = None, **fields: Any) -
 
 
 @pytest.fixture
-def machine(bench: Bench, conda: CondaChannel) -> Machine:
+def machine(bench: Bench, conda: CondaChannel) -> RealSystem:
     """This machine with the bench's index and the rig's channel."""
-    return Machine(bench.environment(**conda.variables()))
+    return RealSystem(bench.environment(**conda.variables()))
 
 
 @pytest.fixture
-def torch_machine(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> Machine:
+def torch_machine(bench: Bench, conda: CondaChannel, pytorch: PyTorch) -> RealSystem:
     """This machine with the rig's PyTorch indexes and channel."""
-    return Machine(bench.environment(**conda.variables(), **pytorch.offline()))
+    return RealSystem(bench.environment(**conda.variables(), **pytorch.offline()))
 
 
-def locked(wanted: Spec, machine: Machine, keep: Lock | None = None) -> Lock:
-    lock = resolve(wanted, load(), machine, lambda _: None, keep=keep)
-    assert disagreements(lock, wanted, load()) == ()
+def locked(wanted: Spec, machine: RealSystem, keep: Lock | None = None) -> Lock:
+    lock = resolve_spec(wanted, load_facts(), machine, lambda _: None, keep=keep)
+    assert find_disagreements(lock, wanted, load_facts()) == ()
     return lock
 
 
-def at(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> Environment:
+def at(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> LockedEnvironment:
     environment = lock.environment(target, platform)
     assert environment is not None
     return environment
@@ -63,10 +63,10 @@ def at(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> Envi
 
 def brought(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> dict[str, str]:
     """What conda brings to a target, as name and "version build"."""
-    return {package.name: f"{package.version} {package.build}" for package in lock.conda_of(at(lock, target, platform))}
+    return {package.name: f"{package.version} {package.build}" for package in lock.conda_records_in(at(lock, target, platform))}
 
 
-def test_conda_brings_python_and_what_is_asked_of_it(machine: Machine, conda: CondaChannel) -> None:
+def test_conda_brings_python_and_what_is_asked_of_it(machine: RealSystem, conda: CondaChannel) -> None:
     lock = locked(spec("beta", conda_packages=["ffmpeg=6", "gxx"]), machine)
     assert brought(lock).keys() == {"python", "pip", "ffmpeg", "gxx"}
     assert (brought(lock)["python"], brought(lock)["ffmpeg"]) == (f"{VERSION} h0_cpython", "6.1.2 h0_gpl")
@@ -76,12 +76,12 @@ def test_conda_brings_python_and_what_is_asked_of_it(machine: Machine, conda: Co
     assert len(bytes.fromhex(python.sha256)) == 32
 
 
-def test_the_lock_is_read_back_and_is_the_same_bytes_again(machine: Machine, conda: CondaChannel) -> None:
+def test_the_lock_is_read_back_and_is_the_same_bytes_again(machine: RealSystem, conda: CondaChannel) -> None:
     wanted = spec("beta", conda_packages=["ffmpeg"])
     lock = locked(wanted, machine)
     assert loads(dumps(lock), "x.lock") == lock
     assert dumps(locked(wanted, machine)) == dumps(locked(wanted, machine, keep=lock)) == dumps(lock)
-    assert differences(wanted, lock) == ()
+    assert list_changed_inputs(wanted, lock) == ()
     assert conda.address not in dumps(lock)
     assert "://" not in dumps(lock)
 
@@ -98,13 +98,13 @@ def test_a_lock_is_exactly_this(bench: Bench, conda: CondaChannel, pytorch: PyTo
     assert made == (GOLDEN / "normalised.lock").read_text()
 
 
-def test_a_lock_without_conda_is_as_it_was(machine: Machine) -> None:
+def test_a_lock_without_conda_is_as_it_was(machine: RealSystem) -> None:
     lock = locked(spec("beta", targets={"here": {"kind": "local"}}), machine)
     assert lock.conda == ()
     assert '"conda"' not in dumps(lock)
 
 
-def test_targets_share_the_versions_of_the_index(machine: Machine) -> None:
+def test_targets_share_the_versions_of_the_index(machine: RealSystem) -> None:
     lock = locked(spec("beta", targets={"conda": CONDA, "uv": {"kind": "local"}}), machine)
     assert lock.versions(at(lock, "conda")) == lock.versions(at(lock, "uv"))
     assert (at(lock, "conda").key, at(lock, "uv").key) == ("linux-x86_64-conda", "linux-x86_64")
@@ -112,25 +112,25 @@ def test_targets_share_the_versions_of_the_index(machine: Machine) -> None:
     assert at(lock, "conda").digest != at(lock, "uv").digest
 
 
-def test_what_conda_brings_decides_the_digest(machine: Machine) -> None:
+def test_what_conda_brings_decides_the_digest(machine: RealSystem) -> None:
     older, newer = (at(locked(spec("beta", conda_packages=[f"ffmpeg={version}"]), machine)) for version in ("6", "7"))
     assert older.digest != newer.digest
 
 
-def test_a_python_package_that_conda_brings_too_has_the_version_of_the_lock(machine: Machine) -> None:
+def test_a_python_package_that_conda_brings_too_has_the_version_of_the_lock(machine: RealSystem) -> None:
     lock = locked(spec("beta", conda_packages=["needs-alpha"], targets={"conda": CONDA, "uv": {"kind": "local"}}), machine)
     assert brought(lock, "conda")["alpha"].split()[0] == lock.versions(at(lock, "uv"))["alpha"] == "1.0"
     assert lock.versions(at(lock, "conda")) == {"beta": "1.0"}
 
 
-def test_versions_that_do_not_go_together_are_both_named(machine: Machine) -> None:
+def test_versions_that_do_not_go_together_are_both_named(machine: RealSystem) -> None:
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec("gamma", conda_packages=["needs-alpha", {"name": "alpha", "version": "1.*"}]), machine)
     assert "alpha is held to the version that all targets share; conda alone would take 1.0" in caught.value.why
 
 
 @pytest.mark.parametrize(("fields", "build", "cuda"), [({}, "cpu_", None), (L4, "cuda126_", "12.6")])
-def test_torch_from_conda_has_the_version_and_the_build_of_its_target(torch_machine: Machine, fields: Any, build: str, cuda: str | None) -> None:
+def test_torch_from_conda_has_the_version_and_the_build_of_its_target(torch_machine: RealSystem, fields: Any, build: str, cuda: str | None) -> None:
     lock = locked(spec(TORCH, targets={"conda": CONDA, "uv": {"kind": "local"}}, **fields), torch_machine)
     version, _, found = brought(lock, "conda")["pytorch"].partition(" ")
     assert (version, found.startswith(build)) == ("2.13.0", True)
@@ -139,20 +139,20 @@ def test_torch_from_conda_has_the_version_and_the_build_of_its_target(torch_mach
     assert not lock.versions(at(lock, "conda")).keys() & {"torch", "triton", "sympy"}  # what only torch of the index needs is left out with it
 
 
-def test_the_name_that_conda_has_for_torch_is_understood(torch_machine: Machine) -> None:
+def test_the_name_that_conda_has_for_torch_is_understood(torch_machine: RealSystem) -> None:
     wanted = spec({**TORCH, "name": "pytorch"})
     lock = locked(wanted, torch_machine)
     assert "pytorch" in brought(lock)
-    assert differences(wanted, lock) == ()
+    assert list_changed_inputs(wanted, lock) == ()
 
 
-def test_torch_stays_when_something_else_moves(torch_machine: Machine) -> None:
+def test_torch_stays_when_something_else_moves(torch_machine: RealSystem) -> None:
     lock = locked(spec(TORCH), torch_machine)
     again = locked(spec({"name": "torch", "source": "conda"}, conda_packages=["ffmpeg"]), torch_machine, keep=lock)
     assert brought(again)["pytorch"] == brought(lock)["pytorch"]
 
 
-def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(torch_machine: Machine) -> None:
+def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(torch_machine: RealSystem) -> None:
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec({**TORCH, "version": "==2.12.0"}, **L4), torch_machine)
     assert caught.value.what == "channel conda-forge has no build cuda126* of pytorch ==2.12.0 for linux-x86_64"
@@ -160,7 +160,7 @@ def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(torch_ma
     assert "set `cuda:`" in caught.value.hint
 
 
-def test_what_is_not_there_is_named_with_what_is(machine: Machine) -> None:
+def test_what_is_not_there_is_named_with_what_is(machine: RealSystem) -> None:
     with pytest.raises(Unsatisfiable, match="channel conda-forge has no package nosuch for linux-x86_64"):
         locked(spec("beta", conda_packages=["nosuch"]), machine)
     with pytest.raises(Unsatisfiable, match="channel conda-forge has no ffmpeg 9") as caught:
@@ -168,14 +168,14 @@ def test_what_is_not_there_is_named_with_what_is(machine: Machine) -> None:
     assert caught.value.why.startswith("the versions there: 6.1.2, 7.1.1")
 
 
-def test_a_package_for_cuda_without_a_card_says_what_is_missing(machine: Machine) -> None:
+def test_a_package_for_cuda_without_a_card_says_what_is_missing(machine: RealSystem) -> None:
     with pytest.raises(Unsatisfiable, match="no set of conda packages fits on linux-x86_64") as caught:
         locked(spec("beta", conda_packages=["only-cuda"]), machine)
     assert "__cuda" in caught.value.why
     assert "name the card in `gpu:`" in caught.value.hint
 
 
-def test_a_newer_c_library_than_planned_for_is_an_error(machine: Machine) -> None:
+def test_a_newer_c_library_than_planned_for_is_an_error(machine: RealSystem) -> None:
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec("beta", conda_packages=[{"name": "newest-libc"}]), machine)
     assert "__glibc >=2.99" in caught.value.why
@@ -184,11 +184,11 @@ def test_a_newer_c_library_than_planned_for_is_an_error(machine: Machine) -> Non
     assert "needs a newer C library" in caught.value.hint
 
 
-def test_the_cuda_of_the_target_counts_and_not_that_of_this_machine(machine: Machine, torch_machine: Machine) -> None:
-    wish = CondaWish("pytorch", "==2.13.0", "cuda130*", "conda-forge")
-    ask = CondaAsk("linux-x86_64", (effects.CondaChannel("conda-forge"),), (wish,), (("__glibc", "2.28"), ("__cuda", "13.0")))
+def test_the_cuda_of_the_target_counts_and_not_that_of_this_machine(machine: RealSystem, torch_machine: RealSystem) -> None:
+    wish = CondaMatchSpec("pytorch", "==2.13.0", "cuda130*", "conda-forge")
+    ask = CondaSolveRequest("linux-x86_64", (effects.CondaChannel("conda-forge"),), (wish,), (("__glibc", "2.28"), ("__cuda", "13.0")))
     assert {record.name for record in machine.solve_conda(ask, lambda _: None)} == {"pytorch", "python", "cuda-version"}
-    without = ask._replace(virtual=(("__glibc", "2.28"),))
+    without = ask._replace(virtual_packages=(("__glibc", "2.28"),))
     with pytest.raises(Unsatisfiable, match="no set of conda packages fits on linux-x86_64") as caught:
         machine.solve_conda(without, lambda _: None)
     assert "__cuda" in caught.value.why
@@ -198,15 +198,15 @@ def test_the_cuda_of_the_target_counts_and_not_that_of_this_machine(machine: Mac
     assert "set `cuda:`" in caught.value.hint
 
 
-def test_every_platform_gets_records_of_its_own(machine: Machine) -> None:
+def test_every_platform_gets_records_of_its_own(machine: RealSystem) -> None:
     lock = locked(spec("beta", conda_packages=["ffmpeg"], platforms=["linux-x86_64", "macos-arm64"]), machine)
-    subdirs = {package.subdir for package in lock.conda_of(at(lock, platform="macos-arm64"))}
+    subdirs = {package.subdir for package in lock.conda_records_in(at(lock, platform="macos-arm64"))}
     assert subdirs == {"osx-arm64", "noarch"}
     shared = next(package for package in lock.conda if package.record.name == "pip")
     assert shared.environments == ("linux-x86_64-conda", "macos-arm64-conda")
 
 
-def test_a_private_channel_is_named_under_indexes(machine: Machine, bench: Bench, tmp_path: Path) -> None:
+def test_a_private_channel_is_named_under_indexes(machine: RealSystem, bench: Bench, tmp_path: Path) -> None:
     import asyncio
 
     own = tmp_path / "own"
@@ -214,16 +214,16 @@ def test_a_private_channel_is_named_under_indexes(machine: Machine, bench: Bench
     (own / "noarch").mkdir()
     asyncio.run(index_fs(own, write_zst=False, write_shards=False))
     fields: dict[str, Any] = {"conda_packages": [{"name": "ours", "channel": "lab"}], "indexes": {"lab": {"url": "https://conda.example.com/lab"}}}
-    lock = locked(spec("beta", **fields), Machine({**machine.environment(), "PROVISION_CHANNEL_LAB": own.as_uri()}))
+    lock = locked(spec("beta", **fields), RealSystem({**machine.environment(), "PROVISION_CHANNEL_LAB": own.as_uri()}))
     assert next(package.record for package in lock.conda if package.record.name == "ours").channel == "lab"
     assert lock.indexes == {"lab": "https://conda.example.com/lab"}
     assert own.as_uri() not in dumps(lock)
     moved = spec("beta", **{**fields, "indexes": {"lab": {"url": "https://elsewhere.example.com/lab"}}})
-    assert differences(moved, lock) != ()
+    assert list_changed_inputs(moved, lock) != ()
 
 
 def test_a_channel_out_of_reach_is_named_with_its_variable(bench: Bench) -> None:
-    machine = Machine(bench.environment(PROVISION_CHANNEL_CONDA_FORGE="http://someone:secret@127.0.0.1:9/channel"))
+    machine = RealSystem(bench.environment(PROVISION_CHANNEL_CONDA_FORGE="http://someone:secret@127.0.0.1:9/channel"))
     with pytest.raises(NetworkError, match="conda channel conda-forge cannot be reached") as caught:
         locked(spec("beta"), machine)
     assert "PROVISION_CHANNEL_CONDA_FORGE" in caught.value.hint
@@ -247,24 +247,24 @@ def test_nodefaults_is_no_channel() -> None:
 
 def test_conda_packages_without_a_conda_target_are_refused() -> None:
     wanted = spec("beta", {"name": "alpha", "source": "conda"}, targets={"here": {"kind": "local"}}, conda_packages=["ffmpeg"])
-    assert [route for route, _ in unavailable(wanted)] == [("packages", 1), ("conda_packages",)]
+    assert [route for route, _ in find_unlockable(wanted)] == [("packages", 1), ("conda_packages",)]
 
 
-def test_what_is_dropped_from_the_spec_makes_the_lock_stale(machine: Machine) -> None:
+def test_what_is_dropped_from_the_spec_makes_the_lock_stale(machine: RealSystem) -> None:
     lock = locked(spec("beta", conda_packages=["ffmpeg"]), machine)
-    assert differences(spec("beta"), lock) == ("conda_packages: - ffmpeg from conda-forge",)
-    assert differences(spec("beta", conda_packages=["ffmpeg", "gxx"]), lock) == ("conda_packages: + gxx from conda-forge",)
+    assert list_changed_inputs(spec("beta"), lock) == ("conda_packages: - ffmpeg from conda-forge",)
+    assert list_changed_inputs(spec("beta", conda_packages=["ffmpeg", "gxx"]), lock) == ("conda_packages: + gxx from conda-forge",)
 
 
-def test_what_conda_brings_is_compared_too(machine: Machine) -> None:
+def test_what_conda_brings_is_compared_too(machine: RealSystem) -> None:
     older, newer = (locked(spec("beta", conda_packages=words), machine) for words in (["ffmpeg=6"], ["ffmpeg=7", "gxx"]))
-    changes = {change.name: (change.old, change.new) for change in compare(older, newer).packages}
+    changes = {change.name: (change.old, change.new) for change in diff_locks(older, newer).packages}
     assert changes.keys() == {"ffmpeg (conda)", "gxx (conda)"}
     old, new = changes["ffmpeg (conda)"]
     assert old is not None
     assert new is not None
     assert (old.version, new.version, new.index) == ("6.1.2 h0_gpl", "7.1.1 h0_gpl", "conda-forge")
-    assert compare(older, older).empty
+    assert diff_locks(older, older).is_empty
 
 
 def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChannel) -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from provision.effects import IndexSource, SourceFile
+from provision.effects import IndexSource, SourceDistribution
 from provision.errors import LockError, NetworkError
-from provision.facts import load
+from provision.facts import load_facts
 from provision.lock import Lock, dumps, loads
-from provision.lock.agreement import disagreements
-from provision.lock.asked import differences
-from provision.lock.resolve import resolve
+from provision.lock.agreement import find_disagreements
+from provision.lock.asked import list_changed_inputs
+from provision.lock.resolve import resolve_spec
 from provision.spec import Spec
-from provision.world import Machine
-from provision.world.fetching import fetch
+from provision.world import RealSystem
+from provision.world.fetching import download_file
 from remaking.index import PipIndex
 from tests.pytorch_rig import PyTorch
 from tests.rig import BACKEND, MINOR, TAG, Bench, make_index, make_source, make_wheel, served, small_spec
@@ -34,8 +34,8 @@ def spec(*packages: object, **fields: object) -> Spec:
 
 def locked(bench: Bench, wanted: Spec, keep: Lock | None = None, offline: bool = False, **variables: str) -> Lock:
     """Resolve with the real uv and the bench's index."""
-    lock = resolve(wanted, load(), Machine(bench.environment(**variables), offline=offline), lambda _: None, keep=keep)
-    assert disagreements(lock, wanted, load()) == ()
+    lock = resolve_spec(wanted, load_facts(), RealSystem(bench.environment(**variables), offline=offline), lambda _: None, keep=keep)
+    assert find_disagreements(lock, wanted, load_facts()) == ()
     return lock
 
 
@@ -185,7 +185,7 @@ def test_a_source_without_leave_to_build_is_refused_with_the_way_out(bench: Benc
 
 def test_leave_to_build_makes_a_lock_stale(bench: Bench) -> None:
     put(bench, sdist(bench))
-    assert differences(spec("kern"), locked(bench, spec(KERN))) == ("packages: + kern", "packages: - kern or its source")
+    assert list_changed_inputs(spec("kern"), locked(bench, spec(KERN))) == ("packages: + kern", "packages: - kern or its source")
 
 
 def test_a_source_comes_from_the_index_that_its_package_is_bound_to(bench: Bench) -> None:
@@ -349,15 +349,15 @@ training: {{strategy: deepspeed-zero2, arguments: {{deepspeed: zero.json}}}}
     assert held["torch"].version.endswith("+cu126")
 
 
-def fetched(bench: Bench, file: SourceFile, index: IndexSource, **variables: str) -> bytes:
+def fetched(bench: Bench, file: SourceDistribution, index: IndexSource, **variables: str) -> bytes:
     path = bench.folder / "fetched"
-    fetch(file, index, {"HOME": str(bench.folder / "home"), **variables}, path)
+    download_file(file, index, {"HOME": str(bench.folder / "home"), **variables}, path)
     return path.read_bytes()
 
 
 def test_what_opens_the_index_opens_its_files_and_goes_nowhere_else(bench: Bench, content: Path) -> None:
     with behind_password(content, "ann", "secret") as place, served(content) as other:
-        file = SourceFile("a.tar.gz", f"http://{place}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
+        file = SourceDistribution("a.tar.gz", f"http://{place}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
         with pytest.raises(NetworkError) as caught:
             fetched(bench, file, IndexSource("pypi", other.replace("://", "://ann:secret@")))
         assert "401" in caught.value.why
@@ -369,14 +369,14 @@ def test_what_opens_the_index_opens_its_files_and_goes_nowhere_else(bench: Bench
 
 def test_what_opens_an_index_is_not_passed_on_by_a_redirection(bench: Bench, content: Path) -> None:
     with behind_password(content, "ann", "secret") as place, redirecting(f"http://{place}/a.tar.gz") as first:
-        file = SourceFile("a.tar.gz", f"http://{first}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
+        file = SourceDistribution("a.tar.gz", f"http://{first}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
         with pytest.raises(NetworkError) as caught:
             fetched(bench, file, IndexSource("pypi", f"http://ann:secret@{first}/simple"))
     assert "401" in caught.value.why
 
 
 def test_a_secret_in_an_address_is_not_shown(bench: Bench) -> None:
-    file = SourceFile("a.tar.gz", "http://ann:secret@127.0.0.1:9/a.tar.gz", "0")
+    file = SourceDistribution("a.tar.gz", "http://ann:secret@127.0.0.1:9/a.tar.gz", "0")
     with pytest.raises(NetworkError) as caught:
         fetched(bench, file, IndexSource("pypi", ""))
     assert "secret" not in caught.value.why
@@ -386,11 +386,11 @@ def test_a_secret_in_an_address_is_not_shown(bench: Bench) -> None:
 def test_the_proxy_of_uv_is_taken(bench: Bench, content: Path, no_proxy: str, by_proxy: bool) -> None:
     asked: list[str] = []
     with served(content) as address, proxying(content, asked) as proxy:
-        file = SourceFile("a.tar.gz", f"{address}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
+        file = SourceDistribution("a.tar.gz", f"{address}/a.tar.gz", hashlib.sha256(b"a").hexdigest())
         assert fetched(bench, file, IndexSource("pypi", ""), HTTP_PROXY=f"http://{proxy}", NO_PROXY=no_proxy) == b"a"
     assert asked == ([f"{address}/a.tar.gz"] if by_proxy else [])
 
 
 def test_a_file_of_another_kind_of_address_is_refused(bench: Bench) -> None:
     with pytest.raises(LockError, match="not fetched"):
-        fetched(bench, SourceFile("a.tar.gz", "ftp://example.com/a.tar.gz", "0"), IndexSource("pypi", ""))
+        fetched(bench, SourceDistribution("a.tar.gz", "ftp://example.com/a.tar.gz", "0"), IndexSource("pypi", ""))

@@ -9,17 +9,17 @@ import pytest
 
 from provision.diagnostics import Severity
 from provision.errors import LockError
-from provision.facts import load
+from provision.facts import load_facts
 from provision.lock import Lock, dumps, loads
-from provision.lock.agreement import disagreements
-from provision.lock.asked import differences
-from provision.lock.flavours import Proposal, admitted, proposals
-from provision.lock.resolve import resolve
-from provision.lock.wheels import applies
-from provision.rules import Case, Resolved, judge
-from provision.rules.suggest import Unwritten
+from provision.lock.agreement import find_disagreements
+from provision.lock.asked import list_changed_inputs
+from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
+from provision.lock.resolve import resolve_spec
+from provision.lock.wheels import marker_applies
+from provision.rules import LintContext, ResolvedSet, run_rules
+from provision.rules.suggest import EmptySourceText
 from provision.spec import Spec
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel
 
@@ -35,8 +35,8 @@ def spec(*packages: str, targets: dict[str, Any], **fields: object) -> Spec:
 
 def locked(bench: Bench, rig: PyTorch, wanted: Spec, keep: Lock | None = None, **variables: str) -> Lock:
     """Resolve with the real uv and nothing but the rig."""
-    lock = resolve(wanted, load(), Machine(bench.environment(**{**rig.offline(), **variables})), lambda _: None, keep=keep)
-    assert disagreements(lock, wanted, load()) == ()
+    lock = resolve_spec(wanted, load_facts(), RealSystem(bench.environment(**{**rig.offline(), **variables})), lambda _: None, keep=keep)
+    assert find_disagreements(lock, wanted, load_facts()) == ()
     return lock
 
 
@@ -59,7 +59,7 @@ def test_targets_share_every_version_but_the_build_of_torch(bench: Bench, pytorc
 
 def test_every_choice_is_named_with_its_reason(bench: Bench, pytorch: PyTorch) -> None:
     lock = locked(bench, pytorch, spec("torch>=2.10", targets={"laptop": LAPTOP, "colab": COLAB, "workbench": WORKBENCH}))
-    reasons = {name: chosen.because for name, chosen in lock.targets.items()}
+    reasons = {name: chosen.reason for name, chosen in lock.targets.items()}
     assert reasons["laptop"] == "cpu: the spec says gpu: none"
     assert reasons["colab"].startswith("cu128: what Colab runtime 2026.07 brings with torch 2.11.0; it covers T4 (sm_75) and runs on driver 580.82.07")
     assert reasons["workbench"].startswith("cu128: as at target colab; it covers L4 (sm_89) and runs on driver 580.")
@@ -77,14 +77,14 @@ def test_a_lock_of_several_builds_is_read_back_and_is_the_same_bytes_again(bench
 def test_where_no_runtime_brings_one_it_is_the_newest_that_runs(bench: Bench, pytorch: PyTorch) -> None:
     lock = locked(bench, pytorch, spec("torch<2.12.1", targets={"workbench": WORKBENCH}))
     assert held(lock, "workbench")["torch"] == "2.12.0+cu130"
-    assert "the newest build of torch 2.12.0 that is sure to be there; it covers L4 (sm_89)" in lock.targets["workbench"].because
+    assert "the newest build of torch 2.12.0 that is sure to be there; it covers L4 (sm_89)" in lock.targets["workbench"].reason
 
 
 def test_an_unknown_driver_gets_the_build_that_asks_least_of_it(bench: Bench, pytorch: PyTorch) -> None:
     here = {"kind": "local", "gpu": "L4"}
     lock = locked(bench, pytorch, spec("torch==2.12.0", targets={"here": here}))
     assert held(lock, "here")["torch"] == "2.12.0+cu126"
-    assert "the driver there is not known, and no build of torch 2.12.0 asks for an older one; it covers L4 (sm_89)" in lock.targets["here"].because
+    assert "the driver there is not known, and no build of torch 2.12.0 asks for an older one; it covers L4 (sm_89)" in lock.targets["here"].reason
     known = locked(bench, pytorch, spec("torch==2.12.0", targets={"here": {**here, "requires": {"driver": ">=580"}}}))
     assert held(known, "here")["torch"] == "2.12.0+cu130"
 
@@ -107,7 +107,7 @@ def test_torch_is_the_newest_that_every_target_has_a_build_of(bench: Bench, pyto
     lock = locked(bench, pytorch, spec("torch", targets={"laptop": LAPTOP, "old": {"kind": "local", "gpu": "T4", "cuda": "12.8"}}))
     assert held(lock, "laptop")["torch"] == "2.11.0+cpu"
     assert held(lock, "old")["torch"] == "2.11.0+cu128"
-    assert lock.targets["old"].because == "cu128: target old says cuda: 12.8"
+    assert lock.targets["old"].reason == "cu128: target old says cuda: 12.8"
 
 
 @pytest.mark.long
@@ -140,7 +140,7 @@ def test_a_change_of_what_the_kernel_runs_on_is_an_error_of_the_resolved_set(ben
     wheels = make_wheel(tmp_path / "w", "needy", "1.0", requires=("tornado>6.5.7",)), make_wheel(tmp_path / "w", "tornado", "6.6")
     wanted = spec("needy", targets={"colab": COLAB})
     lock = locked(bench, pytorch, wanted, **beside(pytorch, tmp_path, *wheels))
-    found = judge(Case(wanted, Unwritten(), load(), Resolved(held(lock, "colab"), "3.12")))
+    found = run_rules(LintContext(wanted, EmptySourceText(), load_facts(), ResolvedSet(held(lock, "colab"), "3.12")))
     assert [one.id for one in found if one.severity is Severity.ERROR] == ["IMG033"]
     assert "isolation: venv" in found[0].help
 
@@ -182,9 +182,9 @@ def test_a_torch_that_the_facts_do_not_know_cannot_be_chosen_for(bench: Bench, p
 
 def test_an_index_that_serves_another_build_is_refused(bench: Bench, pytorch: PyTorch) -> None:
     wanted = spec("torch==2.11.*", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}})
-    machine = Machine(bench.environment(**{**pytorch.offline(), "PROVISION_INDEX_PYTORCH_CU128": f"{pytorch.folder.as_uri()}/cu126"}))
+    machine = RealSystem(bench.environment(**{**pytorch.offline(), "PROVISION_INDEX_PYTORCH_CU128": f"{pytorch.folder.as_uri()}/cu126"}))
     with pytest.raises(LockError) as caught:
-        resolve(wanted, load(), machine, lambda _: None)
+        resolve_spec(wanted, load_facts(), machine, lambda _: None)
     assert caught.value.what == "index pytorch-cu128 gave torch 2.11.0+cu126, and cu128 was asked for"
 
 
@@ -195,16 +195,16 @@ def test_what_lies_on_this_machine_is_marked(bench: Bench, pytorch: PyTorch) -> 
 
 
 def test_exclude_newer_holds_for_torch_by_the_facts() -> None:
-    wanted, facts = spec("torch", targets={"here": LAPTOP}, exclude_newer="2026-01-31"), load()
-    assert admitted(wanted, facts)[0].release == "2.10.0"
-    assert admitted(wanted.model_copy(update={"exclude_newer": "2026-01-20"}), facts)[0].release == "2.9.1"
+    wanted, facts = spec("torch", targets={"here": LAPTOP}, exclude_newer="2026-01-31"), load_facts()
+    assert admitted_torch_releases(wanted, facts)[0].release == "2.10.0"
+    assert admitted_torch_releases(wanted.model_copy(update={"exclude_newer": "2026-01-20"}), facts)[0].release == "2.9.1"
 
 
 def test_a_kept_release_comes_first_then_that_of_the_runtime() -> None:
-    wanted, facts = spec("torch", targets={"laptop": LAPTOP, "colab": COLAB}), load()
+    wanted, facts = spec("torch", targets={"laptop": LAPTOP, "colab": COLAB}), load_facts()
 
-    def first(kept: str | None) -> Proposal:
-        return next(proposals(wanted, facts, kept))
+    def first(kept: str | None) -> FlavourProposal:
+        return next(propose_flavours(wanted, facts, kept))
 
     assert first(None).release == "2.11.0"
     assert first("2.13.0").release == "2.13.0"
@@ -213,19 +213,19 @@ def test_a_kept_release_comes_first_then_that_of_the_runtime() -> None:
 
 def test_every_choice_of_the_facts_runs_where_it_is_chosen_for() -> None:
     """Over all cards: what is proposed has code for the card, and runs on the driver."""
-    facts = load()
+    facts = load_facts()
     for card in facts.cards:
         if card.host not in ("", "linux-x86_64"):
             continue
         try:
-            found = list(proposals(spec("torch", targets={"here": {"kind": "local", "gpu": card.name}}), facts))
+            found = list(propose_flavours(spec("torch", targets={"here": {"kind": "local", "gpu": card.name}}), facts))
         except LockError:
-            assert not any(facts.covering(card, row.release) for row in facts.torch if "3.12" in row.pythons)
+            assert not any(facts.builds_for_card(card, row.release) for row in facts.torch if "3.12" in row.pythons)
             continue
         for proposal in found:
             build = facts.build(proposal.release or "", proposal.choices["here"].flavour)
             assert build is not None
-            assert facts.covers(card, build)
+            assert facts.has_code_for(card, build)
 
 
 def beside(rig: PyTorch, folder: Path, *wheels: Path) -> dict[str, str]:
@@ -240,11 +240,11 @@ def test_one_version_serves_every_release_of_a_python(bench: Bench, tmp_path: Pa
     forked = ("sieve>=2; python_full_version >= '3.12.5'", "sieve<2; python_full_version < '3.12.5'")
     made = (make_wheel(wheels, "early", "1.0", requires=("timeout; python_full_version < '3.12.3'",)), make_wheel(wheels, "timeout", "1.0"))
     index = {"PROVISION_INDEX_PYPI": make_index(tmp_path / "own", (*made, make_wheel(wheels, "sieve", "1.0"), make_wheel(wheels, "sieve", "2.0")))}
-    lock = resolve(spec("early", targets={"here": LAPTOP}), load(), Machine(bench.environment(**index)), lambda _: None)
+    lock = resolve_spec(spec("early", targets={"here": LAPTOP}), load_facts(), RealSystem(bench.environment(**index)), lambda _: None)
     assert held(lock, "here") == {"early": "1.0", "timeout": "1.0"}
     make_index(tmp_path / "own", (make_wheel(wheels, "torn", "1.0", requires=forked),))
     with pytest.raises(LockError) as caught:
-        resolve(spec("torn", targets={"here": LAPTOP}), load(), Machine(bench.environment(**index)), lambda _: None)
+        resolve_spec(spec("torn", targets={"here": LAPTOP}), load_facts(), RealSystem(bench.environment(**index)), lambda _: None)
     assert "no one version of sieve" in caught.value.what
 
 
@@ -261,7 +261,7 @@ def test_one_version_serves_every_release_of_a_python(bench: Bench, tmp_path: Pa
     ],
 )
 def test_markers_hold_for_the_platform_that_is_locked_and_not_for_this_machine(marker: str, platform: str, holds: bool) -> None:
-    assert applies(marker, platform, "3.12") is holds
+    assert marker_applies(marker, platform, "3.12") is holds
 
 
 def test_a_wheel_that_the_runtimes_c_library_is_too_old_for_is_not_locked(bench: Bench, tmp_path: Path) -> None:
@@ -269,10 +269,10 @@ def test_a_wheel_that_the_runtimes_c_library_is_too_old_for_is_not_locked(bench:
     wheels = tmp_path / "wheels"
     new, old = "cp312-cp312-manylinux_2_39_x86_64", "cp312-cp312-manylinux_2_17_x86_64"
     index = {"PROVISION_INDEX_PYPI": make_index(tmp_path / "own", (make_wheel(wheels, "foo", "2.0", tag=new), make_wheel(wheels, "foo", "1.0", tag=old)))}
-    machine = Machine(bench.environment(**index))
-    assert held(resolve(spec("foo", targets={"colab": {**COLAB, "gpu": "none"}}), load(), machine, lambda _: None), "colab") == {"foo": "1.0"}
+    machine = RealSystem(bench.environment(**index))
+    assert held(resolve_spec(spec("foo", targets={"colab": {**COLAB, "gpu": "none"}}), load_facts(), machine, lambda _: None), "colab") == {"foo": "1.0"}
     with pytest.raises(LockError) as caught:
-        resolve(spec("foo==2.0", targets={"colab": {**COLAB, "gpu": "none"}}), load(), machine, lambda _: None)
+        resolve_spec(spec("foo==2.0", targets={"colab": {**COLAB, "gpu": "none"}}), load_facts(), machine, lambda _: None)
     assert "whose wheels need glibc 2.39; Colab runtime 2026.07 has 2.35" in caught.value.why
 
 
@@ -301,7 +301,7 @@ def test_torchaudio_is_that_of_the_torch(bench: Bench, pytorch: PyTorch) -> None
 
 @pytest.mark.parametrize(("required", "build"), [("<580", "cu126"), ("<=570", "cu126"), (">=580", "cu130"), (">=525,<570", "cu126")])
 def test_a_driver_that_is_only_bounded_decides_too(required: str, build: str) -> None:
-    found = next(proposals(spec("torch==2.12.0", targets={"here": {"kind": "local", "gpu": "L4", "requires": {"driver": required}}}), load()))
+    found = next(propose_flavours(spec("torch==2.12.0", targets={"here": {"kind": "local", "gpu": "L4", "requires": {"driver": required}}}), load_facts()))
     assert found.choices["here"].flavour == build
 
 
@@ -313,13 +313,13 @@ def test_nccl_that_another_package_brings_to_a_cpu_is_let_be(bench: Bench, pytor
 
 def test_an_extra_that_is_not_there_is_told(bench: Bench, pytorch: PyTorch) -> None:
     told: list[str] = []
-    resolve(spec("numpy[nosuch]", targets={"here": LAPTOP}), load(), Machine(bench.environment(**pytorch.offline())), told.append)
+    resolve_spec(spec("numpy[nosuch]", targets={"here": LAPTOP}), load_facts(), RealSystem(bench.environment(**pytorch.offline())), told.append)
     assert "warning: numpy[nosuch] brings nothing: there is no such extra, or it has nothing for these platforms" in told
 
 
 def test_an_index_that_nothing_comes_from_does_not_make_a_lock_stale(bench: Bench, pytorch: PyTorch) -> None:
     lock = locked(bench, pytorch, spec("numpy", targets={"here": LAPTOP}))
-    assert differences(spec("numpy", targets={"here": LAPTOP}, indexes={"mine": {"url": "https://packages.example.com/simple"}}), lock) == ()
+    assert list_changed_inputs(spec("numpy", targets={"here": LAPTOP}, indexes={"mine": {"url": "https://packages.example.com/simple"}}), lock) == ()
 
 
 @pytest.mark.parametrize(("cuda", "code"), [("12.6", 1), ("13.0", 0)])

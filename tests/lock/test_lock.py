@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from benchmarks.workshop import Workshop
 from provision.errors import LockError
-from provision.facts import load
-from provision.lock import Chosen, Environment, File, Lock, Package, dumps, loads, sealed
-from provision.lock.agreement import disagreements
-from provision.lock.asked import asked_of, differences
-from provision.lock.resolve import resolve
+from provision.facts import load_facts
+from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice, dumps, loads, with_digest
+from provision.lock.agreement import find_disagreements
+from provision.lock.asked import collect_lock_inputs, list_changed_inputs
+from provision.lock.resolve import resolve_spec
 from provision.spec import Spec
-from provision.world import Machine
+from provision.world import RealSystem
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel, small_spec
 
 PLATFORMS = ["linux-x86_64", "macos-arm64"]
@@ -31,17 +31,24 @@ def spec(*packages: object, **fields: object) -> Spec:
 
 def locked(bench: Bench, wanted: Spec, **environment: str) -> Lock:
     """Resolve with the real uv and the bench's index."""
-    lock = resolve(wanted, load(), Machine(bench.environment(**environment)), lambda _: None)
-    assert disagreements(lock, wanted, load()) == ()
+    lock = resolve_spec(wanted, load_facts(), RealSystem(bench.environment(**environment)), lambda _: None)
+    assert find_disagreements(lock, wanted, load_facts()) == ()
     return lock
 
 
 def sample(version: str = "1.0") -> Lock:
-    package = Package("alpha", version, "pypi", ("linux-x86_64",), (), (File(f"alpha-{version}-py3-none-any.whl", "00" * 32),))
-    other = Package("beta", "2.0", "pypi", ("linux-x86_64",), ("alpha",), (File("beta-2.0-py3-none-any.whl", "11" * 32),), unconfirmed=True)
-    environment = Environment("linux-x86_64", "linux-x86_64", None, None, None, "sha256:0")
-    return sealed(
-        Lock(asked_of(spec("alpha")), MINOR, (environment,), {"here": Chosen(("linux-x86_64",), "no torch among the packages")}, {}, (package, other))
+    package = LockedPackage("alpha", version, "pypi", ("linux-x86_64",), (), (LockedFile(f"alpha-{version}-py3-none-any.whl", "00" * 32),))
+    other = LockedPackage("beta", "2.0", "pypi", ("linux-x86_64",), ("alpha",), (LockedFile("beta-2.0-py3-none-any.whl", "11" * 32),), unconfirmed=True)
+    environment = LockedEnvironment("linux-x86_64", "linux-x86_64", None, None, None, "sha256:0")
+    return with_digest(
+        Lock(
+            collect_lock_inputs(spec("alpha")),
+            MINOR,
+            (environment,),
+            {"here": TargetChoice(("linux-x86_64",), "no torch among the packages")},
+            {},
+            (package, other),
+        )
     )
 
 
@@ -120,7 +127,7 @@ def test_a_python_that_is_not_here_is_locked_for_by_another(bench: Bench, tmp_pa
     wheels = tmp_path / "wheels"
     make_index(tmp_path / "index", (make_wheel(wheels, "native", "1.0", tag="cp398-cp398-manylinux_2_17_x86_64"),))
 
-    lock = resolve(wanted, load(), Machine(bench.environment()), lambda _: None)
+    lock = resolve_spec(wanted, load_facts(), RealSystem(bench.environment()), lambda _: None)
     assert {package.name: package.files[0].name for package in lock.packages}["native"] == "native-1.0-cp398-cp398-manylinux_2_17_x86_64.whl"
 
 
@@ -186,17 +193,17 @@ def test_a_cuda_flavour_is_locked_from_its_index(bench: Bench, tmp_path: Path) -
     lock = locked(bench, spec("torch", gpu="L4", cuda="12.8"), PROVISION_INDEX_PYTORCH_CU128=cu128)
     assert {package.name: package.version for package in lock.packages} == {"torch": "2.13.0+cu128", "nvidia-cublas-cu12": "12.8"}
     assert lock.environments[0].flavour == "cu128"
-    assert lock.targets["here"].because == "cu128: the spec says cuda: 12.8"
+    assert lock.targets["here"].reason == "cu128: the spec says cuda: 12.8"
 
 
 def test_what_decides_packages_makes_a_lock_stale_and_nothing_else(bench: Bench) -> None:
     lock = locked(bench, spec("alpha"))
-    assert differences(spec("alpha", env={"A": "b"}, paths={"out": "/tmp/x"}, requires={"ram": "1GiB"}), lock) == ()
-    assert differences(spec("alpha", "beta>=1"), lock) == ("packages: + beta>=1",)
-    assert differences(spec("alpha==1.0"), lock) == ("packages: + alpha==1.0", "packages: - alpha")
-    assert differences(spec("alpha", exclude_newer="2026-01-01"), lock) == ("exclude_newer: None -> 2026-01-01",)
-    assert differences(spec("alpha", platforms=PLATFORMS), lock) == ("platforms: + macos-arm64",)
-    assert differences(spec("alpha", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}), lock)[0].startswith("targets.here: ")
+    assert list_changed_inputs(spec("alpha", env={"A": "b"}, paths={"out": "/tmp/x"}, requires={"ram": "1GiB"}), lock) == ()
+    assert list_changed_inputs(spec("alpha", "beta>=1"), lock) == ("packages: + beta>=1",)
+    assert list_changed_inputs(spec("alpha==1.0"), lock) == ("packages: + alpha==1.0", "packages: - alpha")
+    assert list_changed_inputs(spec("alpha", exclude_newer="2026-01-01"), lock) == ("exclude_newer: None -> 2026-01-01",)
+    assert list_changed_inputs(spec("alpha", platforms=PLATFORMS), lock) == ("platforms: + macos-arm64",)
+    assert list_changed_inputs(spec("alpha", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}), lock)[0].startswith("targets.here: ")
 
 
 def test_exclude_newer_hides_later_uploads(bench: Bench) -> None:
@@ -208,12 +215,12 @@ def test_exclude_newer_hides_later_uploads(bench: Bench) -> None:
 def test_a_changed_spec_keeps_the_versions_that_still_fit(bench: Bench, tmp_path: Path) -> None:
     old = locked(bench, spec("alpha"))
     make_index(tmp_path / "index", (*(tmp_path / "wheels").glob("alpha*"), make_wheel(tmp_path / "wheels", "alpha", "3.0")))
-    machine = Machine(bench.environment())
-    kept = resolve(spec("alpha", "gamma"), load(), machine, lambda _: None, keep=old)
+    machine = RealSystem(bench.environment())
+    kept = resolve_spec(spec("alpha", "gamma"), load_facts(), machine, lambda _: None, keep=old)
     assert {package.name: package.version for package in kept.packages} == {"alpha": "2.0", "gamma": "1.0"}
-    anew = resolve(spec("alpha", "gamma"), load(), machine, lambda _: None)
+    anew = resolve_spec(spec("alpha", "gamma"), load_facts(), machine, lambda _: None)
     assert {package.name: package.version for package in anew.packages}["alpha"] == "3.0"
-    moved = resolve(spec("alpha", "beta"), load(), machine, lambda _: None, keep=old)
+    moved = resolve_spec(spec("alpha", "beta"), load_facts(), machine, lambda _: None, keep=old)
     assert {package.name: package.version for package in moved.packages}["alpha"] == "1.0"
 
 
@@ -222,8 +229,8 @@ def test_both_torch_builds_of_a_lock_are_kept(bench: Bench, tmp_path: Path) -> N
     old = locked(bench, spec("torch", platforms=PLATFORMS), PROVISION_INDEX_PYTORCH_CPU=cpu)
     newer = make_wheel(tmp_path / "c", "torch", "2.14.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64")
     make_index(tmp_path / "cpu", (*(tmp_path / "c").glob("torch-2.13*"), newer))
-    machine = Machine(bench.environment(PROVISION_INDEX_PYTORCH_CPU=cpu))
-    kept = resolve(spec("torch", "alpha", platforms=PLATFORMS), load(), machine, lambda _: None, keep=old)
+    machine = RealSystem(bench.environment(PROVISION_INDEX_PYTORCH_CPU=cpu))
+    kept = resolve_spec(spec("torch", "alpha", platforms=PLATFORMS), load_facts(), machine, lambda _: None, keep=old)
     assert sorted(package.version for package in kept.packages if package.name == "torch") == ["2.13.0", "2.13.0+cpu"]
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from provision.lock import Lock, dumps, loads, sealed, written_of
-from provision.lock.asked import asked_of, differences
+from provision.lock import Lock, compute_text_digest, dumps, loads, with_digest
+from provision.lock.asked import collect_lock_inputs, list_changed_inputs
 from provision.spec import Requires, Spec, Target
 
 SPEC: dict[str, Any] = {
@@ -136,14 +136,14 @@ def test_every_field_of_the_language_is_decided_on() -> None:
 def test_what_decides_packages_moves_the_digest_and_nothing_else(route: tuple[str, ...]) -> None:
     moved = edited(SPEC, route, EDITS[route])
     assert moved != SPEC
-    assert (written_of(moved) != written_of(SPEC)) == (route in DECIDING)
+    assert (compute_text_digest(moved) != compute_text_digest(SPEC)) == (route in DECIDING)
 
 
 def test_the_order_of_keys_packages_and_platforms_does_not_count() -> None:
     data = {**SPEC, "platforms": ["linux-x86_64", "macos-arm64"]}
     turned: dict[str, Any] = {key: list(reversed(value)) if isinstance(value, list) else value for key, value in reversed(data.items())}
     turned["targets"] = dict(reversed(SPEC["targets"].items()))
-    assert written_of(turned) == written_of(data)
+    assert compute_text_digest(turned) == compute_text_digest(data)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_the_order_of_keys_packages_and_platforms_does_not_count() -> None:
     ],
 )
 def test_text_that_the_model_tells_apart_has_digests_of_its_own(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert written_of(one) != written_of(other)
+    assert compute_text_digest(one) != compute_text_digest(other)
 
 
 @settings(deadline=None)
@@ -172,7 +172,7 @@ def test_text_that_the_model_tells_apart_has_digests_of_its_own(one: dict[str, A
     )
 )
 def test_any_data_has_a_digest(data: dict[str, Any]) -> None:
-    assert written_of(data).startswith("sha256:")
+    assert compute_text_digest(data).startswith("sha256:")
 
 
 routes = st.lists(st.sampled_from(sorted(EDITS)), max_size=4, unique=True)
@@ -210,20 +210,20 @@ def test_so_after_each_edit_alone(route: tuple[str, ...], value: Any) -> None:
 
 def agree(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Whether the comparison of a spec with its lock finds nothing where the digests are equal. What is no spec agrees with everything."""
-    if written_of(new) != written_of(old):
+    if compute_text_digest(new) != compute_text_digest(old):
         return True
     try:
         was, now = Spec.model_validate(old), Spec.model_validate(new)
     except ValidationError:
         return True
-    return differences(now, empty(was, written_of(old))) == ()
+    return list_changed_inputs(now, empty(was, compute_text_digest(old))) == ()
 
 
 def test_a_lock_carries_the_digest_of_its_text() -> None:
-    lock = empty(Spec.model_validate(SPEC), written_of(SPEC))
+    lock = empty(Spec.model_validate(SPEC), compute_text_digest(SPEC))
     assert loads(dumps(lock), "x.lock") == lock
-    assert dumps(lock).splitlines()[3] == f'  "written": "{written_of(SPEC)}",'
-    assert sealed(replace(lock, written="")).digest != lock.digest
+    assert dumps(lock).splitlines()[3] == f'  "written": "{compute_text_digest(SPEC)}",'
+    assert with_digest(replace(lock, text_digest="")).digest != lock.digest
 
 
 def test_a_lock_without_it_is_read() -> None:
@@ -234,4 +234,4 @@ def test_a_lock_without_it_is_read() -> None:
 
 def empty(spec: Spec, written: str) -> Lock:
     """A lock of no packages."""
-    return sealed(Lock(asked_of(spec), spec.python, (), {}, {}, (), written=written))
+    return with_digest(Lock(collect_lock_inputs(spec), spec.python, (), {}, {}, (), text_digest=written))

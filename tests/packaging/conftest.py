@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from provision.world.pip_configuration import read_pip_configuration
+from provision.world.pip_configuration import read_pip_config
 from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent.parent
@@ -93,5 +93,5 @@ def build(tree: Path, out: Path, *targets: str) -> tuple[Path, Path]:
 def outside(**changes: str) -> dict[str, str]:
     """The caller's variables without what points at this checkout; pip's index is handed on to uv, which does not read pip's files."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "PROVISION_"))}
-    mirror = read_pip_configuration(os.environ).index_url
+    mirror = read_pip_config(os.environ).index_url
     return {**kept, **({"UV_DEFAULT_INDEX": mirror} if mirror else {}), **changes}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from provision.extras import NAME
+from provision.extras import DISTRIBUTION_NAME
 from tests.packaging.conftest import Built, outside
 from tests.rig import make_index, make_wheel
 from tests.support import make_once
@@ -31,7 +31,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     def make(folder: Path) -> None:
         wheels = [make_wheel(folder / "wheels", "six", "1.17")]
-        for line in requires(NAME) or []:
+        for line in requires(DISTRIBUTION_NAME) or []:
             name, _, floor = line.partition(";")[0].strip().partition(">=")
             wheels.append(make_wheel(folder / "wheels", name, floor.strip()))
         make_index(folder / "index", tuple(wheels))
@@ -57,7 +57,9 @@ class Copy:
 
     def command(self, extra: str = "workbench") -> str:
         command = self.run(ASK.format(extra=extra))
-        assert not re.search(rf"(?<!pipx inject ){NAME}(?!\[[a-z,]+\] @ )(\[|'|=|$| )", command), f"an index could be asked for our name: {command}"
+        assert not re.search(rf"(?<!pipx inject ){DISTRIBUTION_NAME}(?!\[[a-z,]+\] @ )(\[|'|=|$| )", command), (
+            f"an index could be asked for our name: {command}"
+        )
         return command
 
     def add(self, extra: str) -> None:
@@ -98,14 +100,14 @@ def test_a_wheel_that_uv_installed_without_pip_and_that_is_gone_later(made: Call
 
 
 def test_a_copy_from_an_index_gets_the_packages_of_the_extra(made: Callable[..., Copy], wheel: Path) -> None:
-    copy = made("--find-links", str(wheel.parent), NAME)
+    copy = made("--find-links", str(wheel.parent), DISTRIBUTION_NAME)
     assert copy.command().endswith("'google-auth>=2.38' 'google-cloud-notebooks>=1.18' 'requests>=2.32'")
     copy.add("workbench")
 
 
 def test_a_tool_of_uv_keeps_what_it_has(tmp_path: Path, small: str, wheel: Path) -> None:
-    copy = Copy(tmp_path / "tools" / NAME, small)
-    copy.uv("tool", "install", "--quiet", f"{NAME}[conda] @ {wheel.as_uri()}", "--with", "six>=1")
+    copy = Copy(tmp_path / "tools" / DISTRIBUTION_NAME, small)
+    copy.uv("tool", "install", "--quiet", f"{DISTRIBUTION_NAME}[conda] @ {wheel.as_uri()}", "--with", "six>=1")
     command = copy.command("workbench")
     assert command.startswith("uv tool install 'provision-ml[conda,workbench] @ file:///")
     assert command.endswith("--with 'six>=1'")
@@ -163,7 +165,7 @@ def test_a_wheel_and_a_repository_that_pip_installed(by_pip: Callable[..., Copy]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run([*git, *words], cwd=tree, check=True, timeout=600)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, check=True, timeout=600).stdout.strip()
-    subprocess.run([str(copy.python), "-m", "pip", "uninstall", "-qy", NAME, "google-auth"], env=copy.variables, check=True, timeout=600)
+    subprocess.run([str(copy.python), "-m", "pip", "uninstall", "-qy", DISTRIBUTION_NAME, "google-auth"], env=copy.variables, check=True, timeout=600)
     subprocess.run([str(copy.python), "-m", "pip", "install", "-q", f"git+{tree.as_uri()}"], env=copy.variables, check=True, timeout=900)
     assert copy.command() == f"{copy.python} -m pip install 'provision-ml[workbench] @ git+file://localhost{tree}@{commit}'"
     copy.add("workbench")
@@ -173,11 +175,11 @@ def test_a_wheel_and_a_repository_that_pip_installed(by_pip: Callable[..., Copy]
 @pytest.mark.network
 def test_an_application_of_pipx(by_pip: Callable[..., Copy], wheel: Path, tmp_path: Path) -> None:
     host = by_pip("pipx")
-    app = Copy(tmp_path / "pipx" / "venvs" / NAME, "")
+    app = Copy(tmp_path / "pipx" / "venvs" / DISTRIBUTION_NAME, "")
     folders = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "pipx-bin")}
     app.variables = {**host.variables, **folders, "PATH": f"{host.prefix}/bin:{host.variables['PATH']}"}
     subprocess.run([str(host.python), "-m", "pipx", "install", "--quiet", str(wheel)], env=app.variables, check=True, timeout=900)
     assert app.command().startswith("pipx install --force 'provision-ml[workbench] @ file:///")
     app.add("workbench")
     wheel.unlink()
-    assert app.command("conda") == f"pipx inject {NAME} 'py-rattler>=0.28'"
+    assert app.command("conda") == f"pipx inject {DISTRIBUTION_NAME} 'py-rattler>=0.28'"

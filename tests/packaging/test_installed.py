@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from provision.assets import builtin_names
+from provision.assets import list_builtin_profiles
 from tests.packaging.conftest import ROOT, outside
 from tests.rig import MINOR, Bench, small_spec
 
@@ -56,7 +56,7 @@ def test_init_lint_apply(bare: Path, bench: Bench) -> None:
     assert sorted(path.name for path in bench.own.iterdir()) == [".gitignore", "spec.schema.json"], "what init put there for editors stays"
 
 
-@pytest.mark.parametrize("profile", builtin_names())
+@pytest.mark.parametrize("profile", list_builtin_profiles())
 def test_a_packaged_profile_can_be_extended(profile: str, bare: Path, tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(f'extends: builtin:{profile}\ngpu: none\npython: "{MINOR}"\n')
     done = run(bare, tmp_path, "lint", "spec.yaml")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.probe.brief import whole
+from provision.probe.brief import expand
 from tests.support import require
 
 
@@ -43,7 +43,7 @@ class Environment:
         process = self.start(*arguments, environ=environ, **changes)
         said, _ = process.communicate(timeout=600)
         report = self.root / "report.json"
-        return process.returncode, whole(json.loads(report.read_text(encoding="utf-8"))) if report.exists() else {}, said
+        return process.returncode, expand(json.loads(report.read_text(encoding="utf-8"))) if report.exists() else {}, said
 
     def start(self, *arguments: str, environ: dict[str, str] | None = None, **changes: Any) -> subprocess.Popen[str]:
         expectations = self.root / "expectations.json"

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from provision.verification import parcel
+from provision.verification import probe_zipapp
 from tests.probe.bench import Environment
 from tests.support import with_bytecode
 
 
 def build_probe(target: Path) -> Path:
     """Write the probe as a zip, with its bytecode."""
-    target.write_bytes(with_bytecode(parcel()))
+    target.write_bytes(with_bytecode(probe_zipapp()))
     return target
 
 

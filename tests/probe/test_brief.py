@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provision.probe.brief import brief, whole
-from provision.probe.canonical import canonical, digest, plain
+from provision.probe.brief import compact, expand
+from provision.probe.canonical import canonical_digest, to_canonical_json, to_json_value
 from provision.probe.checks import CHECKS
 from provision.probe.values import Status
 from provision.verification import read_report
@@ -23,7 +23,7 @@ KIB = 1024
 
 def current(path: Path) -> dict[str, Any]:
     """A recorded report as the probe makes it now: no bound where a check does not apply, no causes where it holds, times to the hundredth."""
-    document: dict[str, Any] = whole(json.loads(path.read_bytes()))
+    document: dict[str, Any] = expand(json.loads(path.read_bytes()))
     for row in document["checks"]:
         calm = row["status"] in ("pass", "skip")
         row.update(seconds=round(row["seconds"], 2), causes=[] if calm else row["causes"], threshold=None if row["status"] == "skip" else row["threshold"])
@@ -41,7 +41,7 @@ ROWS = st.fixed_dictionaries(
         "required": st.booleans(),
         "expected": VALUES,
         "observed": VALUES,
-        "threshold": st.none() | st.sampled_from([plain(one.threshold.document()) for one in CHECKS if one.threshold]),
+        "threshold": st.none() | st.sampled_from([to_json_value(one.threshold.to_json()) for one in CHECKS if one.threshold]),
         "message": st.text(max_size=5),
         "cause": st.none() | st.text(max_size=3),
         "fix": st.none() | st.text(max_size=3),
@@ -58,17 +58,17 @@ def test_what_is_left_out_comes_back(checks: list[Any], told: dict[str, Any], st
     readings = [{"key": key, "value": value, "class": kind} for key, (value, kind) in sorted(told.items())]
     full = [{"signal": None, "timed_out": False, **stage} for stage in stages]
     document = {"checks": checks, "readings": readings, "stages": full}
-    written = canonical(brief(document))
-    assert canonical(whole(json.loads(written))) == canonical(document)
-    assert canonical(brief(whole(json.loads(written)))) == written  # so the digest over it is the same wherever it is taken
+    written = to_canonical_json(compact(document))
+    assert to_canonical_json(expand(json.loads(written))) == to_canonical_json(document)
+    assert to_canonical_json(compact(expand(json.loads(written)))) == written  # so the digest over it is the same wherever it is taken
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_recorded_report_says_the_same_in_fewer_bytes(path: Path) -> None:
     document = current(path)
-    written = canonical(brief(document))
-    assert canonical(whole(json.loads(written))) == canonical(document)
-    assert read_report(written.encode(), "x").document["checks"] == json.loads(canonical(document["checks"]))
+    written = to_canonical_json(compact(document))
+    assert to_canonical_json(expand(json.loads(written))) == to_canonical_json(document)
+    assert read_report(written.encode(), "x").document["checks"] == json.loads(to_canonical_json(document["checks"]))
     raw = path.read_bytes()
     as_before = isinstance(json.loads(raw)["readings"], list)
     assert len(written) < 0.66 * len(raw) if as_before else f"{written}\n".encode() == raw
@@ -78,7 +78,7 @@ def test_a_recorded_report_says_the_same_in_fewer_bytes(path: Path) -> None:
     "broken", [None, [], 7, "x", {"checks": 7, "stages": {}, "readings": [3]}, {"checks": [3], "stages": [None], "readings": {"identity": 3}}]
 )
 def test_what_is_no_report_stays_as_it_is(broken: Any) -> None:
-    assert whole(broken) == broken
+    assert expand(broken) == broken
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_what_is_no_report_stays_as_it_is(broken: Any) -> None:
     ],
 )
 def test_only_what_follows_is_left_out(row: dict[str, Any]) -> None:
-    said = brief({"checks": [row]})["checks"][0]
-    assert {key: whole({"checks": [said]})["checks"][0][key] for key in row} == row
+    said = compact({"checks": [row]})["checks"][0]
+    assert {key: expand({"checks": [said]})["checks"][0][key] for key in row} == row
 
 
 def test_a_reading_that_stands_twice_is_not_lost() -> None:
     twice = [{"key": "os.id", "value": value, "class": "identity"} for value in ("debian", "ubuntu")]
-    assert brief({"readings": twice})["readings"] == twice
+    assert compact({"readings": twice})["readings"] == twice
 
 
 def test_a_quick_report_of_eighty_checks_has_at_most_20_kib() -> None:
@@ -114,10 +114,10 @@ def test_a_quick_report_of_eighty_checks_has_at_most_20_kib() -> None:
     )
     document["stages"] = [*stages, *({**stage, "name": f"{stage['name']}2"} for stage in stages)][:13]
     assert (len(document["checks"]), len(document["readings"]), len(document["stages"])) == (80, 120, 13)
-    assert len(canonical(brief(document))) <= 20 * KIB
-    assert len(canonical(document)) > 20 * KIB, "so it is the brief form that does it"
+    assert len(to_canonical_json(compact(document))) <= 20 * KIB
+    assert len(to_canonical_json(document)) > 20 * KIB, "so it is the brief form that does it"
 
 
 def test_the_digest_of_a_report_is_that_of_its_brief_form() -> None:
-    document = brief(current(RECORDED[0]))
-    assert digest(document) == digest(brief(whole(document)))
+    document = compact(current(RECORDED[0]))
+    assert canonical_digest(document) == canonical_digest(compact(expand(document)))

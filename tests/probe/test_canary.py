@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import brief
-from provision.probe.canonical import canonical
+from provision.probe.brief import compact
+from provision.probe.canonical import to_canonical_json
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
-from provision.probe.readings import READINGS
+from provision.probe.readings import READING_CLASSES
 from provision.probe.redactor import Redactor
-from provision.probe.report import Judged, identity_digest, make_report
+from provision.probe.report import JudgedCheck, identity_digest, make_report
 from provision.probe.supervise import StageRun
-from provision.probe.values import Asked, Judgement, Reading, ReadingClass, Status, Threshold
+from provision.probe.values import Judgement, Reading, ReadingClass, SelectedCheck, Status, Threshold
 
 HOME, USER, HOST, SECRET = "/home/zelda.fitz", "zelda.fitz", "castle-42.internal", "swordfish-7"
 SHAPES = {
@@ -46,14 +46,14 @@ def made(document: Callable[..., dict[str, Any]], canary: str, *, in_identity: b
     text = f"before {canary} after"
     nested = {"list": [text, {canary: text}], "text": text}
     judged = [
-        Judged(
-            Asked(check, check.id, check.title, None, True),
+        JudgedCheck(
+            SelectedCheck(check, check.id, check.title, None, True),
             Judgement(status, text, nested, [nested], text, text, check.threshold or Threshold(1, "u", "own choice")),
             0.1,
         )
         for check, status in zip(CHECKS, list(Status) * len(CHECKS), strict=False)
     ]
-    seen: dict[str, Any] = {pattern.replace("*", "some"): nested for pattern, kind in READINGS if in_identity or kind is not ReadingClass.IDENTITY}
+    seen: dict[str, Any] = {pattern.replace("*", "some"): nested for pattern, kind in READING_CLASSES if in_identity or kind is not ReadingClass.IDENTITY}
     seen |= {"_packages.installed": {"torch": f"2.0+{canary}"}, "_packages.required_by": {}}
     redactor = redactor or Redactor([SECRET], HOME, USER, HOST)
     run = StageRun("torch", None, "SIGKILL", 1.0, 1.0, 90.0, True, redactor.text(text))
@@ -81,7 +81,7 @@ def leaks(report: Any) -> list[str]:
 def test_no_canary_comes_through(document: Callable[..., dict[str, Any]], canary: str) -> None:
     """Names are not looked for in identity readings: these are versions and products, and a host called debian must not change os.id."""
     report = made(document, canary, in_identity=canary in SHAPES.values())
-    for form in (report, json.loads(canonical(brief(report)))):
+    for form in (report, json.loads(to_canonical_json(compact(report)))):
         assert leaks(form) == []
     assert sum("before" in text and "after" in text for text in texts(report)) > 3 * len(CHECKS), "the canaries were there"
 

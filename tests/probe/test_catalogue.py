@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from provision.probe.catalogue import STAGES, asked, processes
+from provision.probe.catalogue import STAGES, group_stages_by_process, select_checks
 from provision.probe.checks import CHECKS, compiling, device, numerics, several
 from provision.probe.expectations import parse_expectations
-from provision.probe.judging import JUDGES, Account, judge
+from provision.probe.judging import JUDGES, ObservationLog, judge
 from provision.probe.observing import observers_of
-from provision.probe.readings import READINGS, class_of, readings
+from provision.probe.readings import READING_CLASSES, class_of_reading, published_readings
 from provision.probe.values import ReadingClass, Threshold, Tier
 
 TORCH = [{"name": "torch", "version": "2.13.0"}]
@@ -37,7 +37,7 @@ def test_causes_are_published_readings(subtests: pytest.Subtests) -> None:
             assert check.causes
             for key in check.causes:
                 sample = key.replace(".*", ".anything.free_bytes")
-                assert class_of(sample) is not None, key
+                assert class_of_reading(sample) is not None, key
 
 
 def test_a_check_comes_after_checks_of_its_stage_or_of_another_process(subtests: pytest.Subtests) -> None:
@@ -73,16 +73,16 @@ def test_the_page_of_these_checks_tells_each_with_its_threshold(check: Any) -> N
 
 
 LINE_OF = {
-    "FREE": "| M01 |",
-    "HELD": "| M02 |",
+    "FREE_SHARE": "| M01 |",
+    "TESTED_SHARE": "| M02 |",
     "COPY_FAILS": "| B01 |",
     "COPY_WARNS": "| B01 |",
     "LINK_FAILS": "| B02 |",
     "LINK_WARNS": "| B02 |",
     "PRODUCT_FAILS": "| F01 |",
     "PRODUCT_WARNS": "| F01 |",
-    "SPREAD": "- **Neighbours.**",
-    "STEADY": "| F03 |",
+    "CARD_SPREAD": "- **Neighbours.**",
+    "BURN_STEADINESS": "| F03 |",
     "BUS_WARNS": "| C03 |",
     "FP32_ERROR": "| N02 |",
     "FP16_ERROR": "| N01 |",
@@ -93,7 +93,7 @@ LINE_OF = {
     "ATTENTION": "| N04 |",
     "FP8_ERROR": "| N05 |",
     "STEPS_ERROR": "| N09 |",
-    "SAME": "| K02 |",
+    "COMPILED_ERROR": "| K02 |",
 }
 """How the line of the page begins that gives a bound."""
 
@@ -108,19 +108,19 @@ def test_the_page_gives_every_bound_in_the_line_of_its_check(subtests: pytest.Su
 
 
 def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() -> None:
-    assert class_of("train.run_s") is ReadingClass.NOISE
-    assert class_of("train.options") is ReadingClass.CONTEXT
-    assert class_of("disk.path.data.free_bytes") is ReadingClass.NOISE
-    assert class_of("_packages.installed") is None
-    assert class_of("never.heard") is None
-    assert [one.key for one in readings({"os.id": "debian", "_secret": 1, "never.heard": 2})] == ["os.id"]
-    assert len({key for key, _ in READINGS}) == len(READINGS)
+    assert class_of_reading("train.run_s") is ReadingClass.NOISE
+    assert class_of_reading("train.options") is ReadingClass.CONTEXT
+    assert class_of_reading("disk.path.data.free_bytes") is ReadingClass.NOISE
+    assert class_of_reading("_packages.installed") is None
+    assert class_of_reading("never.heard") is None
+    assert [one.key for one in published_readings({"os.id": "debian", "_secret": 1, "never.heard": 2})] == ["os.id"]
+    assert len({key for key, _ in READING_CLASSES}) == len(READING_CLASSES)
 
 
 def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callable[..., dict[str, Any]]) -> None:
     without = parse_expectations(document())
     with_gpu = parse_expectations(document(gpu={"type": "L4", "count": 1}))
-    assert [[stage.name for stage in group] for group in processes(without)] == [
+    assert [[stage.name for stage in group] for group in group_stages_by_process(without)] == [
         ["host", "driver", "packages"],
         ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
@@ -130,7 +130,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
         ["compile"],
         ["rehearsal"],
     ]
-    assert [[stage.name for stage in group] for group in processes(with_gpu)] == [
+    assert [[stage.name for stage in group] for group in group_stages_by_process(with_gpu)] == [
         ["host", "driver", "packages"],
         ["diagnosis"],
         ["torch"],
@@ -147,10 +147,10 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(document: Callabl
 
 
 def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[..., dict[str, Any]]) -> None:
-    inventory = {one.id for one in asked(parse_expectations(document(tier="inventory")))}
+    inventory = {one.id for one in select_checks(parse_expectations(document(tier="inventory")))}
     assert {"H01", "P02", "Y01"} <= inventory
     assert not inventory & {"T01", "L01", "R05", "P06:torch"}
-    quick, deep, burn = ({one.id for one in asked(parse_expectations(document(tier=tier, **CARDS)))} for tier in ("quick", "deep", "burn"))
+    quick, deep, burn = ({one.id for one in select_checks(parse_expectations(document(tier=tier, **CARDS)))} for tier in ("quick", "deep", "burn"))
     assert {"F01", "C02"} <= quick < deep < burn
     assert {"F02", "C03", "N09", "L03", "K01", "K02", "W02", "X01", "X02", "S01", "S02", "S03", "R09"} <= deep - quick
     assert {"F03"} == burn - deep
@@ -158,18 +158,18 @@ def test_a_tier_asks_its_own_checks_and_the_cheaper_ones(document: Callable[...,
 
 def test_a_quiet_check_is_left_out_where_it_does_not_apply_and_skipped_when_it_is_named(document: Callable[..., dict[str, Any]]) -> None:
     bare = parse_expectations(document(packages=TORCH))
-    named = asked(bare, frozenset({"F01"}))
-    assert not {"M01", "F01", "C01", "C02", "K01", "L04"} & {one.id for one in asked(bare)}
-    assert {"T02", "D03"} <= {one.id for one in asked(bare)}
+    named = select_checks(bare, frozenset({"F01"}))
+    assert not {"M01", "F01", "C01", "C02", "K01", "L04"} & {one.id for one in select_checks(bare)}
+    assert {"T02", "D03"} <= {one.id for one in select_checks(bare)}
     assert [one.id for one in named] == ["T01", "T02", "F01"]
-    assert judge(named[-1], bare, {}, Account()).message == "no GPU is declared"
+    assert judge(named[-1], bare, {}, ObservationLog()).message == "no GPU is declared"
     assert not named[-1].required
 
 
 def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(direct=["numpy", "torch"], tier="burn"))
-    assert [one.id for one in asked(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
-    assert [one.id for one in asked(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
-    assert [one.id for one in asked(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]
+    assert [one.id for one in select_checks(expected, frozenset({"R05"}))] == ["R01", "R02", "R06", "R05"]
+    assert [one.id for one in select_checks(expected, frozenset({"P06:torch"}))] == ["P06:torch"]
+    assert [one.id for one in select_checks(expected, frozenset({"P06"}))] == ["P06:numpy", "P06:torch"]
     everything = parse_expectations(document(direct=["numpy"], tier="burn", training__dataloader_workers=1, **CARDS))
-    assert {one.check.id for one in asked(everything)} == {check.id for check in CHECKS}
+    assert {one.check.id for one in select_checks(everything)} == {check.id for check in CHECKS}

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from provision.facts import load
-from provision.probe.brief import whole
-from provision.probe.judging.cards import is_called
+from provision.facts import load_facts
+from provision.probe.brief import expand
+from provision.probe.judging.cards import is_declared_gpu
 from tests.probe.bench import checks
 from tests.support import require
 
@@ -78,7 +78,7 @@ def report(here: dict[str, Any], probe: Path, document: Callable[..., dict[str, 
 def verified(here: dict[str, Any], probe: Path, document: Callable[..., dict[str, Any]], folder: Path, *only: str, **changes: Any) -> dict[str, Any]:
     """What the probe says of this machine against expectations written from what is installed here."""
     names = {name.lower() for name in here["packages"]}
-    card = next((row for row in load().cards if is_called(here["card"], row.name)), None)
+    card = next((row for row in load_facts().cards if is_declared_gpu(here["card"], row.name)), None)
     figures = {"bandwidth_gb_s": card.bandwidth_gb_s, "tflops": dict(card.tflops), "source": "facts"} if card else {}
     promised = document(
         packages=[{"name": name, "version": version} for name, version in here["packages"].items()],
@@ -96,7 +96,7 @@ def verified(here: dict[str, Any], probe: Path, document: Callable[..., dict[str
     command += [word for one in only for word in ("--only", one)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert out.exists(), done.stdout + done.stderr
-    found: dict[str, Any] = whole(json.loads(out.read_text(encoding="utf-8")))
+    found: dict[str, Any] = expand(json.loads(out.read_text(encoding="utf-8")))
     return found
 
 

@@ -17,8 +17,8 @@ import pytest
 from provision.probe.checks.numerics import BF16_ERROR
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import JUDGES
-from provision.probe.judging.cases import Case
-from provision.probe.observing.several import Together, rank_program, readings_of
+from provision.probe.judging.cases import JudgeInput
+from provision.probe.observing.several import ProcessGroupRun, rank_program, readings_of
 from provision.probe.observing.speed import link_gb_s
 from provision.probe.values import Judgement, Status
 from tests.probe.test_driver import library, newer  # noqa: F401 - fixtures
@@ -224,17 +224,17 @@ def test_the_link_is_read_from_linux(tmp_path: Path) -> None:
     assert link_gb_s(tmp_path, "") is None
 
 
-def run_together(hf_python: str, probe: Path, folder: Path, patience: float, *script: str, before: tuple[str, ...] = ()) -> Together:
+def run_together(hf_python: str, probe: Path, folder: Path, patience: float, *script: str, before: tuple[str, ...] = ()) -> ProcessGroupRun:
     argv = [*before, hf_python, "-c", TOGETHER, str(probe), str(folder), str(patience), *script]
     done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **OFFLINE}, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     code, told, tail, steps = json.loads(done.stdout.splitlines()[-1])
-    return Together(code, tuple(told), tail, tuple(steps))
+    return ProcessGroupRun(code, tuple(told), tail, tuple(steps))
 
 
-def judged_together(run: Together, document: Callable[..., dict[str, Any]]) -> Judgement:
+def judged_together(run: ProcessGroupRun, document: Callable[..., dict[str, Any]]) -> Judgement:
     expected = parse_expectations(document(packages=[{"name": "torch", "version": "2.13.0"}], gpu={"type": "H200", "count": 2}))
-    return JUDGES["C02"](Case(expected, readings_of("sums", run)))
+    return JUDGES["C02"](JudgeInput(expected, readings_of("sums", run)))
 
 
 def running(word: str) -> list[str]:
@@ -249,9 +249,9 @@ def running(word: str) -> list[str]:
 def test_two_processes_add_up_through_torchrun(hf_python: str, probe: Path, tmp_path: Path) -> None:
     run = run_together(hf_python, probe, tmp_path, 100)
     assert run.code == 0, run.tail
-    assert [one["wrong"] for one in run.told] == [0, 0]
+    assert [one["wrong"] for one in run.rank_reports] == [0, 0]
     assert run.steps == ("added up", "added up")
-    assert all(one["bus_gb_s"][0] > 0.001 for one in run.told)
+    assert all(one["bus_gb_s"][0] > 0.001 for one in run.rank_reports)
 
 
 @pytest.mark.long
@@ -260,7 +260,7 @@ def test_a_rank_that_never_joins_is_told_and_ended(hf_python: str, probe: Path, 
     script.write_text(HANGS)
     began = time.monotonic()
     run = run_together(hf_python, probe, tmp_path, 25, str(script))
-    assert (run.code, run.told, run.steps) == (None, (), ("reached its card", None))
+    assert (run.code, run.rank_reports, run.steps) == (None, (), ("reached its card", None))
     assert "NCCL WARN rank 1 never joins" in run.tail
     assert time.monotonic() - began < 80
     assert not running(str(script))
@@ -276,7 +276,7 @@ def test_a_link_on_which_all_hang_is_told_with_what_to_try(hf_python: str, probe
     script = tmp_path / "waits.py"
     script.write_text(WAITS)
     run = run_together(hf_python, probe, tmp_path, 30, str(script))
-    assert (run.code, run.told, run.steps) == (None, (), ("joined the others", "joined the others"))
+    assert (run.code, run.rank_reports, run.steps) == (None, (), ("joined the others", "joined the others"))
     told = judged_together(run, document)
     assert told.status is Status.FAIL
     assert "2 cards hang when they add up: 0 of them came to an end." in told.message
@@ -290,7 +290,7 @@ def test_processes_join_where_the_name_of_the_machine_cannot_be_resolved(hf_pyth
     nameless = ("unshare", "--uts", "sh", "-ec", 'hostname no-such-name.invalid\nexec "$@"', "sh")
     run = run_together(hf_python, probe, tmp_path, 60, before=nameless)
     assert run.code == 0, run.tail
-    assert [one["wrong"] for one in run.told] == [0, 0]
+    assert [one["wrong"] for one in run.rank_reports] == [0, 0]
 
 
 def test_from_a_folder_a_rank_is_started_as_a_module() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.observing.kernel_log import xids
+from provision.probe.observing.kernel_log import read_xids
 from tests.probe.bench import Environment
 
 L4 = {"gpu": {"type": "L4", "count": 1}}
@@ -84,10 +84,10 @@ def test_errors_in_the_kernels_log_are_found(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/kmsg").write_text(LOG, encoding="utf-8")
 
-    assert xids(tmp_path) == [31, 79]
+    assert read_xids(tmp_path) == [31, 79]
 
 
 def test_a_log_that_is_not_there_or_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None:
-    assert xids(tmp_path) is None
+    assert read_xids(tmp_path) is None
     (tmp_path / "dev/kmsg").mkdir(parents=True)
-    assert xids(tmp_path) is None
+    assert read_xids(tmp_path) is None

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from provision.agent.core.installed_files import Noted, Record, compare, note_of, read_record, unlisted
-from provision.probe.readings import class_of
+from provision.agent.core.installed_files import InstallNote, RecordFile, compare_files, find_unlisted_files, make_install_note, read_record
+from provision.probe.readings import class_of_reading
 from provision.probe.values import ReadingClass
 from tests.probe.bench import Environment, checks, hashed, without_rights
 
@@ -82,7 +82,7 @@ def test_without_a_note_an_edit_that_keeps_the_size_is_seen_by_the_deep_tier_alo
 def note(environment: Environment, **changes: Any) -> None:
     """Note the packages as the installer does after an installation."""
     site = site_of(environment)
-    packages = {name: note_of(read_record(str(site / f"{name}-1.0.dist-info"))).to_json() for name in ("alpha", "beta")}
+    packages = {name: make_install_note(read_record(str(site / f"{name}-1.0.dist-info"))).to_json() for name in ("alpha", "beta")}
     packages["alpha"] |= changes
     (environment.root / "installed.json").write_text(json.dumps({"packages": packages}))
 
@@ -126,7 +126,7 @@ def test_a_package_that_never_fitted_is_damaged_once_it_is_changed(environment: 
 
 @pytest.mark.parametrize("found", [None, {}, {"packages": []}, {"packages": {"alpha": 1}}, {"packages": {"alpha": {"record": None, "snapshot": 0}}}])
 def test_a_note_that_says_nothing_of_files_is_no_note(found: Any) -> None:
-    assert Noted.of(found, "alpha") == Noted()
+    assert InstallNote.from_install_result(found, "alpha") == InstallNote()
 
 
 @pytest.mark.parametrize("text", [None, "", "alpha/__init__.py,,\n"])
@@ -213,7 +213,7 @@ def test_the_identity_of_an_environment_does_not_move_with_its_files(environment
     _, after, _ = environment.verify()
     assert before["digests"]["identity"] == after["digests"]["identity"]
     for name in ("files", "altered", "without_record", "never_fitted", "stray_pth", "stray"):
-        assert class_of(f"packages.{name}") is ReadingClass.CONTEXT
+        assert class_of_reading(f"packages.{name}") is ReadingClass.CONTEXT
 
 
 def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(environment: Environment, document: Callable[..., dict[str, Any]]) -> None:
@@ -244,14 +244,14 @@ def test_of_an_interpreter_that_is_not_ours_only_pth_files_are_named(environment
 def test_every_kind_of_row(tmp_path: Path, row: str, hashing: bool, flaw: str | None) -> None:
     (tmp_path / "a.py").write_text("1")
     (tmp_path / "a-1.dist-info").mkdir()
-    record = Record(str(tmp_path / "a-1.dist-info"), (tuple(row.split(",")),))  # type: ignore[arg-type]
-    found = compare(record, hashed=hashing)
+    record = RecordFile(str(tmp_path / "a-1.dist-info"), (tuple(row.split(",")),))  # type: ignore[arg-type]
+    found = compare_files(record, hashed=hashing)
     assert found.files == 1
     assert [flaw is not None and one.startswith(flaw) for one in found.flaws.values()] == ([True] if flaw else [])
 
 
 def test_a_folder_that_cannot_be_listed_has_no_strays(tmp_path: Path) -> None:
-    assert unlisted(str(tmp_path / "gone"), []) == ([], [])
+    assert find_unlisted_files(str(tmp_path / "gone"), []) == ([], [])
     assert read_record(str(tmp_path / "a.egg-info")).flaw == "its RECORD cannot be read: No such file or directory"
 
 

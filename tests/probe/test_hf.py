@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import brief, whole
-from provision.probe.canonical import canonical
+from provision.probe.brief import compact, expand
+from provision.probe.canonical import to_canonical_json
 from tests.probe.test_texts import assert_readable
 
 pytestmark = pytest.mark.hf
@@ -58,7 +58,7 @@ def verify(hf_python: str, inventory: dict[str, Any], probe: Path, document: Cal
         command += [part for one in only for part in ("--only", one)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(environ or {})})
         assert (folder / "report.json").exists(), done.stderr
-        return done.returncode, whole(json.loads((folder / "report.json").read_text(encoding="utf-8")))
+        return done.returncode, expand(json.loads((folder / "report.json").read_text(encoding="utf-8")))
 
     return ask
 
@@ -94,7 +94,7 @@ def test_a_hugging_face_environment_is_verified_by_a_trainer_run(verify: Verify)
     assert "proof: hf-trainer" in report["verdict"]["sentence"]
     assert value(report, "train.weights_sha") == value(report, "train.repeat_sha") == value(report, "resume.weights_sha")
     assert [stage["name"] for stage in report["stages"]] == ["host", "packages", "torch", "loaders", "training", "imports", "resume"]
-    assert len(canonical(brief(report))) < 20_000
+    assert len(to_canonical_json(compact(report))) < 20_000
     assert_readable(report)
     assert [check["id"] for check in report["checks"] if check["status"] == "pass" and check["observed"] in (None, "", [], {})] == []
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import whole
+from provision.probe.brief import expand
 from provision.probe.expectations import parse_expectations
 from provision.probe.judging import JUDGES
-from provision.probe.judging.cases import Case
-from provision.probe.observing import Bench
+from provision.probe.judging.cases import JudgeInput
+from provision.probe.observing import ObserverContext
 from provision.probe.observing.cgroups import cpu_quota, memory_limit, process_limit
 from provision.probe.observing.machine import OBSERVERS
 from tests.probe.bench import Environment, checks, in_namespace, without_rights
@@ -68,7 +68,7 @@ def test_a_host_is_read_from_its_files(tmp_path: Path, document: Callable[..., d
     )
     (root / "etc").mkdir()
     (root / "etc" / "os-release").write_text('ID=debian\nVERSION_ID="12.4"\n', encoding="utf-8")
-    bench = Bench(parse_expectations(document()), tmp_path, root=root)
+    bench = ObserverContext(parse_expectations(document()), tmp_path, root=root)
     system, memory, cpu = (OBSERVERS[name](bench) for name in ("H01", "H05", "H04"))
     assert (system["os.id"], system["os.version"]) == ("debian", "12")
     assert memory == {"host.ram_bytes": GIB, "host.cgroup_ram_bytes": None}
@@ -76,7 +76,7 @@ def test_a_host_is_read_from_its_files(tmp_path: Path, document: Callable[..., d
 
 
 def test_missing_shared_memory_is_none_at_all(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
-    bench = Bench(parse_expectations(document()), tmp_path, root=tmp_path)
+    bench = ObserverContext(parse_expectations(document()), tmp_path, root=tmp_path)
     assert OBSERVERS["H07"](bench)["host.shm_bytes"] in (0, None)
 
 
@@ -93,7 +93,7 @@ def test_declared_paths_are_tried_and_left_clean(tmp_path: Path, document: Calla
         "link": str(tmp_path / "link"),
         "kernel": "/proc",
     }
-    seen = OBSERVERS["W01"](Bench(parse_expectations(document(paths=paths)), tmp_path, root=root))
+    seen = OBSERVERS["W01"](ObserverContext(parse_expectations(document(paths=paths)), tmp_path, root=root))
     assert [seen[f"path.{name}.state"] for name in ("good", "file", "absent", "link")] == ["writable", "not a folder", "absent", "writable"]
     assert seen["path.kernel.state"].startswith("not writable")
     assert (seen["path.good.filesystem"], seen["path.file.filesystem"]) == ("nfs4", "ext4")
@@ -104,7 +104,7 @@ def test_declared_paths_are_tried_and_left_clean(tmp_path: Path, document: Calla
 def test_variables_are_named_and_only_telling_values_shown(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     environ = {"LD_PRELOAD": "/x.so", "CUDA_LAUNCH_BLOCKING": "1", "PYTHONOPTIMIZE": "1", "TOKEN": "secret-value", "EMPTY": "", "MODE": "a"}
     expected = parse_expectations(document(env={"MODE": "b", "PYTHONOPTIMIZE": "1", "ABSENT": "1"}, secrets=["TOKEN", "EMPTY"]))
-    bench = Bench(expected, tmp_path, environ=environ)
+    bench = ObserverContext(expected, tmp_path, environ=environ)
     assert OBSERVERS["E01"](bench) == {"env.LD_PRELOAD": "/x.so", "env.CUDA_LAUNCH_BLOCKING": "set"}
     assert OBSERVERS["E02"](bench) == {"declared_env.MODE": "a", "declared_env.PYTHONOPTIMIZE": "1", "declared_env.ABSENT": None}
     assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": "set", "secret.EMPTY": "unset"}
@@ -114,7 +114,7 @@ def test_variables_are_named_and_only_telling_values_shown(tmp_path: Path, docum
     ("value", "state"), [("  ", "blank"), ("long-enough\n", "with white space around it"), (" long-enough", "with white space around it"), ("xxx", "short")]
 )
 def test_a_secret_that_can_hardly_be_one_is_told_without_its_value(tmp_path: Path, document: Callable[..., dict[str, Any]], value: str, state: str) -> None:
-    bench = Bench(parse_expectations(document(secrets=["TOKEN"])), tmp_path, environ={"TOKEN": value})
+    bench = ObserverContext(parse_expectations(document(secrets=["TOKEN"])), tmp_path, environ={"TOKEN": value})
     assert OBSERVERS["Y01"](bench) == {"secret.TOKEN": state}
 
 
@@ -135,7 +135,7 @@ def test_who_may_read_files_of_credentials_is_told(environment: Environment, tmp
 
 def test_free_space_is_read_at_the_nearest_folder_that_exists(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(paths={"later": str(tmp_path / "not" / "yet")}))
-    seen = OBSERVERS["H06"](Bench(expected, tmp_path, environ={"HF_HOME": str(tmp_path)}))
+    seen = OBSERVERS["H06"](ObserverContext(expected, tmp_path, environ={"HF_HOME": str(tmp_path)}))
     assert seen["disk.path.later.free_bytes"] > 0
     assert seen["disk.hf_cache.free_bytes"] > 0
 
@@ -195,7 +195,7 @@ def test_an_environment_that_is_mounted_read_only_needs_no_room(environment: Env
     environment.before = in_namespace(f"mount --bind {prefix} {prefix}; mount -o remount,bind,ro {prefix}")
     out = tmp_path / "output/report.json"
     environment.verify("--out", str(out), tier="inventory", **room)
-    report = whole(json.loads(out.read_text()))
+    report = expand(json.loads(out.read_text()))
     assert checks(report)["H06"]["status"] == "pass", checks(report)["H06"]
     told = {one["key"]: one["value"] for one in report["readings"]}
     assert told["disk.environment.read_only"] is True
@@ -220,9 +220,9 @@ def test_the_folder_of_the_driver_on_the_path_of_libraries_is_let_be(
     """Colab's own LD_LIBRARY_PATH is /usr/lib64-nvidia, and without it libcuda and libnvidia-ml are not found."""
     put(tmp_path, **{"driver__libcuda.so.1": "", "cuda__lib64__libcudart.so.13": ""})
     expected = parse_expectations(document())
-    seen = OBSERVERS["E01"](Bench(expected, tmp_path, root=tmp_path, environ={"LD_LIBRARY_PATH": value}))
+    seen = OBSERVERS["E01"](ObserverContext(expected, tmp_path, root=tmp_path, environ={"LD_LIBRARY_PATH": value}))
     assert seen.get("env.LD_LIBRARY_PATH") == told
-    judged = JUDGES["E01"](Case(expected, seen))
+    judged = JUDGES["E01"](JudgeInput(expected, seen))
     assert judged.status.value == ("warn" if told else "pass")
     if told:
         assert judged.message.startswith(f"LD_LIBRARY_PATH={told}: libraries of the host")
@@ -232,9 +232,9 @@ def test_the_folder_of_the_driver_on_the_path_of_libraries_is_let_be(
 @pytest.mark.parametrize("value", ["0", "false", "No", "OFF", " 0 "])
 def test_a_variable_that_is_switched_off_does_no_harm(tmp_path: Path, document: Callable[..., dict[str, Any]], value: str) -> None:
     names = ("CUDA_LAUNCH_BLOCKING", "NCCL_P2P_DISABLE", "TORCHDYNAMO_DISABLE", "ACCELERATE_USE_CPU", "PYTHONOPTIMIZE")
-    bench = Bench(parse_expectations(document()), tmp_path, environ=dict.fromkeys((*names, "PYTORCH_NO_CUDA_MEMORY_CACHING"), value))
+    bench = ObserverContext(parse_expectations(document()), tmp_path, environ=dict.fromkeys((*names, "PYTORCH_NO_CUDA_MEMORY_CACHING"), value))
     assert OBSERVERS["E01"](bench) == {"env.PYTORCH_NO_CUDA_MEMORY_CACHING": "set"}
-    assert set(OBSERVERS["E01"](Bench(bench.expected, tmp_path, environ=dict.fromkeys(names, "1")))) == {f"env.{name}" for name in names}
+    assert set(OBSERVERS["E01"](ObserverContext(bench.expected, tmp_path, environ=dict.fromkeys(names, "1")))) == {f"env.{name}" for name in names}
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,9 @@ def test_what_the_fix_of_a_home_that_cannot_be_written_names_is_looked_at(
     tmp_path: Path, document: Callable[..., dict[str, Any]], variables: dict[str, str], left: list[str]
 ) -> None:
     expected = parse_expectations(document())
-    seen = {**OBSERVERS["H10"](Bench(expected, tmp_path, environ=variables)), "user.home_writable": False, "locale.encoding": "utf-8"}
+    seen = {**OBSERVERS["H10"](ObserverContext(expected, tmp_path, environ=variables)), "user.home_writable": False, "locale.encoding": "utf-8"}
     assert seen["user.caches_in_home"] == left
-    judged = JUDGES["H10"](Case(expected, seen))
+    judged = JUDGES["H10"](JudgeInput(expected, seen))
     assert judged.status.value == ("fail" if left else "pass")
     assert ("TRITON_CACHE_DIR" in (judged.fix or "")) is ("Triton" in left)
     assert ("HF_HOME" in (judged.fix or "")) is ("Hugging Face" in left)

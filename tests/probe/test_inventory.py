@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.probe.inventory import Installed, first_found, installed, module_names, modules_of
+from provision.probe.inventory import Distribution, active_distributions, find_distributions, modules_to_import, top_level_modules
 
 
 def put(site: Path, name: str, version: str, record: str = "", top_level: str = "", kind: str = "dist-info", extra: str = "") -> Path:
@@ -23,12 +23,12 @@ def put(site: Path, name: str, version: str, record: str = "", top_level: str = 
     return info
 
 
-def one(site: Path) -> Installed:
-    return installed([str(site)])[0]
+def one(site: Path) -> Distribution:
+    return find_distributions([str(site)])[0]
 
 
 def test_it_agrees_with_importlib_metadata_about_this_environment() -> None:
-    ours = {name: dist.version for name, dist in first_found(installed(entry for entry in sys.path if entry)).items()}
+    ours = {name: dist.version for name, dist in active_distributions(find_distributions(entry for entry in sys.path if entry)).items()}
     theirs = {}
     for dist in importlib.metadata.distributions():
         if dist.metadata["Name"]:
@@ -45,16 +45,16 @@ def test_only_the_head_of_the_metadata_is_read(tmp_path: Path) -> None:
 def test_the_first_on_the_path_wins_and_eggs_count(tmp_path: Path) -> None:
     put(tmp_path / "one", "pkg", "1.0", kind="egg-info")
     put(tmp_path / "two", "pkg", "2.0")
-    found = installed([str(tmp_path / "one"), str(tmp_path / "two"), str(tmp_path / "absent")])
+    found = find_distributions([str(tmp_path / "one"), str(tmp_path / "two"), str(tmp_path / "absent")])
     assert [dist.version for dist in found] == ["1.0", "2.0"]
-    assert first_found(found)["pkg"].version == "1.0"
+    assert active_distributions(found)["pkg"].version == "1.0"
 
 
 def test_broken_metadata_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "broken-1.dist-info").mkdir()
     (tmp_path / "garbled-1.dist-info").mkdir()
     (tmp_path / "garbled-1.dist-info" / "METADATA").write_bytes(b"\xff\xfe\x00")
-    assert installed([str(tmp_path)]) == ()
+    assert find_distributions([str(tmp_path)]) == ()
 
 
 def test_editable_installs_are_told(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_editable_installs_are_told(tmp_path: Path) -> None:
 )
 def test_modules_of_distributions(tmp_path: Path, name: str, record: str, top_level: str, modules: tuple[str, ...]) -> None:
     put(tmp_path, name, "1", record, top_level)
-    assert modules_of(one(tmp_path)) == modules
+    assert modules_to_import(one(tmp_path)) == modules
 
 
 def test_module_names_of_a_path_entry(tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_module_names_of_a_path_entry(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for name in ("mod.py", "ext.cpython-311-x86_64-linux-gnu.so", "notes.txt"):
         (tmp_path / name).write_text("", encoding="utf-8")
-    assert module_names(str(tmp_path)) == {"pkg", "mod", "ext"}
-    assert module_names(str(tmp_path / "absent")) == frozenset()
+    assert top_level_modules(str(tmp_path)) == {"pkg", "mod", "ext"}
+    assert top_level_modules(str(tmp_path / "absent")) == frozenset()

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from provision.probe.catalogue import asked
+from provision.probe.catalogue import select_checks
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import Expectations, parse_expectations
-from provision.probe.judging import Account, judge
-from provision.probe.judging.cards import is_called
-from provision.probe.judging.torchbuild import covers
+from provision.probe.judging import ObservationLog, judge
+from provision.probe.judging.cards import is_declared_gpu
+from provision.probe.judging.torchbuild import has_code_for
 from provision.probe.observing.loaders import EXPECTED_SUM
 from provision.probe.values import Judgement, Status, Tier
-from provision.views.words import words
+from provision.views.words import format_json_value
 from tests.probe.rows import COMPILED, NAMELESS, OF_DEVICES, Row
 from tests.python_values import python_values
 
@@ -522,7 +522,13 @@ def test_judging(document: Callable[..., dict[str, Any]], subtests: pytest.Subte
                 assert judgement.fix
             if judgement.status is Status.PASS:
                 assert judgement.observed not in (None, "", [], {})
-            shown = (judgement.message, judgement.cause or "", judgement.fix or "", words(judgement.expected), words(judgement.observed))
+            shown = (
+                judgement.message,
+                judgement.cause or "",
+                judgement.fix or "",
+                format_json_value(judgement.expected),
+                format_json_value(judgement.observed),
+            )
             assert [value for text in shown for value in python_values(text)] == []
 
 
@@ -539,7 +545,7 @@ NEVER_REQUIRED = {check.id for check in CHECKS if not check.required_by}
 def test_an_import_that_raises_fails_with_its_own_words(document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(direct=["torch"]))
     error = {"type": "ImportError", "text": "libcudnn.so.9: cannot open shared object file", "place": "torch.py:1 in <module>"}
-    judgement = judge_one("P06", expected, {}, Account(frozenset({"P06:torch"}), {"P06:torch": error}))
+    judgement = judge_one("P06", expected, {}, ObservationLog(frozenset({"P06:torch"}), {"P06:torch": error}))
     assert judgement.status is Status.FAIL
     assert "libcudnn.so.9" in judgement.message
     assert judgement.cause
@@ -565,7 +571,7 @@ def test_an_import_that_raises_fails_with_its_own_words(document: Callable[..., 
 )
 def test_an_error_has_a_cause_and_a_way_out(document: Callable[..., dict[str, Any]], text: str, cause: str, fix: str) -> None:
     error = {"type": "OSError", "text": text, "place": "x.py:1"}
-    judgement = judge_one("R02", parse_expectations(document(packages=HF)), {}, Account(frozenset({"R02"}), {"R02": error}))
+    judgement = judge_one("R02", parse_expectations(document(packages=HF)), {}, ObservationLog(frozenset({"R02"}), {"R02": error}))
     assert cause in (judgement.cause or "")
     assert fix in (judgement.fix or "")
 
@@ -573,7 +579,7 @@ def test_an_error_has_a_cause_and_a_way_out(document: Callable[..., dict[str, An
 def test_missing_accelerate_carries_the_original_text_and_the_way_out(document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(packages=HF))
     error = {"type": "ImportError", "text": "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`", "place": "training_args.py:9 in __post_init__"}
-    judgement = judge_one("R01", expected, {}, Account(frozenset({"R01"}), {"R01": error}))
+    judgement = judge_one("R01", expected, {}, ObservationLog(frozenset({"R01"}), {"R01": error}))
     assert judgement.status is Status.FAIL
     assert "requires `accelerate>=1.1.0`" in judgement.message
     assert judgement.fix
@@ -639,7 +645,7 @@ def test_the_way_out_names_what_stands_in_front_and_not_the_driver(document: Cal
 
 def test_a_death_is_a_failure_of_the_check_under_way_and_the_next_is_unknown(document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document(packages=HF))
-    account = Account(frozenset({"R01"}), {}, {"R02": "ended by SIGKILL"}, {"R03": "not observed: the stage ended by SIGKILL"})
+    account = ObservationLog(frozenset({"R01"}), {}, {"R02": "ended by SIGKILL"}, {"R03": "not observed: the stage ended by SIGKILL"})
     died = judge_one("R02", expected, {}, account)
     assert died.status is Status.FAIL
     assert died.cause
@@ -649,7 +655,7 @@ def test_a_death_is_a_failure_of_the_check_under_way_and_the_next_is_unknown(doc
 
 def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(document: Callable[..., dict[str, Any]]) -> None:
     error = {"type": "PermissionError", "text": "denied", "place": "machine.py:1 in _memory"}
-    judgement = judge_one("H05", parse_expectations(document(requires__ram_bytes=GIB)), {}, Account(frozenset({"H05"}), {"H05": error}))
+    judgement = judge_one("H05", parse_expectations(document(requires__ram_bytes=GIB)), {}, ObservationLog(frozenset({"H05"}), {"H05": error}))
     assert judgement.status is Status.UNKNOWN
 
 
@@ -664,7 +670,7 @@ def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(document: Calla
 def test_a_rehearsal_that_is_refused_has_a_way_out(document: Callable[..., dict[str, Any]], short_of: str | None, fix: str) -> None:
     lever = {"change": {"batch_size": 1}, "saves_bytes": GIB}
     seen = {"rehearsal.why": "it takes about 109.1 GiB", **({"rehearsal.short_of": short_of} if short_of else {})}
-    told = judge_one("S01", parse_expectations(document(**{**OF_MODEL, "levers": [lever]})), seen, Account(frozenset({"S01"})))
+    told = judge_one("S01", parse_expectations(document(**{**OF_MODEL, "levers": [lever]})), seen, ObservationLog(frozenset({"S01"})))
     assert told.status is Status.UNKNOWN
     assert str(told.fix).startswith(fix)
     assert str(told.fix).endswith("tier: quick asks for no rehearsal")
@@ -672,7 +678,7 @@ def test_a_rehearsal_that_is_refused_has_a_way_out(document: Callable[..., dict[
 
 def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(document: Callable[..., dict[str, Any]]) -> None:
     error = {"type": "ImportError", "text": "x", "place": ""}
-    judgement = judge_one("R05", parse_expectations(document(packages=HF)), {}, Account(frozenset({"R01"}), {"R01": error}))
+    judgement = judge_one("R05", parse_expectations(document(packages=HF)), {}, ObservationLog(frozenset({"R01"}), {"R01": error}))
     assert judgement.status is Status.UNKNOWN
     assert "R01" in judgement.message
 
@@ -695,7 +701,7 @@ def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(docume
     ],
 )
 def test_architectures_cover_capabilities(built: str, capability: str, covered: bool) -> None:
-    assert covers(built, capability) is covered
+    assert has_code_for(built, capability) is covered
 
 
 @pytest.mark.parametrize(
@@ -723,9 +729,9 @@ def test_architectures_cover_capabilities(built: str, capability: str, covered: 
     ],
 )
 def test_what_drivers_call_a_card_is_the_card_of_the_facts_or_not(name: str, wanted: str, same: bool) -> None:
-    assert is_called(name, wanted) is same
+    assert is_declared_gpu(name, wanted) is same
 
 
-def judge_one(id_: str, expected: Expectations, seen: dict[str, Any], account: Account | None = None) -> Judgement:
-    one = next(one for one in asked(replace(expected, tier=Tier.BURN)) if one.check.id == id_)
-    return judge(one, expected, seen, account or Account(frozenset({one.id})))
+def judge_one(id_: str, expected: Expectations, seen: dict[str, Any], account: ObservationLog | None = None) -> Judgement:
+    one = next(one for one in select_checks(replace(expected, tier=Tier.BURN)) if one.check.id == id_)
+    return judge(one, expected, seen, account or ObservationLog(frozenset({one.id})))

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import digest
-from provision.probe.monitor.looking import container, family, ram, shared_memory
-from provision.probe.monitor.peaks import CardPeak, Peaks
+from provision.probe.canonical import canonical_digest
+from provision.probe.monitor.looking import container_memory, machine_ram_bytes, process_tree_memory, shared_memory_usage
+from provision.probe.monitor.peaks import CardPeak, PeakUsage
 from provision.probe.monitor.series import Series
 from tests.probe.machines import HERE
 from tests.support import require
@@ -40,16 +40,16 @@ def test_peaks_of_a_card_and_of_its_throttling() -> None:
     card = CardPeak("L4", 100, 10)
     for used, reasons in ((40, 4), (90, 0x48), (20, 0), (20, None)):
         card.add({**CARD, "used_bytes": used, "reasons": reasons})
-    told = card.document(1.0)
+    told = card.to_json(1.0)
     assert (told["peak_bytes"], told["busy_percent"], told["power_w"], told["throttled_s"]) == (90, 50, 55, 1.0)
     assert told["throttled_by"] == ["hardware slowdown", "hardware thermal slowdown"]
     unknown = CardPeak(None, None, None)
     unknown.add(dict.fromkeys(CARD))
-    assert unknown.document(1.0)["peak_bytes"] is None
+    assert unknown.to_json(1.0)["peak_bytes"] is None
 
 
 def test_peaks_of_a_program_that_is_gone_stay() -> None:
-    peaks = Peaks()
+    peaks = PeakUsage()
     for members in ([5, 7], [1], []):
         peaks.add(members, None, [])
     assert (peaks.ram_bytes, peaks.process_bytes, peaks.processes, peaks.shm_bytes) == (12, 7, 2, None)
@@ -66,8 +66,8 @@ def test_the_family_is_a_process_and_all_below_it(tmp_path: Path) -> None:
         (tmp_path / f"proc/{pid}/stat").write_text(stat(pid, parent, pages))
     (tmp_path / "proc/14").mkdir()  # it ended meanwhile
     page = os.sysconf("SC_PAGE_SIZE")
-    assert sorted(family(10, tmp_path)) == [page, 2 * page, 4 * page]
-    assert family(99, tmp_path) == []
+    assert sorted(process_tree_memory(10, tmp_path)) == [page, 2 * page, 4 * page]
+    assert process_tree_memory(99, tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_a_container_tells_its_limit_peak_and_kills(tmp_path: Path, files: dict[
     (tmp_path / "proc/meminfo").write_text("MemTotal: 2 kB\n")
     for name, text in files.items():
         (group / name).write_text(text)
-    assert tuple(container(tmp_path).values()) == told
-    assert ram(tmp_path) == 2048
-    assert shared_memory(tmp_path) is None
+    assert tuple(container_memory(tmp_path).values()) == told
+    assert machine_ram_bytes(tmp_path) == 2048
+    assert shared_memory_usage(tmp_path) is None
 
 
 def sampled(tmp_path: Path, *words: dict[str, Any], **variables: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def sampled(tmp_path: Path, *words: dict[str, Any], **variables: str) -> dict[st
 
 def test_a_record_is_canonical_without_secrets_and_carries_its_digest(tmp_path: Path) -> None:
     found = sampled(tmp_path, {"pid": os.getpid()}, {"code": 3, "signal": None, "largest_bytes": 2**50, "seconds": 1.5})
-    assert found.pop("digest") == digest(found)
+    assert found.pop("digest") == canonical_digest(found)
     assert found["program"]["name"] == "x <redacted>"
     assert (found["ended"]["code"], found["ended"]["seconds"]) == (3, 1.5)
     assert found["peaks"]["process_bytes"] == 2**50, "the kernel knows better than looks a second apart"

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from provision.probe.catalogue import asked
+from provision.probe.catalogue import select_checks
 from provision.probe.expectations import parse_expectations
-from provision.probe.judging import Account, judge
-from provision.probe.observing import Bench
-from provision.probe.observing.network import reach
+from provision.probe.judging import ObservationLog, judge
+from provision.probe.observing import ObserverContext
+from provision.probe.observing.network import observe_hub
 from tests.probe.bench import Environment, checks
 
 HUB = [{"name": "huggingface-hub", "version": "2.4.0"}]
@@ -78,13 +78,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
 
 def reached(document: Document, folder: Path, endpoint: str, **environ: str) -> dict[str, Any]:
-    return reach(Bench(parse_expectations(document(packages=HUB)), folder, environ={"HF_ENDPOINT": endpoint, "NO_PROXY": "", **environ}))
+    return observe_hub(ObserverContext(parse_expectations(document(packages=HUB)), folder, environ={"HF_ENDPOINT": endpoint, "NO_PROXY": "", **environ}))
 
 
 def judged(document: Document, id_: str, seen: dict[str, Any]) -> tuple[str, str]:
     expected = parse_expectations(document(packages=HUB, tier="deep"))
-    one = next(one for one in asked(expected) if one.id == id_)
-    judgement = judge(one, expected, {"clock.behind": False, "_clock.ahead_s": -1.0, **seen}, Account(frozenset({id_})))
+    one = next(one for one in select_checks(expected) if one.id == id_)
+    judgement = judge(one, expected, {"clock.behind": False, "_clock.ahead_s": -1.0, **seen}, ObservationLog(frozenset({id_})))
     return judgement.status.value, judgement.message
 
 
@@ -177,7 +177,7 @@ def test_a_proxy_is_used_and_named(document: Document, tmp_path: Path, serve: Ca
 def test_nothing_is_asked_where_nothing_needs_the_hub(document: Document, tmp_path: Path, serve: Callable[..., str], changes: dict[str, Any]) -> None:
     endpoint = serve()
 
-    seen = reach(Bench(parse_expectations(document(**changes)), tmp_path, environ={"HF_ENDPOINT": endpoint}))
+    seen = observe_hub(ObserverContext(parse_expectations(document(**changes)), tmp_path, environ={"HF_ENDPOINT": endpoint}))
 
     assert seen["net.reached"] == ""
     assert serve.servers[0].asked == []  # type: ignore[attr-defined]
@@ -185,7 +185,7 @@ def test_nothing_is_asked_where_nothing_needs_the_hub(document: Document, tmp_pa
 
 
 def test_without_the_hubs_library_its_address_is_not_known(document: Document, tmp_path: Path) -> None:
-    seen = reach(Bench(parse_expectations(document(packages=HUB)), tmp_path, environ={}))
+    seen = observe_hub(ObserverContext(parse_expectations(document(packages=HUB)), tmp_path, environ={}))
 
     assert judged(document, "X01", seen)[0] == "unknown"
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from provision.probe.expectations import parse_expectations
-from provision.probe.observing import Bench, observers_of
-from provision.probe.readings import class_of
+from provision.probe.observing import ObserverContext, observers_of
+from provision.probe.readings import class_of_reading
 from provision.probe.values import ReadingClass
 
 
@@ -32,9 +32,9 @@ from provision.probe.values import ReadingClass
 def test_the_note_is_read_strictly_and_never_in_the_way(tmp_path: Path, document: Callable[..., dict[str, Any]], note: str | None, told: Any) -> None:
     if note is not None:
         (tmp_path / "installed.json").write_text(note)
-    bench = Bench(parse_expectations(document(python__prefix=str(tmp_path))), tmp_path)
+    bench = ObserverContext(parse_expectations(document(python__prefix=str(tmp_path))), tmp_path)
     assert observers_of("packages")["P02"](bench)["packages.provenance"] == told
 
 
 def test_it_is_context_and_no_part_of_the_identity() -> None:
-    assert class_of("packages.provenance") is ReadingClass.CONTEXT
+    assert class_of_reading("packages.provenance") is ReadingClass.CONTEXT

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from provision.agent.core.redact import HIDDEN
+from provision.agent.core.redact import REDACTED
 from provision.probe.redactor import Redactor
 
 MULTILINE = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n"
@@ -43,14 +43,14 @@ def test_the_value_of_a_secret_goes_wherever_it_stands(text: str) -> None:
     secret = "p4ss/w0rd+x"
     redacted = Redactor([secret]).text(text.format(secret))
     assert secret not in redacted
-    assert HIDDEN in redacted
+    assert REDACTED in redacted
 
 
 def test_spellings_of_a_secret_go_too() -> None:
     secret = 'a"b\n c/d'
     redactor = Redactor([secret])
     for text in (repr(secret), "a%22b%0A%20c%2Fd"):
-        assert HIDDEN in redactor.text(text), text
+        assert REDACTED in redactor.text(text), text
 
 
 def test_each_long_line_of_a_secret_goes() -> None:
@@ -69,7 +69,7 @@ def test_known_shapes_go_without_being_declared(text: str) -> None:
 
 
 def test_a_key_that_was_cut_off_goes_to_its_end() -> None:
-    assert Redactor().text(f"before {MULTILINE.partition('-----END')[0]}") == f"before {HIDDEN}"
+    assert Redactor().text(f"before {MULTILINE.partition('-----END')[0]}") == f"before {REDACTED}"
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,24 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import whole
-from provision.probe.catalogue import asked
+from provision.probe.brief import expand
+from provision.probe.catalogue import select_checks
 from provision.probe.expectations import parse_expectations
-from provision.probe.judging import Account, judge
-from provision.probe.observing import Bench
+from provision.probe.judging import ObservationLog, judge
+from provision.probe.observing import ObserverContext
 from provision.probe.observing.cgroups import memory_used
-from provision.probe.observing.rehearsal import OBSERVERS, is_out_of_memory, least_bytes, plan_of, spread_over, too_large, too_long
+from provision.probe.observing.rehearsal import (
+    OBSERVERS,
+    is_out_of_memory,
+    make_rehearsal_plan,
+    minimum_bytes,
+    reason_sharded,
+    reason_too_large,
+    reason_too_long,
+)
 from provision.probe.observing.taking import available_bytes
-from provision.probe.proofs.declared import Plan, lacking
-from provision.probe.proofs.shape import shape_of
+from provision.probe.proofs.declared import RehearsalPlan, reason_not_rehearsable
+from provision.probe.proofs.shape import choose_shape
 from provision.probe.values import ProbeError
 from tests.probe.bench import Environment, checks
 from tests.probe.test_hf import LIST
@@ -56,7 +64,7 @@ HF = [{"name": "torch", "version": "2.13.0+cpu"}, {"name": "transformers", "vers
     ],
 )
 def test_a_shape_has_the_declared_number_of_parameters(parameters: int, hidden: int | None, layers: int | None) -> None:
-    shape = shape_of(parameters, hidden, layers)
+    shape = choose_shape(parameters, hidden, layers)
     assert abs(shape.parameters - parameters) < 0.02 * parameters
     assert hidden in (None, shape.hidden)
     assert layers in (None, shape.layers)
@@ -64,13 +72,13 @@ def test_a_shape_has_the_declared_number_of_parameters(parameters: int, hidden: 
 
 
 def test_a_shape_that_contradicts_its_parameters_keeps_its_sizes() -> None:
-    shape = shape_of(1_000_000, 1024, 12)
+    shape = choose_shape(1_000_000, 1024, 12)
     assert (shape.hidden, shape.layers) == (1024, 12)
     assert shape.parameters > 40_000_000
 
 
-def planned(document: Callable[..., dict[str, Any]], **changes: Any) -> Plan | str:
-    return plan_of(parse_expectations(document(**{"packages": HF, **DECLARED, **changes})))
+def planned(document: Callable[..., dict[str, Any]], **changes: Any) -> RehearsalPlan | str:
+    return make_rehearsal_plan(parse_expectations(document(**{"packages": HF, **DECLARED, **changes})))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,7 @@ def test_what_cannot_be_rehearsed_says_why(document: Callable[..., dict[str, Any
 )
 def test_a_model_that_is_spread_over_cards_is_not_put_onto_one(document: Callable[..., dict[str, Any]], strategy: str, cards: int, skipped: bool) -> None:
     changes = {**DECLARED, "packages": HF, "training__strategy": strategy, "gpu": {"type": "A100-40GB", "count": cards}, "estimate_bytes": 30 * GIB}
-    why = spread_over(parse_expectations(document(**changes)))
+    why = reason_sharded(parse_expectations(document(**changes)))
 
     assert bool(why) is skipped
     if skipped:
@@ -108,8 +116,8 @@ def test_a_model_that_is_spread_over_cards_is_not_put_onto_one(document: Callabl
 def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(document: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     changes = {**DECLARED, "packages": HF, "training__strategy": "fsdp", "gpu": {"type": "A100-40GB", "count": 4}}
     expected = parse_expectations(document(**changes))
-    seen = OBSERVERS["S01"](Bench(expected, tmp_path))
-    judged = {one.id: judge(one, expected, seen, Account(frozenset({one.id}))) for one in asked(expected) if one.id in ("S01", "S02", "S03")}
+    seen = OBSERVERS["S01"](ObserverContext(expected, tmp_path))
+    judged = {one.id: judge(one, expected, seen, ObservationLog(frozenset({one.id}))) for one in select_checks(expected) if one.id in ("S01", "S02", "S03")}
 
     assert {name: one.status.value for name, one in judged.items()} == {"S01": "skip", "S02": "skip", "S03": "skip"}
     assert judged["S01"].message.startswith("not rehearsed: fsdp gives each of 4 GPUs a part")
@@ -117,23 +125,23 @@ def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(document: 
 
 
 def test_lora_needs_peft() -> None:
-    assert "peft" in lacking("lora", proof_is_trainer=True)
-    assert lacking("full", proof_is_trainer=False) == ""
+    assert "peft" in reason_not_rehearsable("lora", proof_is_trainer=True)
+    assert reason_not_rehearsable("full", proof_is_trainer=False) == ""
 
 
 def test_what_this_machine_cannot_give_is_refused_beforehand(document: Callable[..., dict[str, Any]]) -> None:
     small = planned(document)
     large = planned(document, training__model={"parameters": 7 * 10**9, "hidden_size": 4096, "layers": 32})
-    assert isinstance(small, Plan)
-    assert isinstance(large, Plan)
-    assert least_bytes(large, None) > 100 * GIB
-    assert too_large(large, None, 22 * GIB).startswith("it takes about 104.")
-    assert too_large(large, None, 1000 * GIB) == ""
-    assert too_long(large, 1e10).endswith("minutes on this CPU, and 4 is the most")
-    assert too_long(small, 1e10) == ""
-    assert too_large(small, None, 22 * GIB) == ""
-    assert too_large(small, None, None) == ""
-    assert "GiB" in too_large(small, 30 * GIB, 22 * GIB), "the facts' estimate counts where there is one"
+    assert isinstance(small, RehearsalPlan)
+    assert isinstance(large, RehearsalPlan)
+    assert minimum_bytes(large, None) > 100 * GIB
+    assert reason_too_large(large, None, 22 * GIB).startswith("it takes about 104.")
+    assert reason_too_large(large, None, 1000 * GIB) == ""
+    assert reason_too_long(large, 1e10).endswith("minutes on this CPU, and 4 is the most")
+    assert reason_too_long(small, 1e10) == ""
+    assert reason_too_large(small, None, 22 * GIB) == ""
+    assert reason_too_large(small, None, None) == ""
+    assert "GiB" in reason_too_large(small, 30 * GIB, 22 * GIB), "the facts' estimate counts where there is one"
 
 
 def test_a_check_of_a_dearer_tier_says_so(environment: Environment) -> None:
@@ -200,7 +208,7 @@ def rehearse(hf_python: str, probe: Path, document: Callable[..., dict[str, Any]
         command = [*(prefix or []), hf_python, str(probe), "verify", "--expectations", str(folder / "expectations.json"), "--out", str(folder / "report.json")]
         done = subprocess.run([*command, "--only", "S01", "--only", "S02", "--only", "S03"], capture_output=True, text=True, check=False, timeout=600)
         assert (folder / "report.json").exists(), done.stderr
-        report: dict[str, Any] = whole(json.loads((folder / "report.json").read_text(encoding="utf-8")))
+        report: dict[str, Any] = expand(json.loads((folder / "report.json").read_text(encoding="utf-8")))
         return report
 
     return ask

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical, digest, write_whole
+from provision.probe.canonical import canonical_digest, to_canonical_json, write_atomically
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
 from provision.probe.redactor import Redactor
-from provision.probe.report import EXIT_CODES, Judged, identity_digest, make_report, result_of
-from provision.probe.values import Asked, Judgement, Reading, ReadingClass, Result, Status
+from provision.probe.report import EXIT_CODES, JudgedCheck, identity_digest, make_report, result_of
+from provision.probe.values import Judgement, Reading, ReadingClass, SelectedCheck, Status, Verdict
 from provision.verification import read_report
 
 
-def judged(*pairs: tuple[str, bool]) -> list[Judged]:
+def judged(*pairs: tuple[str, bool]) -> list[JudgedCheck]:
     return [
-        Judged(Asked(check, check.id, check.title, None, required), Judgement(Status(status), "said"), 0.1)
+        JudgedCheck(SelectedCheck(check, check.id, check.title, None, required), Judgement(Status(status), "said"), 0.1)
         for check, (status, required) in zip(CHECKS, pairs, strict=False)
     ]
 
@@ -29,39 +29,39 @@ def judged(*pairs: tuple[str, bool]) -> list[Judged]:
 @pytest.mark.parametrize(
     ("pairs", "partial", "result"),
     [
-        ([("pass", True), ("warn", True), ("skip", True)], False, Result.VERIFIED),
-        ([("pass", True), ("unknown", False), ("warn", False)], False, Result.VERIFIED),
-        ([("pass", True), ("unknown", True)], False, Result.UNVERIFIED),
-        ([("unknown", True), ("fail", True)], False, Result.FAILED),
-        ([("pass", True)], True, Result.UNVERIFIED),
-        ([("fail", True)], True, Result.FAILED),
+        ([("pass", True), ("warn", True), ("skip", True)], False, Verdict.VERIFIED),
+        ([("pass", True), ("unknown", False), ("warn", False)], False, Verdict.VERIFIED),
+        ([("pass", True), ("unknown", True)], False, Verdict.UNVERIFIED),
+        ([("unknown", True), ("fail", True)], False, Verdict.FAILED),
+        ([("pass", True)], True, Verdict.UNVERIFIED),
+        ([("fail", True)], True, Verdict.FAILED),
     ],
 )
-def test_results(pairs: list[tuple[str, bool]], partial: bool, result: Result) -> None:
+def test_results(pairs: list[tuple[str, bool]], partial: bool, result: Verdict) -> None:
     assert result_of(judged(*pairs), partial) is result
 
 
 def test_every_result_has_an_exit_code() -> None:
-    assert EXIT_CODES == {Result.VERIFIED: 0, Result.SIMULATED: 0, Result.FAILED: 1, Result.ERROR: 2, Result.UNVERIFIED: 3}
+    assert EXIT_CODES == {Verdict.VERIFIED: 0, Verdict.SIMULATED: 0, Verdict.FAILED: 1, Verdict.ERROR: 2, Verdict.UNVERIFIED: 3}
 
 
 @pytest.mark.parametrize(
     ("pairs", "partial", "result"),
     [
-        ([("pass", True)], False, Result.SIMULATED),
-        ([("pass", True)], True, Result.UNVERIFIED),
-        ([("unknown", True)], False, Result.UNVERIFIED),
-        ([("fail", True)], False, Result.FAILED),
+        ([("pass", True)], False, Verdict.SIMULATED),
+        ([("pass", True)], True, Verdict.UNVERIFIED),
+        ([("unknown", True)], False, Verdict.UNVERIFIED),
+        ([("fail", True)], False, Verdict.FAILED),
     ],
 )
 def test_where_not_all_is_real_what_would_be_verified_is_simulated(
-    document: Callable[..., dict[str, Any]], pairs: list[tuple[str, bool]], partial: bool, result: Result
+    document: Callable[..., dict[str, Any]], pairs: list[tuple[str, bool]], partial: bool, result: Verdict
 ) -> None:
     expected = parse_expectations({**document(), "simulated": ["gpu: an L4 that is not there"]})
     report = make_report(expected, judged(*pairs), {}, [], Redactor(), partial=partial)
     assert report["verdict"]["result"] == result.value
     assert report["subject"]["simulated"] == ["gpu: an L4 that is not there"]
-    assert ("not real here: gpu: an L4 that is not there" in report["verdict"]["sentence"]) is (result is Result.SIMULATED)
+    assert ("not real here: gpu: an L4 that is not there" in report["verdict"]["sentence"]) is (result is Verdict.SIMULATED)
 
 
 def test_a_simulated_report_is_no_proof_outside_a_sandbox(document: Callable[..., dict[str, Any]]) -> None:
@@ -98,21 +98,21 @@ def test_identity_covers_identity_readings_only() -> None:
 
 
 def test_the_canonical_spelling() -> None:
-    assert canonical({"b": 1.23456789e-7, "a": [True, None, "é", 3]}) == '{"a":[true,null,"é",3],"b":1.23457e-07}'
-    assert canonical([math.nan, math.inf]) == '["nan","inf"]'
-    assert json.loads(canonical({1: (2, Path("/x"))})) == {"1": [2, "/x"]}
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    assert digest({"a": 1}) != digest({"a": 2})
-    assert digest("\udcff").startswith("sha256:")
+    assert to_canonical_json({"b": 1.23456789e-7, "a": [True, None, "é", 3]}) == '{"a":[true,null,"é",3],"b":1.23457e-07}'
+    assert to_canonical_json([math.nan, math.inf]) == '["nan","inf"]'
+    assert json.loads(to_canonical_json({1: (2, Path("/x"))})) == {"1": [2, "/x"]}
+    assert canonical_digest({"a": 1, "b": 2}) == canonical_digest({"b": 2, "a": 1})
+    assert canonical_digest({"a": 1}) != canonical_digest({"a": 2})
+    assert canonical_digest("\udcff").startswith("sha256:")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "report.json"
-    write_whole(target, "one")
-    write_whole(target, "two")
+    write_atomically(target, "one")
+    write_atomically(target, "two")
     assert target.read_text(encoding="utf-8") == "two"
     blocked = tmp_path / "folder"
     (blocked / "inside").mkdir(parents=True)
     with pytest.raises(OSError, match="folder"):
-        write_whole(blocked, "three")
+        write_atomically(blocked, "three")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "report.json"]

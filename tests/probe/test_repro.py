@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from provision.agent.core.installed_files import note_of, read_record
+from provision.agent.core.installed_files import make_install_note, read_record
 from provision.errors import Refused
 from provision.probe.checks import CHECKS
 from provision.verification import Report, read_report
-from provision.verification.repro import HERE, PROGRAMS, SHOWN, repro
+from provision.verification.repro import CASE_PLACEHOLDER, PROGRAMS, REPRODUCIBLE_STATUSES, build_repro_program
 from tests import fork_server
 from tests.probe.bench import Environment, clean_environ, write_package
 from tests.support import require
@@ -39,7 +39,7 @@ def test_a_program_is_short_whole_and_has_one_place_for_its_values(path: Path, t
     ast.parse(text, feature_version=(3, 10))
 
     assert len(text.splitlines()) <= 42
-    assert text.count(HERE) == 1
+    assert text.count(CASE_PLACEHOLDER) == 1
     assert "provision" not in text
     assert path.stem in {program for programs in PROGRAMS.values() for program, _ in programs} | {"carried"}
 
@@ -58,14 +58,14 @@ def test_a_report_alone_without_a_short_program_is_refused_with_the_way_out(iden
     document["checks"][0].update(id=identity, status="fail")
 
     with pytest.raises(Refused, match=f"the report alone is not enough for a program for {identity}") as refused:
-        repro(Report("failed", "", "", document), identity, {})
+        build_repro_program(Report("failed", "", "", document), identity, {})
 
     assert "--spec SPEC --target NAME" in refused.value.hint
 
 
 def written(report: Report, name: str) -> str:
     try:
-        return repro(report, name, {})
+        return build_repro_program(report, name, {})
     except Refused as error:
         return f"refused: {error.why}"
 
@@ -73,7 +73,7 @@ def written(report: Report, name: str) -> str:
 @pytest.mark.parametrize("path", sorted([*RECORDED.glob("*.json"), *RECORDED.with_name("simulated").glob("*.json")]), ids=lambda path: path.stem)
 def test_every_recorded_failure_has_a_program_or_a_reason(path: Path, tmp_path: Path) -> None:
     report = read_report(path.read_bytes(), path.name)
-    for name in [check["id"] for check in report.document["checks"] if check["status"] in SHOWN]:
+    for name in [check["id"] for check in report.document["checks"] if check["status"] in REPRODUCIBLE_STATUSES]:
         text = written(report, name)
         if text.startswith("refused: "):
             assert len(text) > 30
@@ -90,7 +90,7 @@ def test_what_a_report_says_is_data_and_nothing_else(tmp_path: Path) -> None:
         check.update(message=hostile, status="fail")
     document["packages"]["differences"] = [{"name": hostile, "expected": hostile, "observed": None}]
 
-    text = repro(Report("failed", "", "", document), "P02", {})
+    text = build_repro_program(Report("failed", "", "", document), "P02", {})
 
     (tmp_path / "repro.py").write_text(text)
     done = subprocess.run([sys.executable, "repro.py"], cwd=tmp_path, capture_output=True, text=True)
@@ -107,7 +107,7 @@ def test_an_odd_report_is_refused_and_breaks_nothing(odd: Any) -> None:
         document["checks"][0].update(id=identity, status="fail", expected=odd, observed=odd, message=str(odd))
         document["packages"] = {"differences": odd}
         try:
-            text = repro(Report("failed", "", "", document), identity, {"paths": odd, "training": odd, "gpu": odd})
+            text = build_repro_program(Report("failed", "", "", document), identity, {"paths": odd, "training": odd, "gpu": odd})
         except Refused:
             continue
         compile(text, identity, "exec")
@@ -209,7 +209,7 @@ def test_a_requirement_that_is_not_met(environment: Environment) -> None:
 )
 def test_requirements_as_they_are_written(environment: Environment, asked: str, version: str, met: bool) -> None:
     environment.add("alpha", version=version).add("gamma", requires=f"alpha{asked}")
-    text = (TEMPLATES / "requirements.py").read_text().replace(HERE, repr({"requirements": [["gamma", f"alpha{asked}"]]}))
+    text = (TEMPLATES / "requirements.py").read_text().replace(CASE_PLACEHOLDER, repr({"requirements": [["gamma", f"alpha{asked}"]]}))
 
     assert ends(environment, text)[0] == (0 if met else 1)
 
@@ -253,11 +253,11 @@ def test_a_file_that_was_changed(environment: Environment) -> None:
 def test_a_record_that_was_changed_is_shown_by_the_probe_alone(environment: Environment) -> None:
     environment.add("alpha", code="1\n")
     record = next(environment.root.glob("lib/python*/site-packages/alpha-1.0.dist-info/RECORD"))
-    noted = {**note_of(read_record(str(record.parent))).to_json(), "record": "another"}
+    noted = {**make_install_note(read_record(str(record.parent))).to_json(), "record": "another"}
     (environment.root / "installed.json").write_text(json.dumps({"packages": {"alpha": noted}}))
     _, report, _ = environment.verify(tier="inventory")
     with pytest.raises(Refused, match="not enough") as refused:
-        repro(read_report(json.dumps(report).encode(), "report.json"), "P07", {})
+        build_repro_program(read_report(json.dumps(report).encode(), "report.json"), "P07", {})
     assert "does not know which RECORD was installed" in refused.value.why
 
 
@@ -303,7 +303,7 @@ def test_a_machine_that_is_smaller_or_another(environment: Environment, check: s
 
 def test_shared_memory_that_is_small(environment: Environment) -> None:
     require("root", os.geteuid() == 0 and shutil.which("unshare") is not None, "a small /dev/shm is mounted in a namespace, which needs root and unshare")
-    program = repro(read_report((RECORDED / "small-shm.json").read_bytes(), "small-shm"), "H07", {})
+    program = build_repro_program(read_report((RECORDED / "small-shm.json").read_bytes(), "small-shm"), "H07", {})
     script = environment.root / "repro.py"
     script.write_text(program)
     small = f"mount -t tmpfs -o size=64m tmpfs /dev/shm && exec {environment.python} {script}"
@@ -389,33 +389,33 @@ def runs(python: str, program: str, folder: Path, **variables: str) -> tuple[int
     ],
 )
 def test_what_torch_or_the_training_is_otherwise(failed: Callable[..., Report], hf_python: str, tmp_path: Path, check: str, broken: Any, whole: Any) -> None:
-    code, said = runs(hf_python, repro(failed(check, broken), check, {}), tmp_path)
+    code, said = runs(hf_python, build_repro_program(failed(check, broken), check, {}), tmp_path)
     assert code == 1, said
     assert "Traceback" not in said
 
-    code, said = runs(hf_python, repro(failed(check, whole), check, {}), tmp_path)
+    code, said = runs(hf_python, build_repro_program(failed(check, whole), check, {}), tmp_path)
     assert code == 0, said
 
 
 @pytest.mark.long(minutes=True)
 @pytest.mark.hf
 def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_is(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
-    products = repro(failed("N01", {"fp32": 2e-6, "bf16": 4.5e-3}), "N01", {})
+    products = build_repro_program(failed("N01", {"fp32": 2e-6, "bf16": 4.5e-3}), "N01", {})
     assert runs(hf_python, products, tmp_path)[0] == 0
     assert runs(hf_python, products.replace("'bf16': 0.0045", "'bf16': 1e-9"), tmp_path)[0] == 1
 
-    signature, twice = repro(failed("N02", 2e-6), "N02", {}), repro(failed("N06", True), "N06", {})
+    signature, twice = build_repro_program(failed("N02", 2e-6), "N02", {}), build_repro_program(failed("N06", True), "N06", {})
     assert runs(hf_python, signature, tmp_path)[0] == 0
     assert "bf16 on" not in runs(hf_python, signature, tmp_path)[1]
     assert runs(hf_python, signature.replace("2e-06", "1e-09"), tmp_path)[0] == 1
     assert runs(hf_python, twice, tmp_path)[0] == 0
     assert runs(hf_python, twice.replace("for _ in range(2))", "for right in (right, right + 1))"), tmp_path)[0] == 1
 
-    card = repro(failed("T02", "1 x T4"), "T02", {})
+    card = build_repro_program(failed("T02", "1 x T4"), "T02", {})
     assert "sees no card" in runs(hf_python, card, tmp_path)[1]
 
     for check in ("L01", "L02"):
-        program = repro(failed(check, "8 batches"), check, {})
+        program = build_repro_program(failed(check, "8 batches"), check, {})
         code, said = runs(hf_python, program, tmp_path)
         assert code == 0, said
         assert runs(hf_python, program.replace("index + 1", "index + 2"), tmp_path)[0] == 1
@@ -425,20 +425,20 @@ def test_programs_of_torch_hold_where_nothing_is_wrong_and_fail_where_something_
 @pytest.mark.hf
 def test_programs_of_the_training(failed: Callable[..., Report], hf_python: str, tmp_path: Path) -> None:
     refused = failed("R01", ["save_strategy"], "ValueError: 'sometimes' is not a valid SaveStrategy")
-    code, said = runs(hf_python, repro(refused, "R01", {"training": {"arguments": {"save_strategy": "sometimes"}}}), tmp_path)
+    code, said = runs(hf_python, build_repro_program(refused, "R01", {"training": {"arguments": {"save_strategy": "sometimes"}}}), tmp_path)
     assert (code, "sometimes" in said) == (1, True)
-    assert runs(hf_python, repro(refused, "R01", {"training": {"arguments": {"save_strategy": "steps"}}}), tmp_path)[0] == 0
-    code, said = runs(hf_python, repro(failed("R04", []), "R04", {}), tmp_path)
+    assert runs(hf_python, build_repro_program(refused, "R01", {"training": {"arguments": {"save_strategy": "steps"}}}), tmp_path)[0] == 0
+    code, said = runs(hf_python, build_repro_program(failed("R04", []), "R04", {}), tmp_path)
     assert code == 0, said
-    learns = repro(failed("R02", 0.5), "R02", {})
+    learns = build_repro_program(failed("R02", 0.5), "R02", {})
     assert runs(hf_python, learns, tmp_path)[0] == 0
     assert runs(hf_python, learns.replace('"learning_rate": 7e-3', '"learning_rate": 0.0'), tmp_path)[0] == 1
     frozen = learns.replace("    start = ", "    model.model.norm.requires_grad_(False)\n    start = ")
     code, said = runs(hf_python, frozen, tmp_path)
     assert (code, "did not move: ['model.norm.weight']" in said) == (1, True), said
     with pytest.raises(Refused, match="alone is not enough"):
-        repro(failed("R06", [], ["optimizer.pt: EOFError: it ends early"]), "R06", {})
-    broken = repro(failed("R06", [], ["optimizer.pt is missing"]), "R06", {}).replace("'optimizer.pt'", "'nothing.pt'")
+        build_repro_program(failed("R06", [], ["optimizer.pt: EOFError: it ends early"]), "R06", {})
+    broken = build_repro_program(failed("R06", [], ["optimizer.pt is missing"]), "R06", {}).replace("'optimizer.pt'", "'nothing.pt'")
     assert runs(hf_python, broken, tmp_path)[0] == 1
 
 
@@ -466,7 +466,7 @@ ones = lambda count, device: types.SimpleNamespace(sum=lambda: types.SimpleNames
 def test_programs_of_cards(tmp_path: Path, check: str, expected: Any, message: str, card: tuple[str, str]) -> None:
     document = json.loads((RECORDED / "small-shm.json").read_bytes())
     document["checks"][0].update(id=check, status="fail", expected=expected, message=message)
-    program = repro(Report("failed", "", "", document), check, {})
+    program = build_repro_program(Report("failed", "", "", document), check, {})
 
     (tmp_path / "torch.py").write_text(STAND_IN)
     assert runs(sys.executable, program, tmp_path)[0] == 0
@@ -479,7 +479,7 @@ def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
     require("cc", shutil.which("g++") is not None, "there is no C++ compiler here")
     document = json.loads((RECORDED / "small-shm.json").read_bytes())
     document["checks"][0].update(id="K01", status="fail", expected="g++, Python.h", observed=None)
-    program = repro(Report("failed", "", "", document), "K01", {})
+    program = build_repro_program(Report("failed", "", "", document), "K01", {})
 
     assert runs(sys.executable, program, tmp_path, PATH="/nowhere") == (1, "no compiler is here: looked for g++, clang++\n")
     assert runs(sys.executable, program, tmp_path, CXX="", PATH=os.environ["PATH"])[0] == 0
@@ -493,7 +493,7 @@ def test_libraries_from_elsewhere_and_workers_of_a_fork_server(failed: Callable[
 
     def program(identity: str, **changes: Any) -> str:
         document["checks"][0].update(id=identity, status="fail", **changes)
-        return repro(Report("failed", "", "", document), identity, {})
+        return build_repro_program(Report("failed", "", "", document), identity, {})
 
     libraries = program("P08", expected=[], observed=["/usr/lib/libcudnn.so.9"])
     assert runs(hf_python, libraries, tmp_path) == (0, "none of them is loaded\n")

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from provision.errors import Refused
-from provision.probe.catalogue import applies, asked
+from provision.probe.catalogue import is_applicable, select_checks
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
 from provision.verification import Report
-from provision.verification.repro import repro
-from provision.verification.repro.carried import narrowed
-from provision.verification.repro.private import unnamed
+from provision.verification.repro import build_repro_program
+from provision.verification.repro.carried import narrow_expectations
+from provision.verification.repro.private import anonymize_expectations
 from tests import fork_server
 from tests.probe.bench import Environment, clean_environ
 from tests.probe.conftest import document
@@ -73,7 +73,7 @@ def test_every_check_has_a_program_that_python_3_10_reads_and_that_names_nobody(
     for identity, expected in itertools.product((check.id for check in CHECKS), (None, "no exception", "completes")):
         with subtests.test(f"{identity} {expected}"):
             name = f"{identity}:numpy" if identity == "P06" else identity
-            text = repro(one_failed(name, expected=expected), name, unnamed(document(**PRIVATE), "/home/zelda"))
+            text = build_repro_program(one_failed(name, expected=expected), name, anonymize_expectations(document(**PRIVATE), "/home/zelda"))
 
             ast.parse(text, feature_version=(3, 10))
             assert not re.search(r"zelda|thesis", re.sub(r"\n[A-Za-z0-9+/=]{150}|\n[A-Za-z0-9+/=]+\n", "", text))
@@ -84,15 +84,17 @@ def test_the_probe_is_asked_that_check_and_what_it_comes_after(subtests: pytest.
     for check in CHECKS:
         with subtests.test(check.id):
             name = f"{check.id}:numpy" if check.id == "P06" else check.id
-            expected = parse_expectations(narrowed(name, unnamed(document(**PRIVATE), ""), "burn"))
+            expected = parse_expectations(narrow_expectations(name, anonymize_expectations(document(**PRIVATE), ""), "burn"))
 
-            mine = [one for one in asked(expected, frozenset({name})) if one.id == name]
-            assert [applies(one.check, expected) for one in mine] == [True]
-            assert {one.check.id for one in asked(expected, frozenset({name}))} >= {check.id, *check.after}
+            mine = [one for one in select_checks(expected, frozenset({name})) if one.id == name]
+            assert [is_applicable(one.check, expected) for one in mine] == [True]
+            assert {one.check.id for one in select_checks(expected, frozenset({name}))} >= {check.id, *check.after}
 
 
 def test_what_a_check_does_not_ask_for_is_left_out() -> None:
-    of_training, of_paths, of_secrets = (narrowed(name, unnamed(document(**PRIVATE), "/home/zelda"), "") for name in ("R07", "W01", "Y01"))
+    of_training, of_paths, of_secrets = (
+        narrow_expectations(name, anonymize_expectations(document(**PRIVATE), "/home/zelda"), "") for name in ("R07", "W01", "Y01")
+    )
 
     assert of_training["training"]["arguments"] == {"output_dir": "left out", "hub_model_id": "left out", "run_name": "left out", "warmup_steps": 10}
     assert (of_training["paths"], of_training["env"], of_training["secrets"]) == ({}, {}, [])
@@ -113,7 +115,7 @@ def test_expectations_that_do_not_fit_are_refused(promised: dict[str, Any], said
     failed = one_failed("S01")
     failed.document["tier"] = None
     with pytest.raises(Refused) as refused:
-        repro(failed, "S01", promised)
+        build_repro_program(failed, "S01", promised)
 
     assert said in refused.value.why
 
@@ -165,7 +167,7 @@ def test_a_card_of_another_capability_and_no_card_at_all(environment: Environmen
 
 def test_what_a_report_says_is_data_beside_a_packed_probe_too(tmp_path: Path) -> None:
     hostile = '\'}; import os; os.system(\'touch owned\') #\n""" PROBE HERE {"CASE": "HERE"} \x1b[2J'
-    program = repro(one_failed("H04", message=hostile), "H04", document(training__dataloader_workers=9999, env={"A": hostile}))
+    program = build_repro_program(one_failed("H04", message=hostile), "H04", document(training__dataloader_workers=9999, env={"A": hostile}))
 
     assert ends(sys.executable, program, tmp_path)[0] == 1
     assert not (tmp_path / "owned").exists()
@@ -173,7 +175,7 @@ def test_what_a_report_says_is_data_beside_a_packed_probe_too(tmp_path: Path) ->
 
 
 def test_a_probe_that_gives_no_report_tells_nothing(tmp_path: Path) -> None:
-    program = repro(one_failed("S01"), "S01", document(**PRIVATE))
+    program = build_repro_program(one_failed("S01"), "S01", document(**PRIVATE))
 
     assert ends(sys.executable, program.replace('"verify", ', '"unknown", '), tmp_path)[0] == 2
 
@@ -184,7 +186,7 @@ def test_options_that_the_training_loses(hf_python: str, tmp_path: Path, documen
     packages = [{"name": name, "version": "1.0"} for name in ("torch", "transformers", "accelerate")]
 
     def program(rate: Any) -> str:
-        return repro(one_failed("R07"), "R07", document(packages=packages, training__arguments={"learning_rate": rate}))
+        return build_repro_program(one_failed("R07"), "R07", document(packages=packages, training__arguments={"learning_rate": rate}))
 
     code, said = ends(hf_python, program("1e-4"), tmp_path)
     assert (code, "the text '1e-4', not a number" in said) == (1, True), said
@@ -200,7 +202,7 @@ def test_a_model_of_another_size(hf_python: str, tmp_path: Path, document: Calla
     def program(parameters: int) -> str:
         shape = {"parameters": parameters, "hidden_size": 64, "layers": 2}
         training = {**PRIVATE["training"], "strategy": "none", "method": "full", "torch_compile": False, "arguments": {}, "model": shape}
-        return repro(one_failed("S01"), "S01", document(packages=packages, tier="deep", training=training))
+        return build_repro_program(one_failed("S01"), "S01", document(packages=packages, tier="deep", training=training))
 
     code, said = ends(hf_python, program(10_000), tmp_path)
     assert (code, "0.01 declared" in said) == (1, True), said

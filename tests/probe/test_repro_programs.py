@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from provision.verification import Report
-from provision.verification.repro import repro
+from provision.verification.repro import build_repro_program
 from tests.probe.bench import Environment
 from tests.probe.machines import SMI, make_program, told
 from tests.probe.test_repro import ends, found, runs
@@ -77,7 +77,7 @@ def test_another_kind_of_place(environment: Environment) -> None:
 
 
 def test_a_kernel_that_is_old(environment: Environment) -> None:
-    program = repro(failed("H03", ">=5.5", "4.4.0", status="warn"), "H03", {})
+    program = build_repro_program(failed("H03", ">=5.5", "4.4.0", status="warn"), "H03", {})
 
     assert ends(environment, program.replace("'kernel': '5.5'", "'kernel': '99.1'"))[0] == 1
     assert ends(environment, program.replace("'kernel': '5.5'", "'kernel': '2.6'"))[0] == 0
@@ -131,7 +131,7 @@ def test_a_hub_that_does_not_answer_or_whose_clock_is_another(environment: Envir
 
     assert [ends(environment, way, one)[0] for one in (nobody, ill, well)] == [1, 0, 0]
     assert [ends(environment, answer, one)[0] for one in (nobody, ill, well)] == [1, 1, 0]
-    clock = repro(failed("H09", 0, -4000), "H09", {})
+    clock = build_repro_program(failed("H09", 0, -4000), "H09", {})
     script = environment.root / "repro.py"
     script.write_text(clock)
     codes = [subprocess.run([environment.python, str(script)], env={**os.environ, **one}, capture_output=True).returncode for one in (late, well, nobody)]
@@ -174,7 +174,7 @@ def test_what_nvidias_diagnosis_says(environment: Environment, tmp_path: Path) -
 
 
 def test_an_error_in_the_kernels_log(environment: Environment, tmp_path: Path) -> None:
-    program = repro(failed("D11", [], [79]), "D11", {})
+    program = build_repro_program(failed("D11", [], [79]), "D11", {})
     fatal, harmless = "[1.0] NVRM: Xid (PCI:0000:00:04): 79, pid=1, GPU has fallen off the bus.", "[1.0] NVRM: Xid (PCI:0000:00:04): 43, pid=1"
 
     assert runs(environment.python, program, tmp_path, PATH=script(tmp_path, "dmesg", f"echo '{fatal}'")) == (1, f"{fatal}\n")
@@ -184,14 +184,15 @@ def test_an_error_in_the_kernels_log(environment: Environment, tmp_path: Path) -
 
 @pytest.mark.parametrize(("check", "expected"), [("D02", ">=580"), ("D05", 0), ("D06", "none"), ("D07", 0), ("D08", 0)])
 def test_no_library_to_ask(environment: Environment, tmp_path: Path, check: str, expected: Any) -> None:
-    code, said = runs(environment.python, repro(failed(check, expected), check, {}), tmp_path)
+    code, said = runs(environment.python, build_repro_program(failed(check, expected), check, {}), tmp_path)
 
     assert (code, "there is no NVIDIA driver" in said, "Traceback" in said) == (2, True, False)
 
 
 def test_a_card_that_slows_itself_down_at_work_only_gets_a_program_that_works() -> None:
     idle, busy = (
-        repro(failed("D06", "none", [], f"the card slows itself down{when}: hardware slowdown"), "D06", {}) for when in ("", " while it works (device)")
+        build_repro_program(failed("D06", "none", [], f"the card slows itself down{when}: hardware slowdown"), "D06", {})
+        for when in ("", " while it works (device)")
     )
 
     assert "torch" not in idle

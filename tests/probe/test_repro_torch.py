@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provision.verification import Report
-from provision.verification.repro import repro
+from provision.verification.repro import build_repro_program
 from tests.probe.machines import SMI, make_program, told
 from tests.probe.test_repro import runs
 from tests.probe.test_repro_programs import failed
@@ -50,7 +50,7 @@ CHECKS: list[tuple[str, Report, dict[str, Any], tuple[str, str]]] = [
 @pytest.mark.hf
 @pytest.mark.parametrize(("check", "report", "promised", "fault"), CHECKS, ids=[row[0] for row in CHECKS])
 def test_a_program_of_torch(hf_python: str, tmp_path: Path, check: str, report: Report, promised: dict[str, Any], fault: tuple[str, str]) -> None:
-    program = repro(report, check, promised)
+    program = build_repro_program(report, check, promised)
     if check == "R12" and subprocess.run([hf_python, "-c", "import peft"], capture_output=True).returncode:
         pytest.skip("peft is not in this environment")
     if check == "T04":
@@ -66,7 +66,7 @@ def test_a_program_of_torch(hf_python: str, tmp_path: Path, check: str, report: 
 @pytest.mark.long
 @pytest.mark.hf
 def test_processes_that_hang_are_not_waited_for(hf_python: str, tmp_path: Path) -> None:
-    program = repro(failed("C02", 2, 0, gpu__count=2), "C02", {}).replace("'backend': 'nccl'", "'backend': 'gloo'")
+    program = build_repro_program(failed("C02", 2, 0, gpu__count=2), "C02", {}).replace("'backend': 'nccl'", "'backend': 'gloo'")
     code, said = runs(hf_python, program.replace("all_reduce(mine)", "all_reduce(mine) if rank else time.sleep(1000)").replace("+ 100", "+ 15"), tmp_path)
 
     assert (code, "[None, " in said) == (1, True), said
@@ -75,7 +75,7 @@ def test_processes_that_hang_are_not_waited_for(hf_python: str, tmp_path: Path) 
 @pytest.mark.long
 @pytest.mark.hf
 def test_a_flag_that_something_sets(hf_python: str, tmp_path: Path) -> None:
-    program = repro(failed("T06", {}, {"cudnn.benchmark": True}), "T06", {})
+    program = build_repro_program(failed("T06", {}, {"cudnn.benchmark": True}), "T06", {})
 
     assert with_torch(hf_python, program, tmp_path) == 0
     assert with_torch(hf_python, program, tmp_path, ("wrong = 0\n", "wrong = 0\ntorch.backends.cudnn.benchmark = True\n")) == 1
@@ -84,7 +84,7 @@ def test_a_flag_that_something_sets(hf_python: str, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.hf
 def test_a_function_that_cannot_be_compiled(hf_python: str, tmp_path: Path) -> None:
-    program = repro(failed("K02", 1e-4, 1.0), "K02", {})
+    program = build_repro_program(failed("K02", 1e-4, 1.0), "K02", {})
     code, said = runs(hf_python, program, tmp_path, PATH="/nowhere")
 
     assert (code, "compiler" in said) == (1, True)
@@ -99,7 +99,7 @@ OF_CARDS = ("D03", "T03", "M01", "M02", "B01", "B02", "F01", "F02", "F03", "N05"
 @pytest.mark.hf
 @pytest.mark.parametrize("check", OF_CARDS)
 def test_without_a_card_a_program_for_cards_says_so(hf_python: str, tmp_path: Path, check: str) -> None:
-    code, said = runs(hf_python, repro(failed(check, {"D03": "L4", "F02": {"bf16": 1.0}}.get(check, 1.0)), check, {}), tmp_path)
+    code, said = runs(hf_python, build_repro_program(failed(check, {"D03": "L4", "F02": {"bf16": 1.0}}.get(check, 1.0)), check, {}), tmp_path)
 
     assert (code, "Traceback" in said) == (2, False)
     assert said.startswith(("torch 2", "torch sees 0 cards"))
@@ -144,7 +144,7 @@ CARDS: list[tuple[str, Report, tuple[str, str]]] = [
 @pytest.mark.hf
 @pytest.mark.parametrize(("check", "report", "fault"), CARDS, ids=[f"{row[0]}-{number}" for number, row in enumerate(CARDS)])
 def test_a_program_of_the_card(hf_python: str, tmp_path: Path, check: str, report: Report, fault: tuple[str, str]) -> None:
-    program = on_a_cpu(repro(report, check, {}))
+    program = on_a_cpu(build_repro_program(report, check, {}))
     smi = {"PATH": f"{make_program(tmp_path)}:/usr/bin:/bin", "FAKE_SMI": told({**SMI, "clocks_event_reasons.active": "0x0000000000000001"})}
     # Four rounds on a busy machine differ by more than a card may.
     program = program.replace("'share': 0.9", "'share': 0.02")
@@ -156,7 +156,7 @@ def test_a_program_of_the_card(hf_python: str, tmp_path: Path, check: str, repor
 @pytest.mark.long
 @pytest.mark.hf
 def test_a_card_that_slows_itself_down_at_work(hf_python: str, tmp_path: Path) -> None:
-    program = on_a_cpu(repro(failed("D06", "none", [], "the card slows itself down while it works (device): hardware slowdown"), "D06", {}))
+    program = on_a_cpu(build_repro_program(failed("D06", "none", [], "the card slows itself down while it works (device): hardware slowdown"), "D06", {}))
     path = f"{make_program(tmp_path)}:/usr/bin:/bin"
 
     for mask, ends_with in (("0x0000000000000048", 1), ("0x0000000000000001", 0)):

@@ -11,8 +11,8 @@ from packaging.markers import InvalidMarker, Marker, default_environment
 from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as Theirs
 
-from provision.agent.core.versions import Unreadable
-from provision.probe.requirements import marker_environment, marker_holds, read_requirement
+from provision.agent.core.versions import UnreadableVersion
+from provision.probe.requirements import evaluate_marker, marker_environment, parse_requirement
 
 ATOMS = [
     'python_version >= "3.10"', 'python_version < "3.8"', "python_version == '3.11'", 'python_version != "3.11.*"', 'python_full_version >= "3.11.4"',
@@ -41,13 +41,13 @@ def test_markers_agree_with_packaging(subtests: pytest.Subtests) -> None:
     for atom, environment, extra in itertools.product(ATOMS, ENVIRONMENTS, ["", "test-suite", "gpu"]):
         with subtests.test(f"{atom} {extra}"):
             ours = {**marker_environment(), **environment}
-            assert marker_holds(atom, ours, extra) is Marker(atom).evaluate({**ours, "extra": extra})
+            assert evaluate_marker(atom, ours, extra) is Marker(atom).evaluate({**ours, "extra": extra})
 
 
 @settings(max_examples=300, deadline=None)
 @given(marker=joined, extra=st.sampled_from(["", "gpu"]))
 def test_joined_markers_agree_with_packaging(marker: str, extra: str) -> None:
-    assert marker_holds(marker, marker_environment(), extra) is Marker(marker).evaluate({"extra": extra})
+    assert evaluate_marker(marker, marker_environment(), extra) is Marker(marker).evaluate({"extra": extra})
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ def test_joined_markers_agree_with_packaging(marker: str, extra: str) -> None:
 def test_what_is_no_marker_is_said(marker: str) -> None:
     with pytest.raises(InvalidMarker):
         Marker(marker)
-    with pytest.raises(Unreadable):
-        marker_holds(marker, marker_environment())
+    with pytest.raises(UnreadableVersion):
+        evaluate_marker(marker, marker_environment())
 
 
 @pytest.mark.parametrize("marker", ['"a" == "b"', "os_name ~= 'posix'", "'x' in extras"])
 def test_what_is_legal_but_beyond_this_reader_is_said_and_not_guessed(marker: str) -> None:
     Marker(marker)
-    with pytest.raises(Unreadable):
-        marker_holds(marker, marker_environment())
+    with pytest.raises(UnreadableVersion):
+        evaluate_marker(marker, marker_environment())
 
 
 @pytest.mark.parametrize(
@@ -75,19 +75,19 @@ def test_what_is_legal_but_beyond_this_reader_is_said_and_not_guessed(marker: st
     ],
 )  # fmt: skip
 def test_requirements_agree_with_packaging(line: str) -> None:
-    wanted, ours = Theirs(line), read_requirement(line)
+    wanted, ours = Theirs(line), parse_requirement(line)
     assert ours.name == wanted.name.lower().replace("_", "-").replace(".", "-")
     assert len(ours.extras) == len(wanted.extras)
     assert set(filter(None, ours.specifier.replace(" ", "").split(","))) == {str(clause) for clause in wanted.specifier}
     assert ours.by_url is (wanted.url is not None)
     assert bool(ours.marker) is (wanted.marker is not None)
     if wanted.marker is not None:
-        assert marker_holds(ours.marker, marker_environment()) is wanted.marker.evaluate()
+        assert evaluate_marker(ours.marker, marker_environment()) is wanted.marker.evaluate()
 
 
 @pytest.mark.parametrize("line", ["", ">=1.0", "-foo", "foo bar", "foo[", "[x]"])
 def test_what_is_no_requirement_is_said(line: str) -> None:
     with pytest.raises(InvalidRequirement):
         Theirs(line)
-    with pytest.raises(Unreadable):
-        read_requirement(line)
+    with pytest.raises(UnreadableVersion):
+        parse_requirement(line)

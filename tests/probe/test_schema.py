@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from provision.assets import asset
-from provision.probe.brief import brief, whole
-from provision.probe.canonical import canonical
+from provision.assets import find_asset
+from provision.probe.brief import compact, expand
+from provision.probe.canonical import to_canonical_json
 from provision.probe.checks import CHECKS
 from provision.probe.expectations import parse_expectations
-from provision.probe.readings import READINGS
+from provision.probe.readings import READING_CLASSES
 from provision.probe.redactor import Redactor
-from provision.probe.report import Judged, make_report
+from provision.probe.report import JudgedCheck, make_report
 from provision.probe.supervise import StageRun
-from provision.probe.values import Asked, Judgement, Proof, ReadingClass, Result, Status, Threshold, Tier
+from provision.probe.values import Judgement, Proof, ReadingClass, SelectedCheck, Status, Threshold, Tier, Verdict
 from tests.views.builders import failed, verified
 
 REPORTS = sorted((Path(__file__).parents[1] / "reports").rglob("*.json"))
@@ -32,7 +32,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 @pytest.fixture(scope="module")
 def schema() -> Draft202012Validator:
-    found = json.loads(asset("templates/report.schema.json").read_text(encoding="utf-8"))
+    found = json.loads(find_asset("templates/report.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(found)
     return Draft202012Validator(found)
 
@@ -44,8 +44,8 @@ def made(document: Callable[..., dict[str, Any]], **changes: Any) -> dict[str, A
     for check, status in zip(CHECKS, statuses, strict=False):
         told = Judgement(status, "said", {"a": 1}, [1, None], "why", "mend it", check.threshold or Threshold(1.5, "u", "own choice"))
         calm = replace(told, cause=None, fix=None) if status in (Status.PASS, Status.SKIP) else told
-        checks.append(Judged(Asked(check, check.id, check.title, None, status is not Status.SKIP), calm, 0.25))
-    seen = {pattern.replace("*", "some"): 1 for pattern, _ in READINGS} | {"_packages.installed": {"torch": "2.0"}}
+        checks.append(JudgedCheck(SelectedCheck(check, check.id, check.title, None, status is not Status.SKIP), calm, 0.25))
+    seen = {pattern.replace("*", "some"): 1 for pattern, _ in READING_CLASSES} | {"_packages.installed": {"torch": "2.0"}}
     runs = [StageRun("host", 0, None, 0.1, 0.1, 12.5, False, ""), StageRun("torch", None, "SIGKILL", 240.0, 3.0, 900.0, True, "the end")]
     expected = parse_expectations(document(packages=[{"name": "torch", "version": "2.1"}], **changes))
     return make_report(expected, checks, seen, runs, Redactor(), partial=False)
@@ -54,15 +54,15 @@ def made(document: Callable[..., dict[str, Any]], **changes: Any) -> dict[str, A
 def test_a_report_with_every_status_fits_whole_and_brief(schema: Draft202012Validator, document: Callable[..., dict[str, Any]]) -> None:
     report = made(document)
     assert {check["status"] for check in report["checks"]} == {status.value for status in Status}
-    for form in (report, brief(report)):
-        schema.validate(json.loads(canonical(form)))
+    for form in (report, compact(report)):
+        schema.validate(json.loads(to_canonical_json(form)))
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_every_report_that_is_kept_fits(schema: Draft202012Validator, path: Path) -> None:
     document = json.loads(path.read_bytes())
     schema.validate(document)
-    schema.validate(brief(whole(document)))
+    schema.validate(compact(expand(document)))
 
 
 @pytest.mark.parametrize("report", [verified(), failed()])
@@ -126,7 +126,7 @@ DAMAGE: list[Change] = [
 
 @pytest.mark.parametrize("place", range(len(DAMAGE)))
 def test_a_damaged_report_does_not(schema: Draft202012Validator, document: Callable[..., dict[str, Any]], place: int) -> None:
-    report = json.loads(canonical(brief(made(document))))
+    report = json.loads(to_canonical_json(compact(made(document))))
     DAMAGE[place](report)
     assert not schema.is_valid(report)
 
@@ -139,7 +139,7 @@ def test_a_damaged_report_does_not(schema: Draft202012Validator, document: Calla
         (("properties", "readings", "oneOf", 0, "propertyNames"), ReadingClass),
         (("properties", "tier"), Tier),
         (("properties", "subject", "properties", "proof"), Proof),
-        (("properties", "verdict", "properties", "result"), Result),
+        (("properties", "verdict", "properties", "result"), Verdict),
     ],
 )
 def test_its_words_are_those_of_the_probe(schema: Draft202012Validator, route: tuple[Any, ...], known: type[Enum]) -> None:
@@ -152,4 +152,4 @@ def test_its_words_are_those_of_the_probe(schema: Draft202012Validator, route: t
 def test_the_command_prints_it() -> None:
     argv = [str(Path(sys.executable).parent / "provision"), "schema", "report"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=True)
-    assert done.stdout == asset("templates/report.schema.json").read_text(encoding="utf-8")
+    assert done.stdout == find_asset("templates/report.schema.json").read_text(encoding="utf-8")

@@ -98,4 +98,4 @@ def test_both_are_read_strictly(document: Callable[..., dict[str, Any]], key: st
 def test_without_them_an_environment_is_ours(document: Callable[..., dict[str, Any]]) -> None:
     expected = parse_expectations(document())
     assert expected.shared is False
-    assert Path(expected.note) == Path("/env/installed.json")
+    assert Path(expected.provenance_file) == Path("/env/installed.json")

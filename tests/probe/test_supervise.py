@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from provision.probe.redactor import Redactor
-from provision.probe.stage import both_ends
-from provision.probe.supervise import Leg, Process, StageRun
+from provision.probe.stage import truncate_middle
+from provision.probe.supervise import StageProcess, StageRun, StageTask
 
 ENDED = "import json, pathlib; one = pathlib.Path(sys.argv[1]); two = pathlib.Path(sys.argv[2])\none.write_text(json.dumps({'cpu_s': 0.5, 'ended': True}))\n"
 
 
 def follow(tmp_path: Path, code: str, timeouts: tuple[float, ...] = (20,), deadline_s: float = 60) -> tuple[list[StageRun], list[str]]:
-    legs = [Leg(f"s{place}", timeout, tmp_path / f"s{place}.json", tmp_path / f"s{place}.log") for place, timeout in enumerate(timeouts)]
+    legs = [StageTask(f"s{place}", timeout, tmp_path / f"s{place}.json", tmp_path / f"s{place}.log") for place, timeout in enumerate(timeouts)]
     said: list[str] = []
-    process = Process(
+    process = StageProcess(
         legs, time.monotonic() + deadline_s, Redactor(["hidden-word"]), lambda name: said.append(f"+{name}"), lambda run: said.append(f"-{run.name}")
     )
-    command = [sys.executable, "-u", "-c", "import os, signal, sys, time\n" + code, *(str(leg.fragment) for leg in legs)]
+    command = [sys.executable, "-u", "-c", "import os, signal, sys, time\n" + code, *(str(leg.progress_file) for leg in legs)]
     return process.run(command, {}), said
 
 
@@ -69,9 +69,9 @@ def test_of_a_long_error_both_ends_are_kept() -> None:
         ["Caught RuntimeError in DataLoader worker process 0.", *["  File somewhere"] * 300, "RuntimeError: unable to allocate shared memory(shm)"]
     )
 
-    told = both_ends(text, 1500)
+    told = truncate_middle(text, 1500)
     assert told.startswith("Caught RuntimeError in DataLoader worker process 0.\n")
     assert told.endswith("\nRuntimeError: unable to allocate shared memory(shm)")
     assert 1500 <= len(told) <= 1540
     assert f"[{len(text) - 1500} characters left out]" in told
-    assert both_ends(text[:1500], 1500) == text[:1500]
+    assert truncate_middle(text[:1500], 1500) == text[:1500]

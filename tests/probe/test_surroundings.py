@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from provision.probe.expectations import parse_expectations
-from provision.probe.observing import Bench, mapped
+from provision.probe.observing import ObserverContext, mapped
 from provision.probe.observing.machine import OBSERVERS
 from tests.probe.bench import Environment, checks
 from tests.support import require
@@ -59,13 +59,13 @@ def test_places_are_known_by_their_marks(tmp_path: Path, document: Document, fil
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
 
-    found = OBSERVERS["H11"](Bench(parse_expectations(document()), tmp_path, root=tmp_path, environ=environ))
+    found = OBSERVERS["H11"](ObserverContext(parse_expectations(document()), tmp_path, root=tmp_path, environ=environ))
 
     assert found == seen
 
 
 def test_the_kernel_is_this_machines(tmp_path: Path, document: Document) -> None:
-    assert OBSERVERS["H03"](Bench(parse_expectations(document()), tmp_path))["host.kernel"] == os.uname().release
+    assert OBSERVERS["H03"](ObserverContext(parse_expectations(document()), tmp_path))["host.kernel"] == os.uname().release
 
 
 def test_what_a_login_shell_sets_against_the_spec_is_found(tmp_path: Path, document: Document) -> None:
@@ -74,7 +74,7 @@ def test_what_a_login_shell_sets_against_the_spec_is_found(tmp_path: Path, docum
         shutil.copy(tmp_path / ".profile", tmp_path / name)
     expected = parse_expectations(document(env={"MODE": "train", "SAME": "1", "TOKEN": "x", "ABSENT": "1"}, secrets=["TOKEN"]))
 
-    found = OBSERVERS["W02"](Bench(expected, tmp_path, environ={"HOME": str(tmp_path)}))
+    found = OBSERVERS["W02"](ObserverContext(expected, tmp_path, environ={"HOME": str(tmp_path)}))
 
     assert found == {"login.differs": ["MODE", "PYTHONPATH"], "_login.values": {"MODE": "other"}}
 
@@ -83,13 +83,13 @@ def test_a_login_shell_that_does_not_come_to_an_end_is_unknown(tmp_path: Path, d
     for name in (".profile", ".bash_profile", ".zprofile"):
         (tmp_path / name).write_text("exit 3\n", encoding="utf-8")
 
-    assert OBSERVERS["W02"](Bench(parse_expectations(document()), tmp_path, environ={"HOME": str(tmp_path)})) == {"login.differs": None}
+    assert OBSERVERS["W02"](ObserverContext(parse_expectations(document()), tmp_path, environ={"HOME": str(tmp_path)})) == {"login.differs": None}
 
 
 def test_variables_that_keep_the_hub_away_are_named(tmp_path: Path, document: Document) -> None:
     environ = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "YES", "HF_DATASETS_OFFLINE": "0"}
 
-    found = OBSERVERS["E03"](Bench(parse_expectations(document()), tmp_path, environ=environ))
+    found = OBSERVERS["E03"](ObserverContext(parse_expectations(document()), tmp_path, environ=environ))
 
     assert found == {"hub.offline_by": ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"]}
 
@@ -184,11 +184,11 @@ def test_a_file_that_is_linked_into_the_environment_counts_as_its_own(
     ],
 )
 def test_which_libraries_are_watched(name: str, watched: bool) -> None:
-    assert bool(mapped.WATCHED.fullmatch(name)) is watched
+    assert bool(mapped.WATCHED_LIBRARIES.fullmatch(name)) is watched
 
 
 def test_where_no_memory_map_is_told_nothing_is_claimed(tmp_path: Path, document: Document) -> None:
-    found = mapped.OBSERVERS["P08"](Bench(parse_expectations(document()), tmp_path, root=tmp_path))
+    found = mapped.OBSERVERS["P08"](ObserverContext(parse_expectations(document()), tmp_path, root=tmp_path))
 
     assert found["libraries.outside"] is None
-    assert sys.platform != "linux" or mapped.OBSERVERS["P08"](Bench(parse_expectations(document()), tmp_path))["libraries.outside"] is not None
+    assert sys.platform != "linux" or mapped.OBSERVERS["P08"](ObserverContext(parse_expectations(document()), tmp_path))["libraries.outside"] is not None

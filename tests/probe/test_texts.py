@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import brief, whole
+from provision.probe.brief import compact, expand
 from provision.views import html, outcome
 from tests.probe.bench import Environment
 from tests.python_values import python_values, strings_of
@@ -20,8 +20,8 @@ REPORTS = sorted((Path(__file__).parents[1] / "reports").rglob("*.json"))
 
 def assert_readable(report: dict[str, Any]) -> None:
     """Raise AssertionError for a text of the report or of its views that holds a tuple, bytes or a list as Python writes it."""
-    page = re.sub(r"<[^>]*>", " ", html.report(report, "report").partition("<pre")[0])
-    shown = [outcome.report(report, color=False, width=100_000, verbose=True), unescape(page)]
+    page = re.sub(r"<[^>]*>", " ", html.render_report(report, "report").partition("<pre")[0])
+    shown = [outcome.render_report(report, color=False, width=100_000, verbose=True), unescape(page)]
     found = {value for text in (*strings_of(report), *shown) for value in python_values(text)}
     assert found == set()
 
@@ -29,14 +29,14 @@ def assert_readable(report: dict[str, Any]) -> None:
 def test_recorded_reports_and_their_views() -> None:
     assert len(REPORTS) > 25
     for path in REPORTS:
-        assert_readable(whole(json.loads(path.read_text())))
+        assert_readable(expand(json.loads(path.read_text())))
 
 
 def test_a_fresh_report_and_its_views(environment: Environment) -> None:
     _, report, _ = environment.add("alpha", "VALUE = 1\n").verify(tier="deep", env={"MODE": "fast"})
     assert_readable(report)
     assert [check["id"] for check in report["checks"] if check["status"] == "pass" and check["observed"] in (None, "", [], {})] == []
-    assert whole(brief(report)) == report
+    assert expand(compact(report)) == report
 
 
 @pytest.mark.parametrize("text", ["capability (8, 0)", "still: ()", "b'abc' came", 'b"abc"', "one of ('a', None)", "found ['a', 'b']", "(1,)", "[(1, 2)]"])
@@ -55,6 +55,6 @@ def test_plain_words_are_left_alone(text: str) -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [([], ""), ({"still": []}, "still: none"), ({"loss": [4.7, 4.2]}, "loss: [4.7, 4.2]"), ({"a": {}}, "a: none")])
 def test_nested_values_in_words(value: Any, shown: str) -> None:
-    from provision.views.words import words
+    from provision.views.words import format_json_value
 
-    assert words(value) == shown
+    assert format_json_value(value) == shown

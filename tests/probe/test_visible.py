@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.observing.visible import Shown, shown
+from provision.probe.observing.visible import VisibleDevices, find_visible_devices
 from tests.probe.bench import Environment
 from tests.probe.machines import SMI, make_program, told
 from tests.probe.test_driver import checks, library, newer  # noqa: F401 - fixtures
@@ -60,7 +60,7 @@ UNLIKE = [card(0, "small"), card(1, "large"), card(2, "large")]
 )
 def test_what_a_variable_shows(cards: list[dict[str, Any]], text: str | None, order: str | None, count: int, places: tuple[int, ...] | None) -> None:
     told = {"CUDA_VISIBLE_DEVICES": text, "CUDA_DEVICE_ORDER": order}
-    assert shown(cards, {key: value for key, value in told.items() if value is not None}) == Shown(count, places)
+    assert find_visible_devices(cards, {key: value for key, value in told.items() if value is not None}) == VisibleDevices(count, places)
 
 
 @pytest.mark.parametrize("variables", [{"CUDA_VISIBLE_DEVICES": "GPU-222"}, {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}])

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from provision.probe.canonical import canonical, digest
-from provision.verification import parcel, probe_digest
+from provision.probe.canonical import canonical_digest, to_canonical_json
+from provision.verification import probe_digest, probe_zipapp
 from tests.probe.bench import Environment, checks, clean_environ, write_package
 
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.{name})\n"
@@ -42,18 +42,18 @@ def test_the_report_is_canonical_small_and_carries_its_own_digest(environment: E
     environment.add("alpha").verify()
     text = (environment.root / "report.json").read_text(encoding="utf-8")
     report = json.loads(text)
-    assert text == canonical(report) + "\n"
+    assert text == to_canonical_json(report) + "\n"
     assert len(text) < 20_000
     claimed = report.pop("digests")
-    assert claimed["report"] == digest(report)
-    assert claimed["identity"] == digest(report["readings"]["identity"])
+    assert claimed["report"] == canonical_digest(report)
+    assert claimed["identity"] == canonical_digest(report["readings"]["identity"])
     assert set(report) == {"schema", "tool", "subject", "spec", "lock", "tier", "readings", "checks", "stages", "packages", "verdict"}
     assert len(report["tool"]["probe_sha256"]) == 64
 
 
 def test_packed_and_unpacked_it_is_the_same_program(environment: Environment) -> None:
     folder = environment.root / "unpacked"
-    with zipfile.ZipFile(io.BytesIO(parcel())) as archive:
+    with zipfile.ZipFile(io.BytesIO(probe_zipapp())) as archive:
         archive.extractall(folder)
     _, packed, _ = environment.add("alpha").verify()
     code, unpacked, _ = replace(environment, probe=folder).verify()

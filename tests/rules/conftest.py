@@ -10,9 +10,9 @@ import pytest
 
 from provision import source
 from provision.diagnostics import Diagnostic
-from provision.errors import WorldError
-from provision.facts import Facts, load
-from provision.rules import Case, Resolved, judge
+from provision.errors import ExternalError
+from provision.facts import Facts, load_facts
+from provision.rules import LintContext, ResolvedSet, run_rules
 
 
 class Disk:
@@ -22,7 +22,7 @@ class Disk:
         try:
             return path.read_bytes()[:limit]
         except OSError as error:
-            raise WorldError(f"{path} cannot be read") from error
+            raise ExternalError(f"{path} cannot be read") from error
 
     def exists(self, path: Path) -> bool:
         return path.exists()
@@ -33,7 +33,7 @@ class Judged:
     """A spec and what the rules say about it."""
 
     source: source.Source
-    case: Case
+    case: LintContext
     findings: tuple[Diagnostic, ...]
 
     @property
@@ -60,25 +60,25 @@ class Judged:
 Ask = Callable[..., Judged]
 
 
-def judge_text(text: str, folder: Path, facts: Facts, resolved: Resolved | None = None) -> Judged:
+def judge_text(text: str, folder: Path, facts: Facts, resolved: ResolvedSet | None = None) -> Judged:
     """Write a spec to `folder` and return what the rules find in it; fails when the spec is not valid."""
     path = folder / "spec.yaml"
     path.write_text(text, encoding="utf-8")
-    (document,) = source.read(path, Disk())  # type: ignore[arg-type]
-    spec, problems = source.validate(document)
+    (document,) = source.read_spec_file(path, Disk())  # type: ignore[arg-type]
+    spec, problems = source.validate_source(document)
     assert spec is not None, (text, document.diagnostics, problems)
-    case = Case(spec, document, facts, resolved)
-    return Judged(document, case, judge(case))
+    case = LintContext(spec, document, facts, resolved)
+    return Judged(document, case, run_rules(case))
 
 
 @pytest.fixture(scope="session")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
 @pytest.fixture
 def ask(tmp_path: Path, facts: Facts) -> Ask:
-    def asked(text: str, resolved: Resolved | None = None) -> Judged:
+    def asked(text: str, resolved: ResolvedSet | None = None) -> Judged:
         return judge_text(text, tmp_path, facts, resolved)
 
     return asked

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from provision.diagnostics import Applicability, Place, Severity
+from provision.diagnostics import Applicability, RouteLocation, Severity
 from provision.facts import Facts
-from provision.rules import Resolved, judge
+from provision.rules import ResolvedSet, run_rules
 from provision.spec import Spec
 from tests.rules.conftest import Ask
 
@@ -46,10 +46,10 @@ def test_between_two_releases_that_were_read_too_old_is_a_warning(ask: Ask, acce
 
 
 def test_resolved_without_accelerate(ask: Ask) -> None:
-    resolved = Resolved({"torch": "2.13.0", "transformers": "5.23.0"}, "3.11", "cpu")
+    resolved = ResolvedSet({"torch": "2.13.0", "transformers": "5.23.0"}, "3.11", "cpu")
     found = ask(_packages("torch", "transformers[torch]".join('""')), resolved).one("PKG001")
     assert "holds no accelerate" in found.message
-    enough = Resolved({**resolved.versions, "accelerate": "1.3.0"}, "3.11", "cpu")
+    enough = ResolvedSet({**resolved.versions, "accelerate": "1.3.0"}, "3.11", "cpu")
     assert ask(_packages("torch", '"transformers[torch]"'), enough).ids == []
 
 
@@ -58,7 +58,7 @@ def test_the_missing_accelerate_is_written_where_the_list_is(ask: Ask) -> None:
     judged = ask(text)
     fix = judged.one("PKG001").fix
     assert fix is not None
-    assert judged.source.edited([fix]) == {judged.source.name: text + "  - accelerate>=1.3.0\n"}
+    assert judged.source.apply_fixes([fix]) == {judged.source.name: text + "  - accelerate>=1.3.0\n"}
 
 
 def test_a_torch_floor_that_was_not_read_is_a_warning(ask: Ask) -> None:
@@ -92,14 +92,14 @@ def test_each_cuda_is_judged_where_it_is_written(ask: Ask) -> None:
         'targets:\n  a: {kind: colab, cuda: "11.8"}\n  b: {kind: colab, cuda: "13.0"}\n  c: {kind: colab}\n  d: {kind: colab}\n'
     )
     judged = ask(text)
-    assert [finding.where for finding in judged.of("CUD002")] == [Place(("cuda",)), Place(("targets", "b", "cuda"))]
+    assert [finding.where for finding in judged.of("CUD002")] == [RouteLocation(("cuda",)), RouteLocation(("targets", "b", "cuda"))]
 
 
 def test_several_tagged_packages_say_cuda_once(ask: Ask) -> None:
     judged = ask('gpu: T4\npython: "3.11"\npackages: [torch==2.0.1+cu118, torchvision==0.15.2+cu118]\n')
     fixes = [finding.fix for finding in judged.of("CUD001")]
     assert [len(fix.edits) for fix in fixes if fix] == [2, 1]
-    (text,) = judged.source.edited([fix for fix in fixes if fix]).values()
+    (text,) = judged.source.apply_fixes([fix for fix in fixes if fix]).values()
     assert text == 'gpu: T4\npython: "3.11"\npackages: [torch==2.0.1, torchvision==0.15.2]\ncuda: "11.8"\n'
     assert ask(text).ids == []
 
@@ -120,10 +120,10 @@ def test_tags_that_contradict_have_no_fix(ask: Ask, text: str) -> None:
 def test_a_target_without_the_card_gets_its_own_cuda(ask: Ask) -> None:
     judged = ask('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\ntargets:\n  here:\n    kind: local\n    gpu: none\n  colab: {kind: colab}\n')
     finding = judged.one("CUD003")
-    assert finding.where == Place(("targets", "here", "gpu"))
-    assert [related.where for related in finding.related] == [Place(("cuda",))]
+    assert finding.where == RouteLocation(("targets", "here", "gpu"))
+    assert [related.where for related in finding.related] == [RouteLocation(("cuda",))]
     assert finding.fix is not None
-    (text,) = judged.source.edited([finding.fix]).values()
+    (text,) = judged.source.apply_fixes([finding.fix]).values()
     assert "    gpu: none\n    cuda: none\n" in text
 
 
@@ -149,7 +149,7 @@ def test_names_that_are_let_be(ask: Ask, name: str) -> None:
 def test_a_fix_keeps_the_authors_quotes_and_the_rest_of_the_line(ask: Ask) -> None:
     text = _packages("'pstuil [x] >=5 ; python_version < \"4\"'  # why", "{name: pandsa, version: '>=2'}")
     judged = ask(text)
-    (edited,) = judged.source.edited([finding.fix for finding in judged.findings if finding.fix]).values()
+    (edited,) = judged.source.apply_fixes([finding.fix for finding in judged.findings if finding.fix]).values()
     assert '  - "psutil [x] >=5 ; python_version < \\"4\\""  # why\n' in edited
     assert "  - {name: pandas, version: '>=2'}\n" in edited
     assert ask(edited).ids == []
@@ -181,8 +181,8 @@ def test_use_cpu_is_not_offered_where_a_target_has_a_card(ask: Ask) -> None:
 
 def test_three_lines_of_a_package_all_point_at_the_first(ask: Ask) -> None:
     found = ask(_packages("numpy", "NumPy>=2", "numpy<3")).of("PKG004")
-    assert [finding.where for finding in found] == [Place(("packages", 1)), Place(("packages", 2))]
-    assert {related.where for finding in found for related in finding.related} == {Place(("packages", 0))}
+    assert [finding.where for finding in found] == [RouteLocation(("packages", 1)), RouteLocation(("packages", 2))]
+    assert {related.where for finding in found for related in finding.related} == {RouteLocation(("packages", 0))}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_long_and_many_lines_take_no_time(ask: Ask, lines: list[str]) -> None:
     case = ask(HEAD + "packages: [numpy]\n").case
     packages = Spec.model_validate({"gpu": "none", "python": "3.11", "packages": lines})
     started = time.process_time()
-    found = judge(replace(case, spec=packages))
+    found = run_rules(replace(case, spec=packages))
     assert time.process_time() - started < 2
     assert "BUG000" not in {finding.id for finding in found}
     assert all(len(text) <= 400 for finding in found for text in (finding.message, finding.why, finding.help))
@@ -244,8 +244,8 @@ def test_a_card_of_low_confidence_may_warn_only(ask: Ask, facts: Facts) -> None:
     case = ask('gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\n').case
     card = next(card for card in facts.cards if card.name == "T4")
     doubtful = facts.with_tables(cards=(card._replace(evidence=card.evidence._replace(confidence="low")),))
-    assert [finding.severity for finding in judge(case)] == [Severity.ERROR]
-    assert [finding.severity for finding in judge(replace(case, facts=doubtful))] == [Severity.WARNING]
+    assert [finding.severity for finding in run_rules(case)] == [Severity.ERROR]
+    assert [finding.severity for finding in run_rules(replace(case, facts=doubtful))] == [Severity.WARNING]
 
 
 @pytest.mark.parametrize("precision", ["fp16", "fp8", "bf16"])
@@ -261,7 +261,7 @@ def test_names_of_a_private_index_and_of_conda_are_its_own(ask: Ask) -> None:
 
 
 def test_a_resolved_accelerate_between_two_releases_is_a_warning(ask: Ask) -> None:
-    resolved = Resolved({"torch": "2.0.1", "transformers": "4.30.0", "accelerate": "0.19.0"}, "3.11", "cpu")
+    resolved = ResolvedSet({"torch": "2.0.1", "transformers": "4.30.0", "accelerate": "0.19.0"}, "3.11", "cpu")
     assert ask(_packages("torch", "transformers", "accelerate"), resolved).one("PKG001").severity is Severity.WARNING
 
 
@@ -277,12 +277,12 @@ def test_the_count_of_cards_is_kept(ask: Ask) -> None:
     judged = ask('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n')
     fix = judged.one("GPU001").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert text.startswith('gpu: "A100-80GB:2"\n')
 
 
 @pytest.mark.parametrize("card", ["P100", "P4", "K80"])
 def test_a_resolved_torch_is_not_refused_on_a_card_that_triton_is_too_new_for(ask: Ask, card: str) -> None:
-    resolved = Resolved({"torch": "2.7.1+cu126", "triton": "3.3.1"}, "3.11", "cu126")
+    resolved = ResolvedSet({"torch": "2.7.1+cu126", "triton": "3.3.1"}, "3.11", "cu126")
     text = f'gpu: {card}\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.7.1]\ntraining: {{framework: none}}\n'
     assert ask(text, resolved).of("PKG017") == []

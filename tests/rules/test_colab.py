@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
-from provision.diagnostics import Applicability, Place, Severity
+from provision.diagnostics import Applicability, RouteLocation, Severity
 from provision.facts import Facts
-from provision.rules import Case, Resolved, judge
-from provision.rules.colab import after
+from provision.rules import LintContext, ResolvedSet, run_rules
+from provision.rules.colab import add_months
 from tests.rules.conftest import Ask, Judged
 
 
@@ -20,7 +20,7 @@ def _spec(packages: str = "[]", target: str = 'runtime: "2026.07"', *, python: s
 def _fixed(judged: Judged, identity: str) -> str:
     fix = judged.one(identity).fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     return text
 
 
@@ -55,8 +55,8 @@ def test_a_runtime_that_may_be_gone_is_not_offered(ask: Ask) -> None:
 def test_a_doubtful_python_only_warns(ask: Ask, facts: Facts) -> None:
     doubtful = facts.runtimes["2026.07"]._replace(evidence=facts.runtimes["2026.07"].evidence._replace(confidence="low"))
     judged = ask(_spec(python="3.11"))
-    case = Case(judged.case.spec, judged.source, facts.with_tables(runtimes={**facts.runtimes, "2026.07": doubtful}))
-    assert [one.severity for one in judge(case) if one.id == "IMG020"] == [Severity.WARNING]
+    case = LintContext(judged.case.spec, judged.source, facts.with_tables(runtimes={**facts.runtimes, "2026.07": doubtful}))
+    assert [one.severity for one in run_rules(case) if one.id == "IMG020"] == [Severity.WARNING]
 
 
 @pytest.mark.parametrize(("runtime", "severity", "near"), [("2026.05", "error", "2026.04"), ("2025.01", "error", "2025.07"), ("2026.10", "unknown", "2026.07")])
@@ -79,7 +79,7 @@ def test_the_end_of_a_runtime_is_counted_from_the_day_of_the_facts(ask: Ask, fac
 
     def said(day: str) -> list[str]:
         conditions = {**facts.conditions, "runtime lifetime": lifetime._replace(evidence=lifetime.evidence._replace(as_of=day))}
-        return [one.message for one in judge(Case(judged.case.spec, judged.source, facts.with_tables(conditions=conditions))) if one.id == "IMG024"]
+        return [one.message for one in run_rules(LintContext(judged.case.spec, judged.source, facts.with_tables(conditions=conditions))) if one.id == "IMG024"]
 
     assert said("2027-04-13") == []
     assert "is offered until about 2027-07" in said("2027-04-14")[0]
@@ -88,9 +88,9 @@ def test_the_end_of_a_runtime_is_counted_from_the_day_of_the_facts(ask: Ask, fac
 
 
 def test_months_are_added_over_the_end_of_a_year() -> None:
-    assert after(date(2026, 11, 30), 3) == date(2027, 2, 28)
-    assert after(date(2025, 8, 13), 12) == date(2026, 8, 13)
-    assert after(date(2026, 1, 31), 11) == date(2026, 12, 28)
+    assert add_months(date(2026, 11, 30), 3) == date(2027, 2, 28)
+    assert add_months(date(2025, 8, 13), 12) == date(2026, 8, 13)
+    assert add_months(date(2026, 1, 31), 11) == date(2026, 12, 28)
 
 
 @pytest.mark.parametrize(("card", "offered"), [("V100", "T4"), ("RTX-4090", "L4"), ("H200", "RTX-PRO-6000"), ("P100", "T4"), ("A10", "L4"), ("mps", "T4")])
@@ -121,23 +121,23 @@ def test_ipython_is_deadly_where_nothing_below_nine_is_let_through(ask: Ask, bou
 
 def test_what_the_kernel_runs_on_is_refused_one_by_one(ask: Ask) -> None:
     held = {"tornado": "6.6", "ipykernel": "7.1.0", "google-auth": "2.50.0", "traitlets": "5.14.3"}
-    judged = ask(_spec("[accelerate]"), Resolved(held, "3.12"))
+    judged = ask(_spec("[accelerate]"), ResolvedSet(held, "3.12"))
     assert judged.ids == ["IMG033"] * 3
     assert all(found.severity is Severity.ERROR and "isolation: venv" in found.help for found in judged.findings)
-    assert ask(_spec("[accelerate]"), Resolved({"tornado": "6.5.7", "ipykernel": "6.17.1", "google-auth": "2.49.0"}, "3.12")).ids == []
+    assert ask(_spec("[accelerate]"), ResolvedSet({"tornado": "6.5.7", "ipykernel": "6.17.1", "google-auth": "2.49.0"}, "3.12")).ids == []
 
 
 @pytest.mark.parametrize(("version", "ids"), [("9.0.0", ["IMG028"]), ("8.37.0", ["IMG033"]), ("7.34.0", [])])
 def test_ipython_in_a_resolved_set(ask: Ask, version: str, ids: list[str]) -> None:
-    judged = ask(_spec("[ipykernel]"), Resolved({"ipykernel": "6.17.1", "ipython": version}, "3.12"))
+    judged = ask(_spec("[ipykernel]"), ResolvedSet({"ipykernel": "6.17.1", "ipython": version}, "3.12"))
     assert judged.ids == ids
     if ids:
-        assert judged.findings[0].where == Place(("packages",))
+        assert judged.findings[0].where == RouteLocation(("packages",))
         assert f"packages: [ipykernel, ipython{'<9' if ids == ['IMG028'] else '==7.34.0'}]" in _fixed(judged, ids[0])
 
 
 def test_the_line_that_let_a_version_in_is_pointed_at(ask: Ask) -> None:
-    judged = ask(_spec('["ipython>=8"]'), Resolved({"ipython": "9.1.0"}, "3.12"))
+    judged = ask(_spec('["ipython>=8"]'), ResolvedSet({"ipython": "9.1.0"}, "3.12"))
     assert judged.at(judged.one("IMG028")) == '"ipython>=8"'
 
 
@@ -145,16 +145,16 @@ def test_numpy_of_the_runtime_needs_no_restart(ask: Ask) -> None:
     assert ask(_spec('["numpy>=2.0.2"]')).ids == []
     assert ask(_spec('["numpy>2.0.2"]')).ids == ["IMG029"]
     assert ask(_spec('["numpy<2.0.2"]')).ids == ["IMG029"]
-    assert ask(_spec("[numpy]"), Resolved({"numpy": "2.0.2"}, "3.12")).ids == []
+    assert ask(_spec("[numpy]"), ResolvedSet({"numpy": "2.0.2"}, "3.12")).ids == []
 
 
 def test_one_finding_for_all_that_needs_a_restart_in_a_resolved_set(ask: Ask) -> None:
-    judged = ask(_spec("[pillow]"), Resolved({"numpy": "2.4.0", "pillow": "12.0.0"}, "3.12"))
+    judged = ask(_spec("[pillow]"), ResolvedSet({"numpy": "2.4.0", "pillow": "12.0.0"}, "3.12"))
     found = judged.one("IMG029")
     assert "numpy 2.4.0 takes the place of 2.0.2 and pillow 12.0.0" in found.message
     assert judged.at(found) == "pillow"
     text = _fixed(judged, "IMG029")
-    assert ask(text, Resolved({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12")).ids == []
+    assert ask(text, ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12")).ids == []
 
 
 def test_runtimes_differ(ask: Ask) -> None:
@@ -171,7 +171,7 @@ def test_a_package_for_another_platform_changes_nothing(ask: Ask) -> None:
 
 def test_a_set_of_another_flavour_is_not_that_of_the_target(ask: Ask) -> None:
     """The CPU set of a local target says nothing of a runtime with a card."""
-    resolved = Resolved({"numpy": "2.4.0"}, "3.12", "cpu")
+    resolved = ResolvedSet({"numpy": "2.4.0"}, "3.12", "cpu")
     text = _spec("[numpy]").replace("targets:\n", "targets:\n  here: {kind: local, gpu: none}\n")
     assert ask(text, resolved).ids == []
     assert ask(text, resolved._replace(flavour="cu128")).ids == ["IMG029"]
@@ -179,7 +179,7 @@ def test_a_set_of_another_flavour_is_not_that_of_the_target(ask: Ask) -> None:
 
 def test_the_pins_of_google_colab_are_one_note(ask: Ask) -> None:
     held = {"pandas": "3.0.0", "requests": "2.34.0", "portpicker": "1.7", "ipyparallel": "9.0.1", "jupyter-server": "2.17.0"}
-    found = ask(_spec("[pandas]"), Resolved(held, "3.12")).one("IMG030")
+    found = ask(_spec("[pandas]"), ResolvedSet(held, "3.12")).one("IMG030")
     assert found.severity is Severity.INFO
     assert len(found.message) <= 400
     assert all(name in found.message for name in held)
@@ -188,7 +188,7 @@ def test_the_pins_of_google_colab_are_one_note(ask: Ask) -> None:
 
 def test_torch_of_the_runtime_is_let_be(ask: Ask) -> None:
     assert ask(_spec("[torch==2.11.0]")).ids == []
-    assert ask(_spec("[torch]"), Resolved({"torch": "2.11.0"}, "3.12", "cu128")).ids == []
+    assert ask(_spec("[torch]"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128")).ids == []
 
 
 def test_companions_are_named_where_they_belong_to_the_old_torch(ask: Ask) -> None:
@@ -220,7 +220,7 @@ def test_companions_break_on_another_cuda_major(ask: Ask, cuda: str, severity: S
 
 def test_the_image_without_a_card_has_the_cpu_build(ask: Ask) -> None:
     assert ask(_spec("[torch==2.11.0]", gpu="none")).ids == []
-    assert ask(_spec("[torch]", gpu="none"), Resolved({"torch": "2.11.0"}, "3.12", "cpu")).ids == []
+    assert ask(_spec("[torch]", gpu="none"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu")).ids == []
 
 
 @pytest.mark.parametrize("runtime", ["2026.01", "2026.04", "2026.07"])

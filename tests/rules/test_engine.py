@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from provision.diagnostics import Diagnostic, Place, Route, Severity
-from provision.facts import Facts, load
-from provision.rules import RULES, Case, Resolved, judge
-from provision.rules.suggest import suggest
+from provision.diagnostics import Diagnostic, Route, RouteLocation, Severity
+from provision.facts import Facts, load_facts
+from provision.rules import RULES, LintContext, ResolvedSet, run_rules
+from provision.rules.suggest import find_suggestions
 from provision.spec import Spec
 from tests.rules.conftest import Ask
 
 PLAIN = 'gpu: none\npython: "3.11"\npackages: [sklearn, numpy, numpy]\n'
-FACTS = load()
+FACTS = load_facts()
 
 
 class Said:
@@ -44,11 +44,11 @@ class Said:
 def test_a_rule_that_fails_is_a_finding_and_stops_no_other(ask: Ask) -> None:
     secret = "hunter2-hunter2"
 
-    def fails(case: Case) -> Iterator[Diagnostic]:
+    def fails(case: LintContext) -> Iterator[Diagnostic]:
         raise KeyError(secret)
 
     broken = RULES[0]._replace(check=fails)
-    found = judge(ask(PLAIN).case, (broken, *RULES[1:]))
+    found = run_rules(ask(PLAIN).case, (broken, *RULES[1:]))
     assert [finding.id for finding in found] == ["BUG000", "PKG006", "PKG004"]
     assert found[0].severity is Severity.ERROR
     assert f"{broken.id} {broken.name} failed with KeyError" in found[0].message
@@ -56,17 +56,17 @@ def test_a_rule_that_fails_is_a_finding_and_stops_no_other(ask: Ask) -> None:
 
 
 def test_findings_before_a_failure_in_the_same_rule_are_not_half_shown(ask: Ask) -> None:
-    def halfway(case: Case) -> Iterator[Diagnostic]:
-        yield RULES[0].found("one", (), why="w.", way_out="h")
+    def halfway(case: LintContext) -> Iterator[Diagnostic]:
+        yield RULES[0].diagnostic("one", (), why="w.", way_out="h")
         raise ValueError
 
-    assert [finding.id for finding in judge(ask(PLAIN).case, (RULES[0]._replace(check=halfway),))] == ["BUG000"]
+    assert [finding.id for finding in run_rules(ask(PLAIN).case, (RULES[0]._replace(check=halfway),))] == ["BUG000"]
 
 
 def test_findings_stand_in_the_order_of_their_routes(ask: Ask) -> None:
     packages = ", ".join(["sklearn"] + ["numpy"] * 12)
-    found = judge(ask(f'gpu: none\npython: "3.11"\npackages: [{packages}]\n').case)
-    assert [finding.where.route[1] for finding in found if isinstance(finding.where, Place)] == [0, *range(2, 13)]
+    found = run_rules(ask(f'gpu: none\npython: "3.11"\npackages: [{packages}]\n').case)
+    assert [finding.where.route[1] for finding in found if isinstance(finding.where, RouteLocation)] == [0, *range(2, 13)]
 
 
 def test_text_of_findings_is_harmless(ask: Ask) -> None:
@@ -87,7 +87,7 @@ def test_long_text_is_cut(ask: Ask) -> None:
 
 def test_a_finding_is_shown_once(ask: Ask) -> None:
     case = ask(PLAIN).case
-    assert judge(case, RULES + RULES) == judge(case, RULES)
+    assert run_rules(case, RULES + RULES) == run_rules(case, RULES)
 
 
 def test_secrets_are_never_shown(ask: Ask) -> None:
@@ -144,8 +144,8 @@ TOMORROW = [
 
 
 @pytest.mark.parametrize("text", TOMORROW)
-@pytest.mark.parametrize("resolved", [None, Resolved({"torch": "99.0+cu142", "transformers": "99.0", "accelerate": "99.0"}, "3.19", "cu142")])
-def test_tomorrows_releases_are_no_errors(ask: Ask, text: str, resolved: Resolved | None) -> None:
+@pytest.mark.parametrize("resolved", [None, ResolvedSet({"torch": "99.0+cu142", "transformers": "99.0", "accelerate": "99.0"}, "3.19", "cu142")])
+def test_tomorrows_releases_are_no_errors(ask: Ask, text: str, resolved: ResolvedSet | None) -> None:
     found = ask(text, resolved).findings
     assert not [finding for finding in found if finding.severity is Severity.ERROR]
     assert any(finding.severity is Severity.UNKNOWN for finding in found)
@@ -200,7 +200,7 @@ _SPECS = st.fixed_dictionaries(
     },
 )
 _RESOLVED = st.none() | st.builds(
-    Resolved,
+    ResolvedSet,
     st.dictionaries(
         st.sampled_from(["torch", "transformers", "accelerate", "numpy"]), st.sampled_from(["2.13.0+cpu", "5.23.0", "0.19.0", "99.0", "4.28.1", "1.0.dev0"])
     ),
@@ -211,14 +211,14 @@ _RESOLVED = st.none() | st.builds(
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(_SPECS, _RESOLVED)
-def test_no_rule_fails_on_a_valid_spec(data: dict[str, Any], resolved: Resolved | None) -> None:
+def test_no_rule_fails_on_a_valid_spec(data: dict[str, Any], resolved: ResolvedSet | None) -> None:
     try:
         spec = Spec.model_validate(data)
     except ValidationError:
         return
-    found = judge(Case(spec, Said(data), FACTS, resolved))
+    found = run_rules(LintContext(spec, Said(data), FACTS, resolved))
     assert "BUG000" not in {finding.id for finding in found}
-    assert judge(Case(spec, Said(data), FACTS, resolved)) == found
+    assert run_rules(LintContext(spec, Said(data), FACTS, resolved)) == found
 
 
 @pytest.mark.thorough
@@ -229,7 +229,7 @@ def test_a_search_never_fails_on_a_valid_spec(data: dict[str, Any]) -> None:
         spec = Spec.model_validate(data)
     except ValidationError:
         return
-    for one in suggest(spec, FACTS, most=1).found:
+    for one in find_suggestions(spec, FACTS, most=1).suggestions:
         assert Spec.model_validate(one.spec.model_dump()) == one.spec
 
 
@@ -237,6 +237,6 @@ def test_facts_may_be_few(ask: Ask, facts: Facts) -> None:
     """Rules answer with what the facts hold; a table with a single row is still a table."""
     few = facts.with_tables(torch=facts.torch[-1:], transformers=facts.transformers[-1:], cards=(), replaced={}, popular=frozenset())
     case = ask('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.11.0, transformers==5.13.1, sklearn]\n').case
-    found = judge(dataclasses.replace(case, facts=few))
+    found = run_rules(dataclasses.replace(case, facts=few))
     assert {finding.id for finding in found} == {"GPU001", "PKG003"}
     assert all(finding.severity is Severity.UNKNOWN for finding in found)

@@ -18,7 +18,7 @@ def test_a_bad_example_gives_this_finding_alone_at_its_text(ask: Ask, subtests: 
     for name, rule, example in BAD:
         with subtests.test(name):
             judged = ask(example.spec, example.resolved)
-            assert sorted(judged.ids) == sorted((rule.id, *example.beside))
+            assert sorted(judged.ids) == sorted((rule.id, *example.other_ids))
             assert judged.at(judged.one(rule.id)) == example.at
 
 
@@ -51,7 +51,7 @@ def test_a_fix_changes_the_text(ask: Ask, subtests: pytest.Subtests) -> None:
         if fix is None:
             continue
         with subtests.test(name):
-            (text,) = judged.source.edited([fix]).values()
+            (text,) = judged.source.apply_fixes([fix]).values()
             assert text != example.spec
             if fix.applicability is Applicability.SAFE:
                 safe.add(rule.id)

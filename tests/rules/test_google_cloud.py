@@ -8,18 +8,18 @@ import pytest
 
 from provision.diagnostics import Severity
 from provision.facts import Facts
-from provision.facts.machines import fitting
-from provision.facts.parts import prices
-from provision.facts.places import family_and_day
-from provision.rules import judge
-from provision.rules.instances import counts, sample
+from provision.facts.machines import find_machines
+from provision.facts.parts import load_prices
+from provision.facts.places import split_image_name
+from provision.rules import run_rules
+from provision.rules.instances import available_gpu_counts, example_spec
 from tests.rules.conftest import Ask
 
 N1 = {"machine_type": "n1-standard-4"}
 
 
 def test_an_instance_as_it_should_be_has_no_findings(ask: Ask) -> None:
-    assert ask(sample()).ids == []
+    assert ask(example_spec()).ids == []
 
 
 def test_the_smallest_instance_hears_what_is_missing(ask: Ask) -> None:
@@ -56,19 +56,19 @@ def test_other_targets_are_not_judged(ask: Ask) -> None:
     ],
 )
 def test_machine_types_carry_cards(ask: Ask, gpu: str, machine: str, ids: list[str]) -> None:
-    assert ask(sample(f"gpu: {gpu}\n", machine_type=machine)).area("GCP") == ids
+    assert ask(example_spec(f"gpu: {gpu}\n", machine_type=machine)).area("GCP") == ids
 
 
 def test_the_nearest_machine_type_is_offered_and_fits(ask: Ask) -> None:
     for gpu, machine, meant in (("L4", "n2-standard-16", "g2-standard-16"), ("T4:4", "n1-standard-96", ""), ("V100", "n1-standard-64", "n1-standard-8")):
-        judged = ask(sample(f"gpu: {gpu}\n", machine_type=machine))
+        judged = ask(example_spec(f"gpu: {gpu}\n", machine_type=machine))
         if not meant:
             assert judged.area("GCP") == []
             continue
         finding = judged.one("GCP002")
         assert f"write machine_type: {meant}" in finding.help
         assert finding.fix is not None
-        (text,) = judged.source.edited([finding.fix]).values()
+        (text,) = judged.source.apply_fixes([finding.fix]).values()
         assert ask(text).area("GCP") == []
 
 
@@ -76,29 +76,29 @@ def test_every_offered_number_of_cards_has_a_machine(facts: Facts) -> None:
     t4, b200 = facts.card("T4"), facts.card("B200")
     assert t4 is not None
     assert b200 is not None
-    assert counts(facts, t4, reserved=False) == (1, 2, 4)
-    assert (counts(facts, b200, reserved=False), counts(facts, b200, reserved=True)) == ((), (8,))
-    assert all(machine.family == "n1" for machine in fitting(facts, t4, 1, reserved=False))
+    assert available_gpu_counts(facts, t4, reserved=False) == (1, 2, 4)
+    assert (available_gpu_counts(facts, b200, reserved=False), available_gpu_counts(facts, b200, reserved=True)) == ((), (8,))
+    assert all(machine.family == "n1" for machine in find_machines(facts, t4, 1, reserved=False))
 
 
 def test_a_card_that_needs_a_reservation_takes_one(ask: Ask) -> None:
-    found = ask(sample("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]")).one("GCP005")
+    found = ask(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]")).one("GCP005")
     assert found.message == "no machine type gives Workbench 8 x B200 without a reservation"
     assert found.help.startswith("name a reservation")
 
 
 def test_a_card_without_a_row_is_not_judged(ask: Ask) -> None:
-    assert ask(sample("gpu: Z999\n", machine_type="auto")).ids == ["GPU001"]
-    assert ask(sample("gpu: Z999\n", machine_type="g2-standard-8")).ids == ["GPU001"]
+    assert ask(example_spec("gpu: Z999\n", machine_type="auto")).ids == ["GPU001"]
+    assert ask(example_spec("gpu: Z999\n", machine_type="g2-standard-8")).ids == ["GPU001"]
 
 
 def test_a_region_without_known_zones_is_let_be(ask: Ask) -> None:
-    assert ask(sample("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[asia-east1-x]")).ids == []
+    assert ask(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[asia-east1-x]")).ids == []
 
 
 def test_zones_are_named_from_near_to_far(ask: Ask) -> None:
     def zones(zone: str, gpu: str = "L4") -> str:
-        return ask(sample(f"gpu: {gpu}\n", machine_type="auto", zones=f"[{zone}]")).one("GCP007").help
+        return ask(example_spec(f"gpu: {gpu}\n", machine_type="auto", zones=f"[{zone}]")).one("GCP007").help
 
     assert zones("us-central1-f") == "take us-central1-a, us-central1-b, us-central1-c"
     assert zones("us-east5-a").startswith("take us-east1-b")
@@ -107,9 +107,9 @@ def test_zones_are_named_from_near_to_far(ask: Ask) -> None:
 
 
 def test_one_zone_with_the_card_makes_the_others_a_warning(ask: Ask) -> None:
-    both = ask(sample(zones="[us-central1-f, us-central1-a]")).of("GCP007")
+    both = ask(example_spec(zones="[us-central1-f, us-central1-a]")).of("GCP007")
     assert [finding.severity for finding in both] == [Severity.WARNING]
-    neither = ask(sample(zones="[us-central1-f, europe-north1-a]")).of("GCP007")
+    neither = ask(example_spec(zones="[us-central1-f, europe-north1-a]")).of("GCP007")
     assert [finding.severity for finding in neither] == [Severity.ERROR, Severity.ERROR]
 
 
@@ -125,12 +125,12 @@ def test_one_zone_with_the_card_makes_the_others_a_warning(ask: Ask) -> None:
     ],
 )
 def test_bounds_of_time(ask: Ask, field: str, value: str, ids: list[str]) -> None:
-    assert ask(sample(**{field: value})).ids == ids
+    assert ask(example_spec(**{field: value})).ids == ids
 
 
 def test_idling_is_said_only_of_work_outside_a_notebook(ask: Ask) -> None:
     for launcher, ids in (("auto", []), ("python", []), ("torchrun", ["GCP009"]), ("accelerate", ["GCP009"])):
-        judged = ask(sample(f"gpu: L4\ntraining: {{launcher: {launcher}}}\n", idle_shutdown="7h"))
+        judged = ask(example_spec(f"gpu: L4\ntraining: {{launcher: {launcher}}}\n", idle_shutdown="7h"))
         assert judged.ids == ids
         assert all(finding.severity is Severity.INFO for finding in judged.findings)
 
@@ -163,14 +163,14 @@ def test_idling_is_said_only_of_work_outside_a_notebook(ask: Ask) -> None:
     ],
 )
 def test_names_of_resources(ask: Ask, field: str, value: str, found: bool) -> None:
-    assert ("GCP019" in ask(sample(**{field: value})).ids) is found
+    assert ("GCP019" in ask(example_spec(**{field: value})).ids) is found
 
 
 @pytest.mark.parametrize(
     ("location", "ids"), [("us-central1", []), ("us-east1", ["GCP008"]), ("global", []), ("us", []), ("ca", []), ("nam4", []), ("europe-west4", ["GCP008"])]
 )
 def test_keys_lie_where_disks_do(ask: Ask, location: str, ids: list[str]) -> None:
-    assert ask(sample(boot_disk=f"{{kms_key: projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}")).ids == ids
+    assert ask(example_spec(boot_disk=f"{{kms_key: projects/my-project/locations/{location}/keyRings/r/cryptoKeys/k}}")).ids == ids
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_keys_lie_where_disks_do(ask: Ask, location: str, ids: list[str]) -> Non
     ],
 )
 def test_labels(ask: Ask, labels: str, ids: list[str]) -> None:
-    assert ask(sample(labels=labels)).ids == ids
+    assert ask(example_spec(labels=labels)).ids == ids
 
 
 @pytest.mark.parametrize(
@@ -206,12 +206,12 @@ def test_labels(ask: Ask, labels: str, ids: list[str]) -> None:
     ],
 )
 def test_metadata(ask: Ask, metadata: str, found: bool) -> None:
-    assert ("GCP017" in ask(sample(metadata=metadata)).ids) is found
+    assert ("GCP017" in ask(example_spec(metadata=metadata)).ids) is found
 
 
 @pytest.mark.parametrize(("name", "found"), [("a" * 60, False), ("a" * 61, True)])
 def test_the_name_of_an_instance(ask: Ask, name: str, found: bool) -> None:
-    assert ("GCP014" in ask(sample(f"name: {name}\ngpu: L4\n")).ids) is found
+    assert ("GCP014" in ask(example_spec(f"name: {name}\ngpu: L4\n")).ids) is found
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_the_name_of_an_instance(ask: Ask, name: str, found: bool) -> None:
     ],
 )
 def test_the_family_of_an_image(image: str, meant: tuple[str, str]) -> None:
-    assert family_and_day(image) == meant
+    assert split_image_name(image) == meant
 
 
 @pytest.mark.parametrize(
@@ -238,60 +238,60 @@ def test_the_family_of_an_image(image: str, meant: tuple[str, str]) -> None:
     ],
 )
 def test_support_ends_by_the_day_of_the_table(ask: Ask, facts: Facts, field: str, day: str, severity: Severity | None, words: str) -> None:
-    case = ask(sample()).case
+    case = ask(example_spec()).case
     row = facts.images["workbench-instances-2603"]
     ended = facts.with_tables(images={**facts.images, row.family: row._replace(**{field: day})})
-    found = [finding for finding in judge(replace(case, facts=ended)) if finding.id == "IMG003"]
+    found = [finding for finding in run_rules(replace(case, facts=ended)) if finding.id == "IMG003"]
     assert [finding.severity for finding in found] == ([severity] if severity else [])
     assert all(words in finding.message for finding in found)
 
 
 def test_deep_learning_images_are_not_workbenchs(ask: Ask) -> None:
-    judged = ask(sample(image="pytorch-2-0"))
+    judged = ask(example_spec(image="pytorch-2-0"))
     assert judged.one("IMG004").severity is Severity.WARNING
     assert judged.one("IMG003").severity is Severity.ERROR  # and gone
 
 
 def test_cost_adds_the_card_of_an_n1_machine(ask: Ask) -> None:
-    rows = {(row.item, row.card): row.on_demand for row in prices() if row.region == "us-central1"}
+    rows = {(row.item, row.card): row.on_demand for row in load_prices() if row.region == "us-central1"}
     each = rows["n1-standard-4", ""] + rows["gpu-attached-to-n1", "T4"]
-    found = ask(sample("gpu: T4\ncost: {limit_per_hour: 0.5}\n", **N1)).one("CST001")
+    found = ask(example_spec("gpu: T4\ncost: {limit_per_hour: 0.5}\n", **N1)).one("CST001")
     assert f"costs ${each:.2f} an hour in us-central1 (as of 2026-07-30)" in found.message
-    assert ask(sample(f"gpu: T4\ncost: {{limit_per_hour: {each}}}\n", **N1)).ids == []
-    assert "CST001" in ask(sample(f"gpu: T4:2\ncost: {{limit_per_hour: {each}}}\n", **N1)).ids
+    assert ask(example_spec(f"gpu: T4\ncost: {{limit_per_hour: {each}}}\n", **N1)).ids == []
+    assert "CST001" in ask(example_spec(f"gpu: T4:2\ncost: {{limit_per_hour: {each}}}\n", **N1)).ids
 
 
 def test_cost_over_the_limit_in_some_zones_is_a_warning(ask: Ask) -> None:
-    text = sample("gpu: L4\ncost: {limit_per_hour: 0.9}\n", zones="[us-central1-a, europe-west3-a]")
+    text = example_spec("gpu: L4\ncost: {limit_per_hour: 0.9}\n", zones="[us-central1-a, europe-west3-a]")
     assert ask(text).one("CST001").severity is Severity.WARNING
     assert ask(text.replace("0.9}", "0.8}")).one("CST001").severity is Severity.ERROR
 
 
 def test_a_zone_without_a_price_is_not_within_the_limit(ask: Ask) -> None:
-    text = sample("gpu: A100-80GB\ncost: {limit_per_hour: 4}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")
+    text = example_spec("gpu: A100-80GB\ncost: {limit_per_hour: 4}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")
     assert ask(text).one("CST001").severity is Severity.ERROR
 
 
 def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
-    found = ask(sample("gpu: L4\ncost: {limit_per_hour: 0.8}\n")).one("CST001")
+    found = ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n")).one("CST001")
     assert found.help == "take g2-standard-4 in us-central1 for $0.7068, or raise the limit to 0.86"
-    assert ask(sample("gpu: L4\ncost: {limit_per_hour: 0.8}\n", machine_type="g2-standard-4")).ids == []
-    assert "ask for another card" in ask(sample("gpu: L4\ncost: {limit_per_hour: 0.1}\n")).one("CST001").help
+    assert ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n", machine_type="g2-standard-4")).ids == []
+    assert "ask for another card" in ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.1}\n")).one("CST001").help
 
 
 def test_a_price_without_a_row_is_unknown(ask: Ask) -> None:
-    assert ask(sample("gpu: none\ncost: {limit_per_hour: 9}\n", machine_type="n2-standard-8")).one("CST001").severity is Severity.UNKNOWN
+    assert ask(example_spec("gpu: none\ncost: {limit_per_hour: 9}\n", machine_type="n2-standard-8")).one("CST001").severity is Severity.UNKNOWN
 
 
 def test_a_price_that_is_missing_for_one_region_or_an_unknown_machine_is_unknown(ask: Ask) -> None:
-    some = ask(sample("gpu: A100-80GB\ncost: {limit_per_hour: 99}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")).one("CST001")
+    some = ask(example_spec("gpu: A100-80GB\ncost: {limit_per_hour: 99}\n", machine_type="auto", zones="[us-west1-a, us-central1-a]")).one("CST001")
     assert (some.severity, some.message) == (Severity.UNKNOWN, "the tables have no price of a machine that fits in us-west1")
-    other = ask(sample("gpu: L4\ncost: {limit_per_hour: 99}\n", machine_type="g2-standard-5")).one("CST001")
+    other = ask(example_spec("gpu: L4\ncost: {limit_per_hour: 99}\n", machine_type="g2-standard-5")).one("CST001")
     assert (other.severity, other.message) == (Severity.UNKNOWN, "the tables have no price of g2-standard-5 in us-central1")
 
 
 def test_mirrors_are_needed_only_without_another_way(ask: Ask) -> None:
     mirrors = '{pypi: "https://packages.example.com/simple"}'
-    assert ask(sample(nat=None, mirrors=mirrors)).ids == ["NET003"]
-    assert ask(sample(nat="true", mirrors=mirrors)).ids == []
-    assert ask(sample(nat=None, public_ip="true", mirrors=mirrors)).ids == ["NET002"]
+    assert ask(example_spec(nat=None, mirrors=mirrors)).ids == ["NET003"]
+    assert ask(example_spec(nat="true", mirrors=mirrors)).ids == []
+    assert ask(example_spec(nat=None, public_ip="true", mirrors=mirrors)).ids == ["NET002"]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from provision.diagnostics import Applicability, Place, Severity
+from provision.diagnostics import Applicability, RouteLocation, Severity
 from provision.facts import Facts
-from provision.rules import Case, Resolved, judge
-from provision.rules.instances import PLACE
+from provision.rules import LintContext, ResolvedSet, run_rules
+from provision.rules.instances import EXAMPLE_TARGET
 from tests.rules.conftest import Ask, Judged
 
 OLD = "pytorch-2-7-cu128-ubuntu-2404-nvidia-570"
@@ -21,11 +21,11 @@ def _spec(gpu: str, cuda: str, torch: str, more: str = "") -> str:
 
 
 def _workbench(image: str, more: str = "") -> str:
-    return f"targets:\n  wb: {{{PLACE}, image: {image}{more}}}\n"
+    return f"targets:\n  wb: {{{EXAMPLE_TARGET}, image: {image}{more}}}\n"
 
 
 def _with(judged: Judged, facts: Facts) -> tuple[str, ...]:
-    findings = judge(Case(judged.case.spec, judged.case.source, facts, judged.case.resolved))
+    findings = run_rules(LintContext(judged.case.spec, judged.case.source, facts, judged.case.resolved))
     return tuple(finding.id for finding in findings if finding.id[:3] in ("CUD", "GPU"))
 
 
@@ -81,7 +81,7 @@ def test_a_doubtful_build_may_warn_only(ask: Ask, facts: Facts) -> None:
     judged = ask(_spec("V100", "13.0", "==2.11.0"))
     row = facts.builds["2.11.0:cu130:linux-x86_64"]
     doubtful = facts.with_tables(builds={**facts.builds, "2.11.0:cu130:linux-x86_64": row._replace(evidence=row.evidence._replace(confidence="low"))})
-    found = [finding for finding in judge(replace(judged.case, facts=doubtful)) if finding.id == "GPU005"]
+    found = [finding for finding in run_rules(replace(judged.case, facts=doubtful)) if finding.id == "GPU005"]
     assert [finding.severity for finding in found] == [Severity.WARNING]
 
 
@@ -89,7 +89,7 @@ def test_ptx_alone_is_a_note_and_needs_a_driver(ask: Ask, facts: Facts) -> None:
     row = facts.builds["2.11.0:cu128:linux-x86_64"]
     only = facts.with_tables(builds={**facts.builds, "2.11.0:cu128:linux-x86_64": row._replace(sm=("8.0",), ptx="7.0")})
     text = _spec("V100", "12.8", "==2.11.0")
-    (found,) = (finding for finding in judge(replace(ask(text).case, facts=only)) if finding.id == "GPU005")
+    (found,) = (finding for finding in run_rules(replace(ask(text).case, facts=only)) if finding.id == "GPU005")
     assert found.severity is Severity.INFO
     legacy = text + _workbench(OLD)
     assert _with(ask(legacy), only) == ("GPU005",)  # branch 570 brings CUDA 12.8
@@ -99,27 +99,27 @@ def test_ptx_alone_is_a_note_and_needs_a_driver(ask: Ask, facts: Facts) -> None:
 
 def test_a_resolved_set_is_asked_of_the_places_that_take_it(ask: Ask) -> None:
     two = _spec("V100", "12.6", "") + "targets:\n  a: {kind: local}\n  b: {kind: local, gpu: L4, cuda: '13.0'}\n"
-    assert ask(two, Resolved({"torch": "2.14.1"}, "3.12", "cu130")).ids == []
-    found = ask(two, Resolved({"torch": "2.14.1"}, "3.12", "cu126")).ids
+    assert ask(two, ResolvedSet({"torch": "2.14.1"}, "3.12", "cu130")).ids == []
+    found = ask(two, ResolvedSet({"torch": "2.14.1"}, "3.12", "cu126")).ids
     assert found == []
-    assert ask(_spec("V100", "", ""), Resolved({"torch": "2.15.0"}, "3.12", "cu132")).ids == ["GPU005"]
-    assert ask(_spec("V100", "", ""), Resolved({"torch": "2.15.0"}, "3.12", "cpu")).of("GPU005") == []
+    assert ask(_spec("V100", "", ""), ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132")).ids == ["GPU005"]
+    assert ask(_spec("V100", "", ""), ResolvedSet({"torch": "2.15.0"}, "3.12", "cpu")).of("GPU005") == []
 
 
 def test_a_resolved_torch_is_bounded_where_it_was_let_in(ask: Ask) -> None:
-    judged = ask(_spec("V100", "12.8", ">=2.9"), Resolved({"torch": "2.11.0"}, "3.12", "cu128"))
+    judged = ask(_spec("V100", "12.8", ">=2.9"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128"))
     found = judged.one("GPU005")
-    assert (found.where, found.severity) == (Place(("packages", 0)), Severity.ERROR)
+    assert (found.where, found.severity) == (RouteLocation(("packages", 0)), Severity.ERROR)
     assert found.fix is not None
-    (text,) = judged.source.edited([found.fix]).values()
+    (text,) = judged.source.apply_fixes([found.fix]).values()
     assert 'packages: ["torch>=2.9,<2.11.0"]' in text
-    pinned = ask(_spec("V100", "12.8", ">=2.11"), Resolved({"torch": "2.11.0"}, "3.12", "cu128")).one("GPU005")
-    assert pinned.where == Place(("cuda",))
+    pinned = ask(_spec("V100", "12.8", ">=2.11"), ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128")).one("GPU005")
+    assert pinned.where == RouteLocation(("cuda",))
 
 
 def test_torch_that_another_package_brings_is_looked_at(ask: Ask) -> None:
     text = 'gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: ["transformers[torch]"]\n'
-    assert ask(text).one("GPU005").where == Place(("cuda",))
+    assert ask(text).one("GPU005").where == RouteLocation(("cuda",))
     assert ask(text.replace('"transformers[torch]"', "numpy")).of("GPU005") == []
 
 
@@ -196,7 +196,7 @@ def test_the_driver_of_windows_is_named_for_wsl2(ask: Ask, facts: Facts) -> None
 def test_a_needed_driver_may_be_said_at_a_target(ask: Ask) -> None:
     text = _spec("T4", "12.6", "==2.11.0", "requires: {driver: '>=590'}\ntargets:\n  colab: {kind: colab, runtime: '2026.07', requires: {driver: '>=580'}}\n")
     assert "CUD006" not in ask(text).ids
-    assert ask(text.replace(">=580", ">=580.82.08")).one("CUD006").where == Place(("targets", "colab", "requires", "driver"))
+    assert ask(text.replace(">=580", ">=580.82.08")).one("CUD006").where == RouteLocation(("targets", "colab", "requires", "driver"))
     assert "CUD006" not in ask(text.replace(">=580", "==580.82.07")).ids
 
 
@@ -216,7 +216,7 @@ def test_the_default_build_is_that_of_the_newest_torch_with_a_wheel(ask: Ask) ->
     judged = ask(_spec("V100", "", ""))
     fix = judged.one("CUD009").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert ask(text).ids == []
 
 
@@ -316,7 +316,7 @@ def test_tf32_is_said_once_to_trainer(ask: Ask) -> None:
     judged = ask('gpu: A100\npython: "3.12"\npackages: [torch, "transformers[torch]"]\ntraining:\n  precision: tf32\n')
     fix = judged.one("GPU007").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert ask(text).ids == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from provision.diagnostics import Severity
 from provision.facts import Facts
 from provision.facts.memory import Workload
-from provision.rules.instances import sample
+from provision.rules.instances import example_spec
 from tests.rules.conftest import Ask
 
 HEAD = 'gpu: {gpu}\npython: "3.12"\npackages: [torch]\ntraining: {{{training}}}\n'
@@ -109,8 +109,8 @@ def test_what_cannot_be_done_without_is_less_than_the_estimate(facts: Facts) -> 
     for method in ("full", "lora", "qlora", "inference"):
         for strategy in ("none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"):
             work = Workload(10**9, method=method, strategy=strategy, devices=2, hidden_size=2048, layers=24)  # type: ignore[arg-type]
-            assert facts.least_memory(work) <= facts.memory(work).total
-    assert facts.least_memory(Workload(10**9)) == 8 * 10**9
+            assert facts.minimum_memory(work) <= facts.estimate_memory(work).total
+    assert facts.minimum_memory(Workload(10**9)) == 8 * 10**9
 
 
 @pytest.mark.parametrize(("ram", "found"), [("12GiB", False), ("13.3GiB", False), ("13.4GiB", True)])
@@ -123,25 +123,25 @@ def test_a_shape_with_more_ram_is_offered(ask: Ask) -> None:
     judged = ask(COLAB.format(top="requires: {ram: 40GiB}\n", more=""))
     fix = judged.one("MEM003").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert "shape: high" in text
     assert "MEM003" not in ask(text).ids
     assert ask(COLAB.format(top="requires: {ram: 60GiB}\n", more=", shape: high")).one("MEM003").fix is None
 
 
 def test_a_machine_type_with_more_ram_is_offered(ask: Ask) -> None:
-    judged = ask(sample("gpu: L4\nrequires: {ram: 100GiB}\n"))
+    judged = ask(example_spec("gpu: L4\nrequires: {ram: 100GiB}\n"))
     finding = judged.one("MEM003")
     assert "take g2-standard-32 with 128 GiB" in finding.help
     assert finding.fix is not None
-    (text,) = judged.source.edited([finding.fix]).values()
+    (text,) = judged.source.apply_fixes([finding.fix]).values()
     assert "MEM003" not in ask(text).ids
 
 
 def test_the_requirement_of_a_target_counts_there(ask: Ask) -> None:
-    text = sample("gpu: L4\nrequires: {ram: 100GiB}\n", requires="{ram: 16GiB}")
+    text = example_spec("gpu: L4\nrequires: {ram: 100GiB}\n", requires="{ram: 16GiB}")
     assert "MEM003" not in ask(text).ids
-    assert ask(sample("gpu: L4\n", requires="{shm: 20GiB}")).one("MEM005").where.route == ("targets", "wb", "requires", "shm")  # type: ignore[union-attr]
+    assert ask(example_spec("gpu: L4\n", requires="{shm: 20GiB}")).one("MEM005").where.route == ("targets", "wb", "requires", "shm")  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_the_requirement_of_a_target_counts_there(ask: Ask) -> None:
 )
 def test_checkpoints_are_counted(ask: Ask, arguments: str, found: bool) -> None:
     training = f"training: {{framework: hf-trainer, precision: bf16, model: {{parameters: 2B}}, arguments: {{{arguments}}}}}\n"
-    assert ("MEM007" in ask(sample(f"gpu: A100-80GB\n{training}", machine_type="auto")).ids) is found
+    assert ("MEM007" in ask(example_spec(f"gpu: A100-80GB\n{training}", machine_type="auto")).ids) is found
 
 
 def test_the_way_out_of_checkpoints_is_one(ask: Ask) -> None:
     training = "training: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, arguments: {save_total_limit: 9}}\n"
-    text = sample(f"gpu: A100-80GB\n{training}", machine_type="auto")
+    text = example_spec(f"gpu: A100-80GB\n{training}", machine_type="auto")
     assert "save_total_limit: 3," in ask(text).one("MEM007").help
     assert "MEM007" not in ask(text.replace("limit: 9", "limit: 3")).ids
 
@@ -172,7 +172,7 @@ def test_the_way_out_of_checkpoints_is_one(ask: Ask) -> None:
 def test_adapters_have_small_checkpoints(ask: Ask) -> None:
     model = "model: {parameters: 8B, hidden_size: 4096, layers: 32}"
     training = f"training: {{framework: hf-trainer, precision: bf16, method: qlora, {model}, arguments: {{save_total_limit: 50}}}}\n"
-    assert "MEM007" not in ask(sample(f"gpu: L4\n{training}")).ids
+    assert "MEM007" not in ask(example_spec(f"gpu: L4\n{training}")).ids
 
 
 @pytest.mark.parametrize(
@@ -187,20 +187,20 @@ def test_adapters_have_small_checkpoints(ask: Ask) -> None:
 )
 def test_each_process_loads_the_weights(ask: Ask, more: str, found: bool) -> None:
     training = f"training: {{precision: fp16, method: lora, {more}, model: {{parameters: 4.1B}}}}\n"
-    assert ("MEM004" in ask(sample(f"gpu: T4:2\n{training}", machine_type="n1-standard-4")).ids) is found
+    assert ("MEM004" in ask(example_spec(f"gpu: T4:2\n{training}", machine_type="n1-standard-4")).ids) is found
 
 
 def test_machines_that_are_not_known_are_not_judged(ask: Ask) -> None:
     top = "gpu: L4\nrequires: {ram: 900GiB, shm: 900GiB}\ntraining: {method: lora, model: {parameters: 9B}}\n"
-    assert not {"MEM003", "MEM004", "MEM005"} & set(ask(sample(top, machine_type="z9-standard-4")).ids)
+    assert not {"MEM003", "MEM004", "MEM005"} & set(ask(example_spec(top, machine_type="z9-standard-4")).ids)
 
 
 def test_a_place_that_takes_part_is_one_that_was_written(ask: Ask) -> None:
     """What has its default stands nowhere: the name of the target is shown, and of a field at the top nothing."""
     top = "gpu: L4\nrequires: {ram: 900GiB, disk: 900GB}\n"
-    bare, whole = ask(sample(top, machine_type=None)), ask(sample(top, data_disk="{size: 100GB}"))
+    bare, whole = ask(example_spec(top, machine_type=None)), ask(example_spec(top, data_disk="{size: 100GB}"))
     assert [bare.at(bare.one(identity).related[0]) for identity in ("MEM003", "MEM006")] == ["wb", "wb"]  # type: ignore[arg-type]
     assert [whole.at(whole.one(identity).related[0]) for identity in ("MEM003", "MEM006")] == ["g2-standard-8", "{size: 100GB}"]  # type: ignore[arg-type]
-    assert ask(sample(idle_shutdown="30m")).one("GCP010").related == ()
-    written = ask(sample("gpu: L4\nverify: {timeout: 9h}\n"))
+    assert ask(example_spec(idle_shutdown="30m")).one("GCP010").related == ()
+    written = ask(example_spec("gpu: L4\nverify: {timeout: 9h}\n"))
     assert written.at(written.one("GCP010").related[0]) == "9h"  # type: ignore[arg-type]

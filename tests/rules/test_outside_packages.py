@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from provision.diagnostics import Severity
-from provision.rules import RULES, Resolved
+from provision.rules import RULES, ResolvedSet
 from tests.rules.conftest import Ask
 
 CASES = yaml.load(Path(__file__).with_name("outside_packages.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -22,7 +22,7 @@ def _id(case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=_id)
 def test_errors_and_warnings_are_exactly_these(case: dict[str, Any], ask: Ask) -> None:
-    resolved = Resolved(**case["resolved"]) if "resolved" in case else None
+    resolved = ResolvedSet(**case["resolved"]) if "resolved" in case else None
     found = ask(yaml.safe_dump(case["spec"], sort_keys=False), resolved).findings
     assert {one.id for one in found if one.severity in (Severity.ERROR, Severity.WARNING)} == set(case["expect"]), [one.message for one in found]
 

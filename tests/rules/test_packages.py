@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from provision.diagnostics import Place, Severity
+from provision.diagnostics import RouteLocation, Severity
 from provision.facts import Facts
-from provision.facts.versions import ends, following, satisfiable, specified
-from provision.rules import Resolved
-from provision.rules.needs import possible, surely_within, tidy
+from provision.facts.versions import is_satisfiable, next_version, parse_specifiers, version_bounds
+from provision.rules import ResolvedSet
+from provision.rules.needs import is_certainly_within, possible_releases, sort_specifiers
 from tests.rules.conftest import Ask
 
 HEAD = 'gpu: none\npython: "3.11"\n'
@@ -31,43 +31,43 @@ def _packages(*lines: str) -> str:
     ],
 )
 def test_two_specifiers_meet_or_do_not(one: str, other: str, both: bool) -> None:
-    assert satisfiable(one, other) is both
+    assert is_satisfiable(one, other) is both
 
 
 def test_ends_enclose_what_is_admitted() -> None:
-    assert [str(end) for end in ends(specified("~=5.13.1"))] == ["5.13.1", "5.14"]
-    assert [str(end) for end in ends(specified("==2.1.*"))] == ["2.1", "2.2"]
-    assert ends(specified("!=3"))[0] is None
-    assert following("0.0.33.post2") == "0.0.33.post3"
-    assert following("2.13.0") == "2.13.0.0.1"
+    assert [str(end) for end in version_bounds(parse_specifiers("~=5.13.1"))] == ["5.13.1", "5.14"]
+    assert [str(end) for end in version_bounds(parse_specifiers("==2.1.*"))] == ["2.1", "2.2"]
+    assert version_bounds(parse_specifiers("!=3"))[0] is None
+    assert next_version("0.0.33.post2") == "0.0.33.post3"
+    assert next_version("2.13.0") == "2.13.0.0.1"
 
 
 def test_a_release_that_was_not_read_is_judged_by_both_its_neighbours(facts: Facts) -> None:
-    held = possible(facts, "transformers", "==4.46.0")
+    held = possible_releases(facts, "transformers", "==4.46.0")
     assert held is not None
     assert [row.first for row in held.rows] == ["4.46.3", "4.45.2"]
 
 
 def test_newer_releases_than_the_table_are_not_judged(facts: Facts) -> None:
-    assert possible(facts, "transformers", ">=5.13") is None
-    assert possible(facts, "transformers", "==99.0") is None
-    assert possible(facts, "no-such-package", "==1") is None
+    assert possible_releases(facts, "transformers", ">=5.13") is None
+    assert possible_releases(facts, "transformers", "==99.0") is None
+    assert possible_releases(facts, "no-such-package", "==1") is None
 
 
 def test_older_releases_than_the_table_make_it_less_sure(facts: Facts) -> None:
-    held = possible(facts, "peft", "<0.18")
+    held = possible_releases(facts, "peft", "<0.18")
     assert held is not None
-    assert not held.sure
+    assert not held.is_complete
 
 
 @pytest.mark.parametrize(("specifiers", "within"), [("==0.17.1", True), (">=0.16,<0.18", False), ("==0.18.0", False), ("==0.15.2", False), ("", False)])
 def test_surely_within(specifiers: str, within: bool) -> None:
-    assert surely_within(specifiers, "0.16.0", "0.17.1") is within
+    assert is_certainly_within(specifiers, "0.16.0", "0.17.1") is within
 
 
 def test_tidy_puts_the_floor_first() -> None:
-    assert tidy("<=0.23.0,>=0.22.0") == ">=0.22.0,<=0.23.0"
-    assert tidy("!=0.11.3,<0.13,>=0.11.1") == ">=0.11.1,!=0.11.3,<0.13"
+    assert sort_specifiers("<=0.23.0,>=0.22.0") == ">=0.22.0,<=0.23.0"
+    assert sort_specifiers("!=0.11.3,<0.13,>=0.11.1") == ">=0.11.1,!=0.11.3,<0.13"
 
 
 def test_what_a_conflict_offers_removes_it(ask: Ask) -> None:
@@ -75,7 +75,7 @@ def test_what_a_conflict_offers_removes_it(ask: Ask) -> None:
     found = judged.one("PKG009")
     assert "transformers==4.55.4" in found.help
     assert found.fix is not None
-    (text,) = judged.source.edited([found.fix]).values()
+    (text,) = judged.source.apply_fixes([found.fix]).values()
     assert ask(text).ids == []
     assert "PKG009" not in ask(_packages("transformers[torch]==4.55.4", "tokenizers==0.21.0")).ids
 
@@ -106,16 +106,16 @@ def test_a_ceiling_that_another_package_keeps_needs_no_bound(ask: Ask) -> None:
 
 
 def test_a_resolved_set_points_at_the_line_that_let_the_version_in(ask: Ask) -> None:
-    resolved = Resolved({"datasets": "2.14.4", "pyarrow": "21.0.0"}, "3.11")
+    resolved = ResolvedSet({"datasets": "2.14.4", "pyarrow": "21.0.0"}, "3.11")
     listed = ask(_packages("numpy<2".join('""'), "datasets==2.14.4", "pyarrow"), resolved).one("PKG010")
-    assert listed.where == Place(("packages", 2))
+    assert listed.where == RouteLocation(("packages", 2))
     brought = ask(_packages("numpy<2".join('""'), "datasets==2.14.4"), resolved).one("PKG010")
-    assert brought.where == Place(("packages", 1))
+    assert brought.where == RouteLocation(("packages", 1))
     assert brought.severity is Severity.ERROR
     assert "pyarrow<21" in brought.help
-    nobody = Resolved({"datasets": "2.14.4", "pyarrow": "21.0.0", "our-tools": "1.0"}, "3.11")
-    assert ask(_packages("our-tools"), nobody).one("PKG010").where == Place(("packages",))
-    assert ask(_packages("datasets==2.14.4"), Resolved({"datasets": "2.14.4", "pyarrow": "14.0.0"}, "3.11")).ids == []
+    nobody = ResolvedSet({"datasets": "2.14.4", "pyarrow": "21.0.0", "our-tools": "1.0"}, "3.11")
+    assert ask(_packages("our-tools"), nobody).one("PKG010").where == RouteLocation(("packages",))
+    assert ask(_packages("datasets==2.14.4"), ResolvedSet({"datasets": "2.14.4", "pyarrow": "14.0.0"}, "3.11")).ids == []
 
 
 @pytest.mark.parametrize(("kernels", "found"), [("0.15.1", True), ("0.15.2", False), ("0.15.9", False), ("0.16.0", True)])
@@ -153,7 +153,7 @@ def test_an_unread_bitsandbytes_is_judged_by_its_neighbours(ask: Ask) -> None:
     [("T4", "cu130", []), ("V100", "cu130", ["PKG017"]), ("V100", "cu128", []), ("P100", "cu128", ["PKG017"]), ("P100", "cu126", [])],
 )
 def test_bitsandbytes_on_cards_by_build(ask: Ask, card: str, flavour: str, found: list[str]) -> None:
-    resolved = Resolved({"bitsandbytes": "0.50.2"}, "3.11", flavour)
+    resolved = ResolvedSet({"bitsandbytes": "0.50.2"}, "3.11", flavour)
     assert ask(f'gpu: {card}\npython: "3.11"\npackages: [bitsandbytes]\n', resolved).ids == found
 
 
@@ -167,7 +167,7 @@ def test_hopper_alone(ask: Ask) -> None:
 def test_a_source_package_with_a_short_line_gets_a_mapping(ask: Ask) -> None:
     judged = ask('gpu: L4\npython: "3.11"\npackages:\n  - flash-attn==2.8.3\n  - {name: mamba-ssm}\n')
     fixes = [finding.fix for finding in judged.of("PKG014")]
-    (text,) = judged.source.edited([fix for fix in fixes if fix]).values()
+    (text,) = judged.source.apply_fixes([fix for fix in fixes if fix]).values()
     assert '  - {name: flash-attn, version: "==2.8.3", build: true}\n  - {name: mamba-ssm, build: true}\n' in text
     assert "PKG014" not in ask(text).ids
 
@@ -186,11 +186,11 @@ def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
     here = ask(text)
     fix = here.one("PKG023").fix
     assert fix is not None
-    (mended,) = here.source.edited([fix]).values()
+    (mended,) = here.source.apply_fixes([fix]).values()
     assert mended.endswith("secrets: {HF_TOKEN: {env: HF_TOKEN}}\n")
     assert ask(mended).ids == []
     colab = ask(text + "targets: {c: {kind: colab}}\n")
-    (mended,) = colab.source.edited([one.fix for one in colab.of("PKG023") if one.fix]).values()
+    (mended,) = colab.source.apply_fixes([one.fix for one in colab.of("PKG023") if one.fix]).values()
     assert "{HF_TOKEN: {colab: HF_TOKEN}}" in mended
     assert ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n").one("PKG023").fix is None
 
@@ -201,9 +201,9 @@ def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
 )
 def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(rule: str, packages: str, training: str, ask: Ask) -> None:
     text = f"{HEAD}packages: [torch, {packages}{{}}]\ntraining: {training}\n"
-    resolved = Resolved({"torch": "2.13.0", "transformers": "5.13.1", "our-tools": "1.0"}, "3.11", "cpu")
+    resolved = ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "our-tools": "1.0"}, "3.11", "cpu")
 
-    def severity(more: str, held: Resolved | None = None) -> list[Severity]:
+    def severity(more: str, held: ResolvedSet | None = None) -> list[Severity]:
         return [one.severity for one in ask(text.replace("{}]", f"{more}]"), held).findings if one.id == rule]
 
     assert severity("") == [Severity.ERROR]
@@ -224,7 +224,7 @@ def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(
 def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy_2(more: str, numpy: str, severity: Severity, ask: Ask) -> None:
     text = f"{HEAD}packages: [torch==2.2.2, numpy{numpy}, {more}]\n"
     assert ask(text).one("PKG011").severity is severity
-    resolved = Resolved({"torch": "2.2.2+cpu", "numpy": "2.0.0", "transformers": "4.38.2", "accelerate": "0.30.0", "datasets": "2.21.0"}, "3.11", "cpu")
+    resolved = ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.0.0", "transformers": "4.38.2", "accelerate": "0.30.0", "datasets": "2.21.0"}, "3.11", "cpu")
     assert (ask(text, resolved).one("PKG011").severity is Severity.ERROR) is ("transformers" in more)
 
 
@@ -257,7 +257,7 @@ def test_vllm_is_compiled_for_one_cuda_major(head: str, packages: str, version: 
     for one in found:
         assert one.severity is Severity.ERROR
         assert one.fix is not None
-        (text,) = judged.source.edited([one.fix]).values()
+        (text,) = judged.source.apply_fixes([one.fix]).values()
         assert fix in text
         assert "PKG027" not in ask(text).ids
 
@@ -271,11 +271,11 @@ def test_a_driver_that_a_place_has_decides_which_cuda_is_offered(ask: Ask) -> No
 def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.11"\npackages: [vllm]\n'
     for version, severity in (("0.33.0", Severity.ERROR), ("0.40.0", Severity.WARNING)):
-        found = ask(text, Resolved({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")).one("PKG027")
+        found = ask(text, ResolvedSet({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")).one("PKG027")
         assert found.severity is severity
         assert "ask for vllm==0.19.1" in found.help
-    assert not ask(text, Resolved({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")).of("PKG027")
-    assert not ask(text, Resolved({"torch": "2.0.1", "vllm": "0.0.9"}, "3.11", "cu118")).of("PKG027")
+    assert not ask(text, ResolvedSet({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")).of("PKG027")
+    assert not ask(text, ResolvedSet({"torch": "2.0.1", "vllm": "0.0.9"}, "3.11", "cu118")).of("PKG027")
 
 
 @pytest.mark.parametrize(("pyarrow", "severity"), [("14.0.0", None), ("14.0.1", Severity.WARNING), ("20.0.0", Severity.WARNING), ("21.0.0", Severity.ERROR)])
@@ -304,7 +304,7 @@ def test_an_old_datasets_loses_its_arrays_before_it_loses_its_import(pyarrow: st
 )
 def test_what_a_release_declares_of_numpy_2_is_not_called_undeclared(line: str, declares: bool, ask: Ask) -> None:
     name, _, version = line.partition("==")
-    (resolved,) = ask(_packages(line), Resolved({name: version, "numpy": "2.0.2"}, "3.11", "cpu")).of("PKG011")
+    (resolved,) = ask(_packages(line), ResolvedSet({name: version, "numpy": "2.0.2"}, "3.11", "cpu")).of("PKG011")
     assert ("which it does not declare" in resolved.message) is not declares
     (asked,) = ask(_packages(line, "numpy==2.0.2")).of("PKG011")
     assert ("which it does not declare" in asked.message) is not declares

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from provision.diagnostics import Place, Severity
+from provision.diagnostics import RouteLocation, Severity
 from provision.facts import Facts
-from provision.probe.observing.variables import HARMFUL_VARIABLES, SWITCHES, harm
-from provision.rules.env_rank_set_by_hand import SINGLE
-from provision.rules.folders import Folder, below, moved
-from provision.source import FINDINGS
+from provision.probe.observing.variables import HARMFUL_VARIABLES, SWITCHES, harmful_part
+from provision.rules.env_rank_set_by_hand import SINGLE_PROCESS_VALUES
+from provision.rules.folders import DeclaredFolder, is_within, to_target_path
+from provision.source import FINDING_KINDS
 from tests.rules.conftest import Ask
 
 HEAD = 'python: "3.12"\npackages: []\n'
@@ -89,8 +89,8 @@ def test_a_folder_of_results(ask: Ask, path: str, target: str, said: list[tuple[
 
 @pytest.mark.parametrize(("key", "results"), [("output", True), ("output_dir", True), ("OUT", True), ("best_models", True), ("data", False), ("layout", False)])
 def test_names_of_folders_for_results(key: str, results: bool, ask: Ask) -> None:
-    site = ask(_spec("env: {}")).case.sites[0]
-    assert Folder(key, "/x", ("paths", key), site).holds_results is results
+    site = ask(_spec("env: {}")).case.targets[0]
+    assert DeclaredFolder(key, "/x", ("paths", key), site).holds_results is results
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_names_of_folders_for_results(key: str, results: bool, ask: Ask) -> None
     ],
 )
 def test_a_path_as_another_place_has_it(path: str, home: str, there: str) -> None:
-    assert moved(path, home) == there
+    assert to_target_path(path, home) == there
 
 
 def test_a_folder_is_below_itself_and_not_below_its_namesake() -> None:
-    assert below("/content", "/content")
-    assert below("/content//a/../b", "/content")
-    assert not below("/contents", "/content")
+    assert is_within("/content", "/content")
+    assert is_within("/content//a/../b", "/content")
+    assert not is_within("/contents", "/content")
 
 
 def test_the_target_gets_its_own_path(ask: Ask) -> None:
     judged = ask(_spec("paths: {data: /content/data}", WORKBENCH))
     fix = judged.one("REF102").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert "paths: {data: /home/jupyter/data}}" in text
     assert ask(text).area("REF") == []
 
@@ -128,7 +128,7 @@ def test_a_second_path_joins_those_that_the_target_has(ask: Ask) -> None:
     judged = ask(_spec("paths: {data: /content/data}", target))
     fix = judged.one("REF102").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert "paths: {cache: /home/jupyter/c, data: /home/jupyter/data}" in text
     assert ask(text).area("REF") == []
 
@@ -136,7 +136,7 @@ def test_a_second_path_joins_those_that_the_target_has(ask: Ask) -> None:
 def test_each_target_is_judged_by_its_own_path(ask: Ask) -> None:
     text = f"gpu: none\n{HEAD}paths: {{data: /content/data}}\ntargets:\n  colab: {COLAB}\n  wb: {WORKBENCH}\n  here: {{kind: local, paths: {{data: /data}}}}\n"
     judged = ask(text)
-    assert [one.where for one in judged.findings if one.id.startswith("REF")] == [Place(("paths", "data"))]
+    assert [one.where for one in judged.findings if one.id.startswith("REF")] == [RouteLocation(("paths", "data"))]
     assert "target wb is on Workbench" in judged.one("REF102").message
 
 
@@ -156,7 +156,7 @@ def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Fa
             found = ask(text).one("ENV010")
             assert found.severity == row.severity
             assert row.effect in found.message
-            assert found.where == Place(("env", row.variable))
+            assert found.where == RouteLocation(("env", row.variable))
             if row.at != "any":
                 bare = f'gpu: none\n{HEAD}env: {{{row.variable}: "{values[row.when]}"}}\n'
                 assert ask(bare).of("ENV010") == [], row
@@ -173,7 +173,7 @@ def test_what_switches_a_variable_on(ask: Ask, value: str, speaks: bool) -> None
 
 def test_the_probe_and_the_table_know_the_same_variables(facts: Facts) -> None:
     """What the device is asked for is what a spec is warned of; PYTHONHOME cannot be set by a spec, and of ranks ENV001 speaks."""
-    known = set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE}
+    known = set(HARMFUL_VARIABLES) - {"PYTHONHOME", *SINGLE_PROCESS_VALUES}
     assert known <= set(facts.variables)
     assert {name for name in known if {row.when for row in facts.variables[name]} == {"on"}} == SWITCHES
 
@@ -181,7 +181,7 @@ def test_the_probe_and_the_table_know_the_same_variables(facts: Facts) -> None:
 @pytest.mark.parametrize("value", ["0", "false", "No", "off", " off ", "", " ", "1", "true", "yes", "2", "x"])
 def test_the_probe_and_the_table_take_the_same_values_for_off(facts: Facts, value: str) -> None:
     for name in SWITCHES:
-        assert bool(harm(name, value, Path("/"))) is any(row.speaks(value) for row in facts.variables[name]), name
+        assert bool(harmful_part(name, value, Path("/"))) is any(row.applies_to(value) for row in facts.variables[name]), name
 
 
 def test_a_switch_that_helps_a_card_is_let_be(ask: Ask) -> None:
@@ -202,7 +202,7 @@ def test_a_variable_with_a_successor_is_renamed_on_request(ask: Ask) -> None:
     judged = ask(_spec("env: {TRANSFORMERS_CACHE: /data/hub}"))
     fix = judged.one("ENV010").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert "env: {HF_HUB_CACHE: /data/hub}" in text
     assert ask(text).ids == []
 
@@ -278,13 +278,13 @@ def test_an_index_over_http(ask: Ask) -> None:
     judged = ask('gpu: none\npython: "3.12"\npackages: [{name: a, index: i}]\nindexes: {i: {url: "http://h.example.com/simple"}}\n')
     fix = judged.one("SEC005").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert '"https://h.example.com/simple"' in text
     assert ask(text).ids == []
 
 
 def test_no_other_finding_has_these_ids() -> None:
-    assert not {finding.id for finding in FINDINGS} & set(OURS)
+    assert not {finding.id for finding in FINDING_KINDS} & set(OURS)
 
 
 def test_a_plain_spec_with_folders_and_variables_is_clean(ask: Ask) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provision.diagnostics import Severity
-from provision.rules import Resolved
+from provision.rules import ResolvedSet
 from tests.rules.conftest import Ask
 from tests.targets.google import SPEC
 from tests.targets.test_workbench import place, refused
@@ -51,4 +51,4 @@ def test_lint_says_what_plan_refuses(ask: Ask, name: str) -> None:
 def test_a_card_without_torch_is_said_of_the_resolved_set(ask: Ask) -> None:
     without = {"packages": ["ipykernel"]}
     assert ask(text({}, without)).one("GCP022").severity is Severity.WARNING
-    assert ask(text({}, without), resolved=Resolved({"ipykernel": "7.1.0"}, "3.12")).one("GCP022").severity is Severity.ERROR
+    assert ask(text({}, without), resolved=ResolvedSet({"ipykernel": "7.1.0"}, "3.12")).one("GCP022").severity is Severity.ERROR

@@ -14,7 +14,7 @@ import pytest
 from provision import rules, source
 from provision.probe.checks.driver import VRAM_SHARE
 from provision.probe.checks.host import RAM_SHARE
-from provision.rules import RULES, explain, judge, mem_requires_ram, mem_requires_vram
+from provision.rules import RULES, mem_requires_ram, mem_requires_vram, render_rule_page, run_rules
 from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
@@ -43,8 +43,8 @@ def test_ids_and_names_are_unique_and_nobody_elses() -> None:
     ids, names = [rule.id for rule in RULES], [rule.name for rule in RULES]
     assert len(set(ids)) == len(ids)
     assert len(set(names)) == len(names)
-    assert not set(ids) & {finding.id for finding in source.FINDINGS}
-    assert not set(names) & {finding.name for finding in source.FINDINGS}
+    assert not set(ids) & {finding.id for finding in source.FINDING_KINDS}
+    assert not set(names) & {finding.name for finding in source.FINDING_KINDS}
 
 
 def test_a_rule_is_whole(subtests: pytest.Subtests) -> None:
@@ -64,7 +64,7 @@ def test_a_rule_is_whole(subtests: pytest.Subtests) -> None:
 def test_the_page_has_its_sections(subtests: pytest.Subtests) -> None:
     for rule in RULES:
         with subtests.test(rule.id):
-            page = explain(rule)
+            page = render_rule_page(rule)
             headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
             assert headings == ["What it does", "Why", "How to fix", "Found in", "Not found in", "Sources"]
             assert page.startswith(f"# {rule.id} {rule.name}\n\nSeverity: {rule.severity.value}\n")
@@ -88,10 +88,10 @@ def test_rules_of_a_part_have_nothing_to_say_without_it(part: str, has: str, ask
     for rule, example in asked:
         case = ask(example.spec, example.resolved).case
         kinds = {target.kind.partition("-")[0] for target in case.spec.targets.values()}
-        if has in kinds or (has == "card" and any(device.nvidia for device in case.devices)):
+        if has in kinds or (has == "card" and any(device.is_nvidia for device in case.devices)):
             continue
         silent += 1
-        assert judge(case, import_module(f"provision.rules.{part}").RULES) == (), f"{rule.id}: {example.spec}"
+        assert run_rules(case, import_module(f"provision.rules.{part}").RULES) == (), f"{rule.id}: {example.spec}"
     assert silent > 50
 
 
@@ -102,5 +102,5 @@ def test_every_rule_is_in_one_part() -> None:
 
 
 def test_shares_are_those_of_the_checks_on_the_device() -> None:
-    assert RAM_SHARE.value == mem_requires_ram.SHARE
-    assert mem_requires_vram.SHARE == VRAM_SHARE
+    assert RAM_SHARE.value == mem_requires_ram.USABLE_RAM_SHARE
+    assert mem_requires_vram.USABLE_VRAM_SHARE == VRAM_SHARE

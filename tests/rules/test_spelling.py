@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provision.rules.spelling import nearest, slips
+from provision.rules.spelling import edit_distance, nearest_word
 
 _WORDS = st.text("abc", max_size=7)
 
@@ -28,15 +28,15 @@ def _defined(one: str, other: str) -> int:
 
 @given(_WORDS, _WORDS, st.integers(0, 3))
 def test_slips_are_the_definition_up_to_the_limit(one: str, other: str, most: int) -> None:
-    assert slips(one, other, most) == min(_defined(one, other), most + 1)
+    assert edit_distance(one, other, most) == min(_defined(one, other), most + 1)
 
 
 @pytest.mark.parametrize(("one", "other", "count"), [("pstuil", "psutil", 1), ("torch", "torch", 0), ("privat", "private", 1), ("ab", "cd", 2)])
 def test_slips(one: str, other: str, count: int) -> None:
-    assert slips(one, other, 2) == count
+    assert edit_distance(one, other, 2) == count
 
 
 def test_nearest() -> None:
-    assert nearest("privat", ["public", "private", "privates"], 2) == "private"
-    assert nearest("zzz", ["public", "private"], 2) is None
-    assert nearest("ab", [], 2) is None
+    assert nearest_word("privat", ["public", "private", "privates"], 2) == "private"
+    assert nearest_word("zzz", ["public", "private"], 2) is None
+    assert nearest_word("ab", [], 2) is None

@@ -11,74 +11,74 @@ import pytest
 from provision import source
 from provision.diagnostics import Severity
 from provision.facts import Facts, flavour_of
-from provision.rules import RULES, Case, judge
-from provision.rules.suggest import MOST_TRIED, Suggested, Unwritten, suggest
-from provision.rules.variations import Variations
+from provision.rules import RULES, LintContext, run_rules
+from provision.rules.suggest import MAX_TRIED_SPECS, EmptySourceText, SearchResult, find_suggestions
+from provision.rules.variations import CandidateSpace
 from provision.spec import Spec
 from tests.rules.conftest import Ask, Disk
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-Look = Callable[..., Suggested]
+Look = Callable[..., SearchResult]
 
 
 @pytest.fixture
 def look(ask: Ask, facts: Facts) -> Look:
-    def looked(text: str, **options: object) -> Suggested:
-        return suggest(ask(text).case.spec, facts, **options)  # type: ignore[arg-type]
+    def looked(text: str, **options: object) -> SearchResult:
+        return find_suggestions(ask(text).case.spec, facts, **options)  # type: ignore[arg-type]
 
     return looked
 
 
-def written(found: Suggested) -> list[list[tuple[str, str]]]:
-    return [[(change.was, change.now) for change in one.changes] for one in found.found]
+def written(found: SearchResult) -> list[list[tuple[str, str]]]:
+    return [[(change.was, change.now) for change in one.changes] for one in found.suggestions]
 
 
 def errors(spec: Spec, facts: Facts) -> list[str]:
-    return [one.id for one in judge(Case(spec, Unwritten(), facts)) if one.severity is Severity.ERROR]
+    return [one.id for one in run_rules(LintContext(spec, EmptySourceText(), facts)) if one.severity is Severity.ERROR]
 
 
 @pytest.mark.long(after=3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml")))
 def test_what_is_suggested_for_any_golden_spec_has_no_error_but_those_that_are_named(case: str, facts: Facts) -> None:
-    for document in source.read(GOLDEN / case / "spec.yaml", Disk()):  # type: ignore[arg-type]
-        spec, _ = source.validate(document)
+    for document in source.read_spec_file(GOLDEN / case / "spec.yaml", Disk()):  # type: ignore[arg-type]
+        spec, _ = source.validate_source(document)
         if spec is None:
             continue
-        found = suggest(spec, facts)
+        found = find_suggestions(spec, facts)
         standing = {one.id for one in found.in_the_way}
-        for one in found.found:
+        for one in found.suggestions:
             assert set(errors(one.spec, facts)) <= standing
-        assert found.found or found.in_the_way or found.tried <= 2 * MOST_TRIED
+        assert found.suggestions or found.in_the_way or found.tried <= 2 * MAX_TRIED_SPECS
 
 
 def test_a_spec_that_is_right_needs_no_change(look: Look) -> None:
     found = look('gpu: none\npython: "3.11"\npackages: [torch==2.13.*, "transformers[torch]>=5.13"]\n', most=1)
     assert written(found) == [[]]
-    assert found.found[0].choice.torch == "2.13.0"
+    assert found.suggestions[0].candidate.torch == "2.13.0"
 
 
 def test_the_least_change_comes_first_then_the_newest(look: Look) -> None:
     found = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=4)
     assert written(found)[0] == [('"13.0"', '"12.6"')]
     assert [len(changes) for changes in written(found)] == sorted(len(changes) for changes in written(found))
-    assert len(found.found) == 1  # every other change is that one and more
+    assert len(found.suggestions) == 1  # every other change is that one and more
     free = look('gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', most=2)
-    newest, next_newest = (tuple(int(part) for part in one.choice.torch.split(".")) for one in free.found)
+    newest, next_newest = (tuple(int(part) for part in one.candidate.torch.split(".")) for one in free.suggestions)
     assert newest > next_newest
 
 
 def test_what_is_given_up_is_said(look: Look) -> None:
-    (one,) = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=1).found
+    (one,) = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=1).suggestions
     assert one.gives_up == ("cuda 13.0",)
-    (other,) = look('gpu: none\npython: "3.13"\npackages: [torch==2.2.*]\n', most=1).found
+    (other,) = look('gpu: none\npython: "3.13"\npackages: [torch==2.2.*]\n', most=1).suggestions
     assert other.gives_up == ("torch==2.2.*",)
-    tagged = look('gpu: T4\npython: "3.11"\npackages: [torch==2.0.1+cu118]\n', most=1).found[0]
-    assert (tagged.gives_up, tagged.choice.torch, tagged.choice.cuda) == ((), "2.0.1", "11.8")
+    tagged = look('gpu: T4\npython: "3.11"\npackages: [torch==2.0.1+cu118]\n', most=1).suggestions[0]
+    assert (tagged.gives_up, tagged.candidate.torch, tagged.candidate.cuda) == ((), "2.0.1", "11.8")
 
 
 def test_a_precision_that_no_card_has_is_changed_last(look: Look) -> None:
-    (one,) = look('gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.9.1]\ntraining: {precision: fp8}\n', most=1).found
+    (one,) = look('gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.9.1]\ntraining: {precision: fp8}\n', most=1).suggestions
     assert (one.spec.training.precision.value, one.gives_up) == ("fp16", ("training in fp8",))
 
 
@@ -86,7 +86,7 @@ def test_a_pair_of_pins_that_cannot_be_is_solved_by_moving_one(look: Look, facts
     text = 'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "transformers[torch]==5.13.1"]\n'
     found = look(text, most=2)
     assert all(len(changes) == 1 for changes in written(found))
-    assert errors(found.found[0].spec, facts) == []
+    assert errors(found.suggestions[0].spec, facts) == []
 
 
 def test_accelerate_is_added_or_raised_to_the_floor(look: Look) -> None:
@@ -98,12 +98,12 @@ def test_accelerate_is_added_or_raised_to_the_floor(look: Look) -> None:
 
 def test_companions_follow_torch(ask: Ask, facts: Facts) -> None:
     spec = ask('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, torchvision==0.17.2]\n').case.spec
-    variations = Variations(spec, facts)
-    costs = {choice.torch: cost for cost, choice in variations.choices()}
+    variations = CandidateSpace(spec, facts)
+    costs = {choice.torch: cost for cost, choice in variations.initial_candidates()}
     assert costs["2.2.2"] == 0
     assert costs["2.2.1"] > 2  # torch and torchvision
-    choice = next(choice for _, choice in variations.choices() if choice.torch == "2.9.1")
-    assert [package.requirement for package in variations.spec_of(choice).packages] == ["torch==2.9.1", "torchvision==0.24.1"]
+    choice = next(choice for _, choice in variations.initial_candidates() if choice.torch == "2.9.1")
+    assert [package.requirement for package in variations.to_spec(choice).packages] == ["torch==2.9.1", "torchvision==0.24.1"]
 
 
 def test_a_torch_newer_than_the_facts_stays(look: Look) -> None:
@@ -119,20 +119,20 @@ def test_errors_that_no_version_mends_stand_beside_what_is_found(look: Look) -> 
 def test_a_python_that_was_left_open_costs_nothing(look: Look) -> None:
     text = 'gpu: none\npython: "3.14"\npackages: [torch==2.2.*]\n'
     assert written(look(text, most=1))[0][0][0] == "torch==2.2.*"
-    (free,) = look(text, most=1, free=frozenset({"python"})).found
-    assert (free.choice.torch, free.choice.python, free.gives_up) == ("2.2.2", "3.12", ())
+    (free,) = look(text, most=1, free=frozenset({"python"})).suggestions
+    assert (free.candidate.torch, free.candidate.python, free.gives_up) == ("2.2.2", "3.12", ())
 
 
 def test_a_search_ends(look: Look) -> None:
     packages = ", ".join(["torch==2.13.0", "sklearn", "nvidia-ml-py3", *(f"p{number}" for number in range(40))])
     began = time.process_time()
     found = look(f'gpu: K80\npython: "3.12"\npackages: [{packages}]\ntraining: {{precision: fp8}}\n')
-    assert found.tried <= 2 * MOST_TRIED
+    assert found.tried <= 2 * MAX_TRIED_SPECS
     assert time.process_time() - began < 30  # a loop without end, not a matter of speed
 
 
 def test_a_card_without_a_row_is_no_obstacle(look: Look) -> None:
-    assert look('gpu: Z999\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.13.0]\n', most=1).found
+    assert look('gpu: Z999\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.13.0]\n', most=1).suggestions
 
 
 @pytest.mark.parametrize("release", ["4.57.1", "4.57.6", "4.53.1", "5.13.0", "5.13.1", "4.46.0"])
@@ -140,7 +140,7 @@ def test_a_release_between_those_that_were_read_is_kept(look: Look, release: str
     """Where nothing is wrong with it, and where something else is."""
     text = f'gpu: none\npython: "3.11"\npackages: [torch==2.6.0, transformers=={release}, accelerate==1.15.0]\n'
     assert written(look(text, most=1)) == [[]]
-    (one,) = look(text.replace("accelerate==1.15.0", "accelerate==0.19.0"), most=1).found
+    (one,) = look(text.replace("accelerate==1.15.0", "accelerate==0.19.0"), most=1).suggestions
     assert [change.was for change in one.changes] == ["accelerate==0.19.0"]
 
 
@@ -153,35 +153,35 @@ def test_a_spec_without_errors_comes_back_unchanged(ask: Ask, facts: Facts) -> N
             judged = ask(example.spec)
             if example.resolved is None and not any(one.severity is Severity.ERROR for one in judged.findings):
                 tried += 1
-                found = suggest(judged.case.spec, facts, most=1).found
+                found = find_suggestions(judged.case.spec, facts, most=1).suggestions
                 assert found, example.spec
                 assert [change for change in found[0].changes if change.was not in ("", '"auto"')] == [], example.spec
     assert tried > 150
 
 
 def test_more_than_is_needed_is_not_offered(look: Look) -> None:
-    found = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=6).found
+    found = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=6).suggestions
     changes = [set(one.changes) for one in found]
     assert not any(one < other for one in changes for other in changes)
 
 
 def test_another_package_is_moved_rather_than_transformers(look: Look) -> None:
     found = look('gpu: none\npython: "3.12"\npackages: [torch==2.9.1, peft==0.17.1, transformers==5.0.0, accelerate==1.12.0]\n', most=3)
-    assert any([change.was for change in one.changes] == ["peft==0.17.1"] for one in found.found)
+    assert any([change.was for change in one.changes] == ["peft==0.17.1"] for one in found.suggestions)
 
 
 def test_a_package_that_no_version_helps_is_left_out(look: Look) -> None:
     for packages in ("torch==2.9.1", "torch==2.9.1, transformers==4.57.1, accelerate==1.10.0"):
         found = look(f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [{packages}, {{name: flash-attn, build: true}}]\ncuda_toolkit: "12.6"\n', most=1)
-        assert [one.gives_up for one in found.found] == [("the package flash-attn",)]
+        assert [one.gives_up for one in found.suggestions] == [("the package flash-attn",)]
 
 
 def test_the_default_build_and_the_usual_python_come_first_where_nothing_is_said(look: Look, facts: Facts) -> None:
-    (one,) = look('gpu: L4\npython: "3.15"\npackages: [torch]\n', most=1, free=frozenset({"python", "cuda"}), written=False).found
-    release = facts.torch_release(one.choice.torch)
+    (one,) = look('gpu: L4\npython: "3.15"\npackages: [torch]\n', most=1, free=frozenset({"python", "cuda"}), written=False).suggestions
+    release = facts.torch_release(one.candidate.torch)
     assert release is not None
-    assert flavour_of(one.choice.cuda) == release.default
-    assert one.choice.python == facts.runtimes["2026.07"].minor
+    assert flavour_of(one.candidate.cuda) == release.default
+    assert one.candidate.python == facts.runtimes["2026.07"].minor
 
 
 @pytest.mark.parametrize("version", ["===odd", "!=2.0.*", ">=3,<2", "==2.9.1,==2.8.0", ">=1" + ",!=1.0" * 200])
@@ -193,4 +193,4 @@ def test_bounds_that_say_little_or_nothing_end_no_search(look: Look, version: st
 
 
 def test_windows_is_no_reason_to_find_nothing(look: Look) -> None:
-    assert look('gpu: RTX-4090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.9.1]\nplatforms: [windows-x86_64]\n', most=1).found
+    assert look('gpu: RTX-4090\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.9.1]\nplatforms: [windows-x86_64]\n', most=1).suggestions

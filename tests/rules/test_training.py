@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provision.diagnostics import Severity
-from provision.rules import Resolved
+from provision.rules import ResolvedSet
 from tests.rules.conftest import Ask
 
 TEXT = 'gpu: none\npython: "3.11"\npackages: ["transformers[torch]{}"]\ntraining:\n  arguments:\n    {}\n'
@@ -15,7 +15,7 @@ def test_a_renamed_argument_keeps_its_value(ask: Ask) -> None:
     judged = ask(TEXT.format(">=5", "evaluation_strategy: epoch  # every epoch"))
     fix = judged.one("TRN001").fix
     assert fix is not None
-    (text,) = judged.source.edited([fix]).values()
+    (text,) = judged.source.apply_fixes([fix]).values()
     assert "    eval_strategy: epoch  # every epoch\n" in text
     assert ask(text).ids == []
 
@@ -38,7 +38,7 @@ def test_an_argument_by_release(ask: Ask, bounds: str, severity: Severity | None
 
 
 def test_the_attention_of_the_model_is_no_error_and_is_told(ask: Ask) -> None:
-    for resolved in (None, Resolved({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu")):
+    for resolved in (None, ResolvedSet({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu")):
         (found,) = ask(TEXT.format("==5.23.0", "attn_implementation: eager"), resolved).findings
         assert (found.id, found.severity) == ("TRN002", Severity.INFO)
 
@@ -52,7 +52,7 @@ def test_an_argument_whose_successor_takes_other_values_has_no_fix(ask: Ask) -> 
 def test_an_argument_of_tomorrow_is_unknown(ask: Ask) -> None:
     assert ask(TEXT.format(">=5", "quantum_mode: true")).one("TRN002").severity is Severity.UNKNOWN
     assert ask(TEXT.format("==5.13.1", "quantum_mode: true")).one("TRN002").severity is Severity.ERROR
-    tomorrow = Resolved({"torch": "2.15.0", "transformers": "99.0", "accelerate": "9.0"}, "3.11", "cpu")
+    tomorrow = ResolvedSet({"torch": "2.15.0", "transformers": "99.0", "accelerate": "9.0"}, "3.11", "cpu")
     assert ask(TEXT.format(">=5", "quantum_mode: true"), tomorrow).one("TRN002").severity is Severity.UNKNOWN
     assert "TRN001" not in ask(TEXT.format(">=5", "evaluation_strategy: epoch"), tomorrow).ids
 
@@ -62,7 +62,7 @@ def test_a_field_that_is_not_given_is_offered(ask: Ask) -> None:
     found = judged.one("TRN004")
     assert found.severity is Severity.WARNING
     assert found.fix is not None
-    (text,) = judged.source.edited([found.fix]).values()
+    (text,) = judged.source.apply_fixes([found.fix]).values()
     assert ask(text).one("TRN004").severity is Severity.INFO
 
 
@@ -88,7 +88,7 @@ def test_what_is_offered_for_the_best_model_mends_it(ask: Ask) -> None:
         judged = ask(f'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {{arguments: {{load_best_model_at_end: true{said}}}}}\n')
         fix = judged.one("TRN005").fix
         assert fix is not None
-        (text,) = judged.source.edited([fix]).values()
+        (text,) = judged.source.apply_fixes([fix]).values()
         assert ask(text).ids == []
 
 
@@ -102,7 +102,7 @@ def test_the_strategy_that_is_offered_is_written_where_it_belongs(ask: Ask) -> N
         judged = ask(f'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n{more}')
         fix = judged.one("TRN006").fix
         assert fix is not None
-        (text,) = judged.source.edited([fix]).values()
+        (text,) = judged.source.apply_fixes([fix]).values()
         assert ask(text).ids == []
 
 
@@ -120,7 +120,7 @@ def test_deepspeed_through_an_extra(ask: Ask) -> None:
 def test_a_method_with_packages_that_are_not_known_is_judged_when_resolved(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: {method: qlora}\n'
     assert "TRN011" not in ask(text).ids
-    resolved = Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "peft": "0.20.0", "our-tools": "1.0"}, "3.11", "cu130")
+    resolved = ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "peft": "0.20.0", "our-tools": "1.0"}, "3.11", "cu130")
     assert [one.severity for one in ask(text, resolved).of("TRN011")] == [Severity.ERROR]
 
 
@@ -149,7 +149,7 @@ def test_visible_devices_beside_two_cards(ask: Ask, value: str, severity: Severi
 def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> None:
     text = 'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n'
     assert ask(text).ids == ["ENV001"]
-    assert ask(text, Resolved({"torch": "2.13.0"}, "3.11", "cu130")).ids == []
+    assert ask(text, ResolvedSet({"torch": "2.13.0"}, "3.11", "cu130")).ids == []
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
 @pytest.fixture
 def booter(tmp_path: Path) -> Iterator[Booter]:
     made = Booter(tmp_path / "sandbox", runner=None)
-    why = made.impossible()
+    why = made.unavailable_reason()
     require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root needs root here: {why or 'not root'}")
     yield made
     made.close()

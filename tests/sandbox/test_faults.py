@@ -14,8 +14,8 @@ from googleapiclient.errors import HttpError
 
 from provision.errors import UsageError
 from provision.sandbox import Faults
-from provision.sandbox.faults import KNOWN
-from provision.sandbox.scripted import MOMENTS
+from provision.sandbox.faults import FAULT_KINDS
+from provision.sandbox.scripted import TRIGGERS
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
 
 MESSAGE = nb.Instance(json_format.ParseDict(BODY, nb.Instance.pb(nb.Instance())))
@@ -245,12 +245,12 @@ def test_faults_of_the_device_are_told_to_whoever_boots_it(tmp_path: Path, fault
     with clients(tmp_path, fault, booter=Listening()) as sandbox:
         sandbox.made()
     (faults,) = told
-    assert {name for name in KNOWN if faults.has(name)} == {fault}
+    assert {name for name in FAULT_KINDS if faults.has(name)} == {fault}
 
 
 def test_every_fault_has_a_test() -> None:
     text = Path(__file__).read_text()
-    assert [name for name in KNOWN if f'"{name}' not in text] == []
+    assert [name for name in FAULT_KINDS if f'"{name}' not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -274,18 +274,18 @@ def test_a_script_that_is_wrong(script: str, words: str) -> None:
 
 def test_faults_count_down() -> None:
     faults = Faults(("busy:2", "token-expiry:2", "stockout:a", "stockout:b"))
-    assert [faults.take("busy") for _ in range(3)] == [True, True, False]
-    assert [faults.reached("token-expiry") for _ in range(3)] == [False, True, False]
-    assert not faults.take("rate")
-    assert not faults.reached("rate")
-    assert faults.places("stockout") == {"a", "b"}
+    assert [faults.consume("busy") for _ in range(3)] == [True, True, False]
+    assert [faults.is_nth_request("token-expiry") for _ in range(3)] == [False, True, False]
+    assert not faults.consume("rate")
+    assert not faults.is_nth_request("rate")
+    assert faults.locations("stockout") == {"a", "b"}
     assert faults.has("stockout", "a")
     assert not faults.has("stockout", "c")
 
 
 def test_every_fault_is_on_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
-    for name, kind in KNOWN.items():
+    for name, kind in FAULT_KINDS.items():
         assert f"| {kind.meaning} |" in page, name
         assert f"| `{name}" in page
 
@@ -365,4 +365,4 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_every_moment_is_on_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
-    assert [at for at, meaning in MOMENTS.items() if f"| `{at}` | {meaning} |" not in page] == []
+    assert [at for at, meaning in TRIGGERS.items() if f"| `{at}` | {meaning} |" not in page] == []

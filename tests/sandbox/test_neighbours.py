@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from provision.facts import load
+from provision.facts import load_facts
 from provision.sandbox import hardware
-from provision.sandbox.store import SERIAL_KEPT
+from provision.sandbox.store import MAX_SERIAL_BYTES
 from tests.sandbox_rig import NAME, Clients
 
 ZONE = "/compute/v1/projects/my-project/zones/us-central1-a"
@@ -46,9 +46,9 @@ def test_serial_output_is_paged_and_its_beginning_is_lost(sandbox: Clients) -> N
     sandbox.store.append_serial(NAME, "second\n")
     assert sandbox.http("GET", f"{ONE}/serialPort?start=6")[1]["contents"] == "second\n"
     assert sandbox.http("GET", f"{ONE}/serialPort?start=13")[1]["contents"] == ""
-    sandbox.store.append_serial(NAME, "x" * SERIAL_KEPT)
+    sandbox.store.append_serial(NAME, "x" * MAX_SERIAL_BYTES)
     page = sandbox.http("GET", f"{ONE}/serialPort?start=0")[1]
-    assert (len(page["contents"]), page["start"], page["next"]) == (SERIAL_KEPT, "13", str(SERIAL_KEPT + 13))
+    assert (len(page["contents"]), page["start"], page["next"]) == (MAX_SERIAL_BYTES, "13", str(MAX_SERIAL_BYTES + 13))
     assert sandbox.http("GET", f"{ONE}/serialPort?port=2")[0] == 400
 
 
@@ -67,7 +67,7 @@ def test_machine_types(sandbox: Clients) -> None:
     assert one["accelerators"] == [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}]
     assert "accelerators" not in sandbox.http("GET", f"{ZONE}/machineTypes/n1-standard-4")[1]
     assert sandbox.http("GET", f"{ZONE}/machineTypes/g9-standard-4")[0] == 404
-    assert len(sandbox.http("GET", f"{ZONE}/machineTypes")[1]["items"]) == len(load().machines)
+    assert len(sandbox.http("GET", f"{ZONE}/machineTypes")[1]["items"]) == len(load_facts().machines)
 
 
 def test_quotas_count_what_runs(sandbox: Clients) -> None:
@@ -86,7 +86,7 @@ def test_quotas_count_what_runs(sandbox: Clients) -> None:
     ("card", "metric"), [("L4", "NVIDIA_L4_GPUS"), ("T4", "NVIDIA_T4_GPUS"), ("A100-40GB", "NVIDIA_A100_GPUS"), ("A100-80GB", "NVIDIA_A100_80GB_GPUS")]
 )
 def test_names_of_quotas(card: str, metric: str) -> None:
-    found = load().card(card)
+    found = load_facts().card(card)
     assert found is not None
     assert hardware.quota_metric(found) == metric
 

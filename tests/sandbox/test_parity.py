@@ -14,7 +14,7 @@ from google.cloud import notebooks_v2 as nb
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 
-from provision.sandbox.discovery import EXTRACT, document, extracted, surface
+from provision.sandbox.discovery import EXTRACT_FILE, extract_schema, find_discovery_document, load_api_schema
 from tests.sandbox_rig import BODY, NAME, SOON, ZONE, Clients, clients
 
 DRIFT = Path(__file__).with_name("drift.json")
@@ -86,8 +86,8 @@ def test_the_same_deeds_leave_the_same_store(tmp_path: Path) -> None:
 
 def drift() -> dict[str, list[str]]:
     """Return what the discovery document has and google-cloud-notebooks lacks, by message: fields, enum values (FIELD=VALUE), methods."""
-    found = {name: sorted(_lacking(getattr(nb, name, None), fields)) for name, fields in surface().messages.items()}
-    installed = document()
+    found = {name: sorted(_lacking(getattr(nb, name, None), fields)) for name, fields in load_api_schema().messages.items()}
+    installed = find_discovery_document()
     assert installed is not None
     whole = json.loads(installed.read_bytes())["resources"]["projects"]["resources"]["locations"]["resources"]["instances"]["methods"]
     have = {name.replace("_", "") for name in dir(nb.NotebookServiceClient)}
@@ -114,11 +114,11 @@ def test_the_drift_of_the_grpc_messages_is_known() -> None:
 
 
 def test_the_extract_is_that_of_the_installed_discovery_document() -> None:
-    installed = document()
+    installed = find_discovery_document()
     assert installed is not None
-    kept = json.loads(EXTRACT.read_bytes())
+    kept = json.loads(EXTRACT_FILE.read_bytes())
     kept.pop("source")
-    assert kept == extracted(json.loads(installed.read_bytes())), "run support/extract_notebooks_surface.py"
+    assert kept == extract_schema(json.loads(installed.read_bytes())), "run support/extract_notebooks_surface.py"
 
 
 def test_the_extract_serves_where_the_document_is_not_installed() -> None:
@@ -126,7 +126,7 @@ def test_the_extract_serves_where_the_document_is_not_installed() -> None:
         "import sys\nsys.modules['googleapiclient'] = None\nfrom provision.sandbox.discovery import document, surface\nprint(document(), len(surface().masks))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
-    assert done.stdout == f"None {len(surface().masks)}\n"
+    assert done.stdout == f"None {len(load_api_schema().mask_paths)}\n"
 
 
 def test_what_grpc_cannot_say_rest_can(sandbox: Clients) -> None:

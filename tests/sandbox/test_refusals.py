@@ -13,9 +13,9 @@ from google.cloud import notebooks_v2 as nb
 from google.protobuf import json_format
 from googleapiclient.errors import HttpError
 
-from provision.facts import load
-from provision.sandbox.discovery import surface
-from provision.sandbox.rules import METADATA_VALUE
+from provision.facts import load_facts
+from provision.sandbox.discovery import load_api_schema
+from provision.sandbox.rules import MAX_METADATA_VALUE_BYTES
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients
 
 PROTECTED = 'metadata key "{}" is protected by Workbench Notebooks, invalid argument'
@@ -44,8 +44,8 @@ AT_ONCE: dict[str, tuple[Change, str]] = {
     "protected key": (setup(metadata={"title": "x"}), PROTECTED.format("title")),
     "protected keys that begin so": (setup(metadata={"proxy-mode": "x"}), PROTECTED.format("proxy-mode")),
     "metadata key": (setup(metadata={"a b": "x"}), "key 'a b'"),
-    "metadata value": (setup(metadata={"a": "x" * (METADATA_VALUE + 1)}), "Value for metadata key 'a' is too large"),
-    "metadata whole": (setup(metadata={f"k{n}": "x" * METADATA_VALUE for n in range(3)}), "Metadata has size greater than"),
+    "metadata value": (setup(metadata={"a": "x" * (MAX_METADATA_VALUE_BYTES + 1)}), "Value for metadata key 'a' is too large"),
+    "metadata whole": (setup(metadata={f"k{n}": "x" * MAX_METADATA_VALUE_BYTES for n in range(3)}), "Metadata has size greater than"),
     "script without a bucket": (setup(metadata={"post-startup-script": "echo hello"}), "must be a Cloud Storage path"),
     "label key": ({"labels": {"Upper": "x"}}, "Invalid label 'Upper'"),
     "label value": ({"labels": {"a": "x/y"}}, "Invalid label 'a'"),
@@ -145,7 +145,7 @@ def test_instances_are_made_in_zones(sandbox: Clients) -> None:
 
 def test_every_field_that_is_output_only_is_refused(sandbox: Clients) -> None:
     samples: dict[str, Any] = {"string": "x", "boolean": True, "object": {}, "array": []}
-    for field, about in surface().messages["Instance"].items():
+    for field, about in load_api_schema().messages["Instance"].items():
         if about.get("readOnly"):
             with pytest.raises(HttpError, match=r"is output only") as caught:
                 sandbox.rest.instances().create(parent=ZONE, instanceId="one", body={field: samples[about["type"]]}).execute()
@@ -198,7 +198,7 @@ def test_every_mask_of_the_document_is_taken(sandbox: Clients) -> None:
         "disableProxyAccess": True,
         "gceSetup": {"disablePublicIp": True, "machineType": "g2-standard-4", "acceleratorConfigs": [{"type": "NVIDIA_L4", "coreCount": "1"}]},
     }
-    for mask in surface().masks:
+    for mask in load_api_schema().mask_paths:
         assert "error" not in sandbox.done(sandbox.rest.instances().patch(name=NAME, updateMask=mask, body=body).execute()), mask
 
 
@@ -219,7 +219,7 @@ def test_a_protected_key_fails_the_update_after_it_has_begun(sandbox: Clients, k
 
 
 def test_keys_of_the_creation_are_taken_then(sandbox: Clients) -> None:
-    keys = {row.key: "true" for row in load().metadata_keys if row.owner == "create"}
+    keys = {row.key: "true" for row in load_facts().metadata_keys if row.owner == "create"}
     made = sandbox.made(body=changed(setup(metadata=keys)))
     assert keys.items() <= made["gceSetup"]["metadata"].items()
 

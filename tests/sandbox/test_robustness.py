@@ -13,17 +13,17 @@ from google.cloud import notebooks_v2 as nb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from provision.sandbox.discovery import surface
+from provision.sandbox.discovery import load_api_schema
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
-FIELDS = sorted({field for fields in surface().messages.values() for field in fields})
+FIELDS = sorted({field for fields in load_api_schema().messages.values() for field in fields})
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5), st.sampled_from(["ACTIVE", "PD_SSD", "CMEK", "1", "NVIDIA_L4"])
 )
 VALUES = st.recursive(LEAVES, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4)), max_leaves=8)
-SHAPED = st.fixed_dictionaries({"gceSetup": st.fixed_dictionaries({}, optional=dict.fromkeys(surface().messages["GceSetup"], VALUES))})
+SHAPED = st.fixed_dictionaries({"gceSetup": st.fixed_dictionaries({}, optional=dict.fromkeys(load_api_schema().messages["GceSetup"], VALUES))})
 BODIES = st.one_of(VALUES, SHAPED)
-MASKS = st.lists(st.sampled_from([*sorted(surface().masks), "gce_setup", "state", "x", "gce_setup.metadata.a", ""]), max_size=3).map(",".join)
+MASKS = st.lists(st.sampled_from([*sorted(load_api_schema().mask_paths), "gce_setup", "state", "x", "gce_setup.metadata.a", ""]), max_size=3).map(",".join)
 
 
 @pytest.fixture(scope="module")

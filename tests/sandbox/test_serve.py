@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.extras import install_command
 from provision.sandbox import Delays, Faults, Store, serve
 from provision.sandbox import http as sandbox_http
-from provision.sandbox.http import Request, Router, answer
+from provision.sandbox.http import Request, Router, json_response
 from tests import fork_server
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
@@ -93,7 +93,7 @@ def test_a_second_one_uses_the_first(tmp_path: Path) -> None:
             assert second.endpoints == first.endpoints
             assert second.store is None
             assert f"process {os.getpid()}: " in second.holder
-        with pytest.raises(WorldError, match="a sandbox runs there already") as caught, serve(tmp_path, ("hang",)):
+        with pytest.raises(ExternalError, match="a sandbox runs there already") as caught, serve(tmp_path, ("hang",)):
             pass
         assert f"process {os.getpid()}: " in caught.value.why
     with serve(tmp_path) as third:
@@ -106,7 +106,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         for ports in ((port, 0), (0, port)):
-            with pytest.raises(WorldError, match="cannot listen"), serve(tmp_path, ports=ports):
+            with pytest.raises(ExternalError, match="cannot listen"), serve(tmp_path, ports=ports):
                 pass
     with serve(tmp_path) as free:
         assert free.store is not None, "what failed has let go of the folder"
@@ -171,8 +171,8 @@ def test_a_bug_is_told_as_an_internal_error() -> None:
 
     router = Router()
     router.add("GET", "/broken", broken)
-    router.add("GET", "/echo/{one}/{rest*}", lambda request, one, rest: answer([one, rest, dict(request.query)]))
-    with sandbox_http.served(router) as port:
+    router.add("GET", "/echo/{one}/{rest*}", lambda request, one, rest: json_response([one, rest, dict(request.query)]))
+    with sandbox_http.run_http_server(router) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         connection.request("GET", "/broken")
         got = connection.getresponse()

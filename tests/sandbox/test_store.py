@@ -16,7 +16,7 @@ NAME = "projects/p/locations/us-central1-a/instances/one"
 
 def with_instance(folder: Path) -> Store:
     store = Store(folder)
-    with store.changing() as data:
+    with store.edit_data() as data:
         data["instances"][NAME] = {"body": {"name": NAME, "labels": {}}}
     return store
 
@@ -50,13 +50,13 @@ def test_nothing_is_kept_of_what_is_not_there(tmp_path: Path) -> None:
     assert not store.set_guest_attribute(NAME, "provision", "status", "x")
     store.note(NAME, booted=True)
     assert (store.notes(NAME), store.guest_attributes(NAME), store.instance(NAME)) == ({}, {}, None)
-    assert store.find("p", "us-central1-a", "one") is None
+    assert store.find_instance("p", "us-central1-a", "one") is None
 
 
 def test_a_deleted_instance_leaves_nothing(tmp_path: Path) -> None:
     store = with_instance(tmp_path)
     store.append_serial(NAME, "secret words")
-    store.forget(NAME)
+    store.delete_instance(NAME)
     assert store.serial(NAME) == (b"", 0, 0)
     assert list((tmp_path / "serial").iterdir()) == []
 
@@ -101,7 +101,7 @@ def test_a_change_that_fails_is_still_saved(tmp_path: Path) -> None:
     store = Store(tmp_path)
 
     def fail() -> None:
-        with store.changing() as data:
+        with store.edit_data() as data:
             data["buckets"]["b"] = {"objects": {}}
             raise KeyError
 

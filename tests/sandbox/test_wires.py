@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from provision.sandbox.wires import Wires, _reachable
+from provision.sandbox.wires import NetworkProxy, _reachable
 
 
 @pytest.fixture
-def wires() -> Wires:
-    return Wires(frozenset(), lambda connection: connection.close())
+def wires() -> NetworkProxy:
+    return NetworkProxy(frozenset(), lambda connection: connection.close())
 
 
 def question(name: str, kind: int = 1) -> bytes:
@@ -27,11 +27,11 @@ def flags(answer: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", ["metadata.google.internal", "localhost", "no-such-host.invalid", "a-name"])
-def test_a_name_that_is_not_outside_does_not_exist(wires: Wires, name: str) -> None:
+def test_a_name_that_is_not_outside_does_not_exist(wires: NetworkProxy, name: str) -> None:
     assert flags(wires._answer(question(name))) == (3, 0)
 
 
-def test_names_have_addresses_that_lead_back_to_them(wires: Wires) -> None:
+def test_names_have_addresses_that_lead_back_to_them(wires: NetworkProxy) -> None:
     addresses = [wires._address_of(f"host{number}.example") for number in range(300)]
     assert addresses[0] == "127.1.0.1"
     assert len(set(addresses)) == 300
@@ -41,7 +41,7 @@ def test_names_have_addresses_that_lead_back_to_them(wires: Wires) -> None:
     assert wires._name_at("127.0.0.1") is None
 
 
-def test_addresses_do_not_run_out_into_others(wires: Wires) -> None:
+def test_addresses_do_not_run_out_into_others(wires: NetworkProxy) -> None:
     assert [wires._address_of(f"n{number}.example") for number in range(4097)][-1] is None
 
 
@@ -56,14 +56,14 @@ def test_a_port_of_this_machine_is_reached_where_it_was_named_only(tmp_path: Pat
     port = listening.getsockname()[1]
     threading.Thread(target=lambda: listening.accept()[0].sendall(b"hello"), daemon=True).start()
     with pytest.raises(ConnectionRefusedError):
-        Wires(frozenset({port + 1}), lambda _: None)._dial("127.0.0.1", port)
-    with Wires(frozenset({port}), lambda _: None)._dial("127.0.0.1", port) as outer:
+        NetworkProxy(frozenset({port + 1}), lambda _: None)._dial("127.0.0.1", port)
+    with NetworkProxy(frozenset({port}), lambda _: None)._dial("127.0.0.1", port) as outer:
         assert outer.recv(5) == b"hello"
     listening.close()
 
 
 @pytest.mark.parametrize("asked", [b"", b"\0" * 12, question("a.b")[:15], b"\xff" * 600])
-def test_a_question_that_is_none_ends_nothing(wires: Wires, asked: bytes) -> None:
+def test_a_question_that_is_none_ends_nothing(wires: NetworkProxy, asked: bytes) -> None:
     listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listening.bind(("127.0.0.1", 0))
     wires._tell(listening, asked, listening.getsockname())

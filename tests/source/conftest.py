@@ -10,7 +10,7 @@ import pytest
 
 from provision import source
 from provision.diagnostics import Diagnostic
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.spec import Spec
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
@@ -23,9 +23,9 @@ class Disk:
         try:
             raw = path.read_bytes()
         except OSError as error:
-            raise WorldError(f"{path} cannot be read: {error.strerror}") from error
+            raise ExternalError(f"{path} cannot be read: {error.strerror}") from error
         if len(raw) > limit:
-            raise WorldError(f"{path} is larger than {limit} bytes")
+            raise ExternalError(f"{path} is larger than {limit} bytes")
         return raw
 
     def exists(self, path: Path) -> bool:
@@ -68,8 +68,8 @@ class Folder:
 
     def lint_all(self, content: str | bytes, name: str = "spec.yaml") -> list[Linted]:
         linted = []
-        for document in source.read(self.write(name, content), Disk()):
-            spec, more = source.validate(document)
+        for document in source.read_spec_file(self.write(name, content), Disk()):
+            spec, more = source.validate_source(document)
             linted.append(Linted(document, spec, (*document.diagnostics, *more)))
         return linted
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from provision import source
-from provision.errors import SourceError, WorldError
+from provision.errors import ExternalError, SourceError
 
 CPU_SECONDS = 5
 ADDRESS_SPACE = 2 << 30
@@ -22,7 +22,7 @@ class Disk:
     def read(self, path: Path, limit: int) -> bytes:
         raw = path.read_bytes()
         if len(raw) > limit:
-            raise WorldError(f"{path} is larger than {limit} bytes")
+            raise ExternalError(f"{path} is larger than {limit} bytes")
         return raw
 
     def exists(self, path: Path) -> bool:
@@ -32,17 +32,17 @@ class Disk:
 def examine(path: Path) -> dict[str, object]:
     """Return the names of all findings about a file, and the longest message."""
     try:
-        documents = source.read(path, Disk())
+        documents = source.read_spec_file(path, Disk())
     except SourceError as error:
         return {"names": ["SourceError"], "longest": len(error.what), "bad": ""}
     findings = []
     for document in documents:
-        _, more = source.validate(document)
+        _, more = source.validate_source(document)
         findings += [*document.diagnostics, *more]
         for finding in findings:
             span = document.span(finding.where)
             assert 0 <= span.start.offset <= span.end.offset <= len(document.files[span.file])
-        document.edited(finding.fix for finding in findings[:20] if finding.fix)
+        document.apply_fixes(finding.fix for finding in findings[:20] if finding.fix)
     said = [finding.message + finding.why + finding.help + "".join(other.text for other in finding.related) for finding in findings]
     bad = "".join(sorted({c for text in said for c in text if not c.isprintable()}))
     return {"names": sorted({finding.name for finding in findings}), "longest": max(map(len, said), default=0), "bad": bad}

@@ -9,7 +9,7 @@ import pytest
 
 import provision.source
 from provision.errors import SourceError
-from provision.source import read
+from provision.source import read_spec_file
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 
@@ -158,13 +158,13 @@ def test_what_is_within_the_limits_is_read(lint):
 
 def test_a_file_that_is_not_there_is_an_error_with_its_name(folder, disk):
     with pytest.raises(SourceError, match=r"nowhere\.yaml") as raised:
-        read(folder.path / "nowhere.yaml", disk)
+        read_spec_file(folder.path / "nowhere.yaml", disk)
     assert raised.value.exit_code == 2
     assert raised.value.hint
     with pytest.raises(SourceError, match="directory"):
-        read(folder.path, disk)
+        read_spec_file(folder.path, disk)
     with pytest.raises(SourceError, match="larger"):
-        read(folder.write("big.yaml", "#" * (2**20 + 1)), disk)
+        read_spec_file(folder.write("big.yaml", "#" * (2**20 + 1)), disk)
 
 
 def test_without_libyaml_nothing_is_read_and_the_way_out_is_named(folder):

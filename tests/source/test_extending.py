@@ -2,9 +2,9 @@
 
 import pytest
 
-from provision.assets import builtin_names
-from provision.diagnostics import Place
-from provision.source import FINDINGS
+from provision.assets import list_builtin_profiles
+from provision.diagnostics import RouteLocation
+from provision.source import FINDING_KINDS
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 
@@ -46,8 +46,8 @@ def test_a_file_that_is_extended_is_never_edited(folder):
     folder.write("base.yaml", "gpu: L4\npython: 3.10\npackages: [torch]\n")
     linted = folder.lint("extends: base.yaml\n")
     assert linted.one("types-lost").fix is None
-    assert not linted.source.is_own(("python",))
-    assert linted.source.is_own(("extends",))
+    assert not linted.source.is_editable(("python",))
+    assert linted.source.is_editable(("extends",))
 
 
 def test_a_chain_is_followed_relative_to_each_file(folder):
@@ -143,11 +143,11 @@ def test_all_files_together_have_a_limit(folder):
 def test_an_unknown_profile_names_those_that_there_are(lint):
     finding = lint("extends: builtin:no-such-profile\n").one("extends-missing")
     assert "builtin:no-such-profile" in finding.message
-    for name in builtin_names()[:1]:
+    for name in list_builtin_profiles()[:1]:
         assert "builtin:" in finding.help, name
 
 
-@pytest.mark.parametrize("name", builtin_names())
+@pytest.mark.parametrize("name", list_builtin_profiles())
 def test_every_profile_can_be_extended(lint, name):
     linted = lint(f'extends: builtin:{name}\ngpu: L4\npython: "3.12"\npackages: []\nname: mine\n')
     assert linted.findings == ()
@@ -157,8 +157,8 @@ def test_every_profile_can_be_extended(lint, name):
 def test_the_wrong_type_of_extends_is_told_by_its_shape(lint):
     linted = lint(OK + "extends: [a.yaml]\n")
     assert linted.names == ["wrong-type"]
-    assert linted.source.span(Place(("extends",))).start.line == 4
+    assert linted.source.span(RouteLocation(("extends",))).start.line == 4
 
 
 def test_every_kind_of_finding_about_extends_has_an_id():
-    assert [finding.id for finding in FINDINGS if finding.name.startswith("extends")] == ["REF001", "REF002", "REF003", "REF004", "REF005"]
+    assert [finding.id for finding in FINDING_KINDS if finding.name.startswith("extends")] == ["REF001", "REF002", "REF003", "REF004", "REF005"]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from provision.diagnostics import Place, Related, Severity, Span
-from provision.source.findings import FINDINGS, MESSAGE_LIMIT, finding
+from provision.diagnostics import RelatedLocation, RouteLocation, Severity, Span
+from provision.source.findings import FINDING_KINDS, MAX_MESSAGE_LENGTH, make_finding
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 EXAMPLES = {
@@ -41,18 +41,18 @@ EXAMPLES = {
 
 
 def test_ids_and_names_are_unique_and_well_formed():
-    assert len({one.id for one in FINDINGS}) == len({one.name for one in FINDINGS}) == len(FINDINGS)
-    for one in FINDINGS:
+    assert len({one.id for one in FINDING_KINDS}) == len({one.name for one in FINDING_KINDS}) == len(FINDING_KINDS)
+    for one in FINDING_KINDS:
         assert re.fullmatch(r"(YML|SPC|REF)\d{3}", one.id)
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", one.name)
         assert one.explanation.endswith(".")
 
 
 def test_every_kind_of_finding_has_an_example():
-    assert set(EXAMPLES) == {one.name for one in FINDINGS}
+    assert set(EXAMPLES) == {one.name for one in FINDING_KINDS}
 
 
-@pytest.mark.parametrize("kind", FINDINGS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", FINDING_KINDS, ids=lambda kind: kind.name)
 def test_every_kind_of_finding_occurs_and_a_good_spec_has_none(folder, kind):
     folder.write("list.yaml", "- a\n")
     for number in range(10):
@@ -64,16 +64,23 @@ def test_every_kind_of_finding_occurs_and_a_good_spec_has_none(folder, kind):
 
 
 def test_only_what_leaves_the_meaning_clear_is_a_warning():
-    assert {one.name for one in FINDINGS if one.severity is not Severity.ERROR} == {"duplicate-anchor", "yaml-version"}
+    assert {one.name for one in FINDING_KINDS if one.severity is not Severity.ERROR} == {"duplicate-anchor", "yaml-version"}
 
 
 def test_the_text_of_a_finding_is_harmless_short_and_without_secrets():
     token = "hf_" + "a1B2" * 8
-    one = finding("syntax", f"\x1b[31m\u202e {token} " + "x" * 9_999, Place(()), why="a\nb\r", hint="\x00", related=(Related(Place(()), f"\x07{token}"),))
+    one = make_finding(
+        "syntax",
+        f"\x1b[31m\u202e {token} " + "x" * 9_999,
+        RouteLocation(()),
+        why="a\nb\r",
+        hint="\x00",
+        related=(RelatedLocation(RouteLocation(()), f"\x07{token}"),),
+    )
     said = one.message + one.why + one.help + one.related[0].text
     assert said.isprintable()
     assert token not in said
-    assert len(one.message) == MESSAGE_LIMIT
+    assert len(one.message) == MAX_MESSAGE_LENGTH
 
 
 def test_a_finding_of_the_text_names_a_span(lint):

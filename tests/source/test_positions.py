@@ -2,7 +2,7 @@
 
 import pytest
 
-from provision.diagnostics import At, Place, Position
+from provision.diagnostics import Position, RouteLocation, RoutePart
 
 SPEC = """# ünïcödé ☃ 🤗
 name: "naïve-🤗"   # 🤗🤗
@@ -48,59 +48,59 @@ def test_values_are_found_at_their_characters(lint, ending, mark):
     source = lint((mark + SPEC).replace("\n", ending)).source
     text = source.files[source.name]
     for route, (line, column, shown) in PLACES.items():
-        span = source.span(Place(route))
+        span = source.span(RouteLocation(route))
         assert (span.start.line, span.start.column) == (line, column), route
         assert text[span.start.offset : span.end.offset] == shown.replace("\n", ending), route
         if isinstance(route[-1], str):
-            key = source.span(Place(route, At.KEY))
+            key = source.span(RouteLocation(route, RoutePart.KEY))
             assert text[key.start.offset : key.end.offset] == route[-1]
 
 
 def test_a_block_ends_before_the_blank_lines_and_comments_behind_it(lint):
     source = lint(SPEC).source
-    assert source.span(Place(("packages",))).end.line == 7
-    assert source.span(Place(("env",))).end.line == 14
+    assert source.span(RouteLocation(("packages",))).end.line == 7
+    assert source.span(RouteLocation(("env",))).end.line == 14
 
 
 def test_line_separators_of_unicode_are_no_lines(lint):
     source = lint("a: 'x\u2028y\u0085z'\nb: 1\n").source
-    assert source.span(Place(("b",))).start == Position(2, 4, 14)
+    assert source.span(RouteLocation(("b",))).start == Position(2, 4, 14)
 
 
 def test_what_does_not_exist_falls_back_to_the_deepest_that_does(lint):
     source = lint("gpu: {type: L4}\n").source
     for route in [("gpu", "count"), ("gpu", "count", 3)]:
-        for at in At:
-            assert source.span(Place(route, at)) == source.span(Place(("gpu",)))
-    assert source.span(Place(("nothing",))).start.offset == 0
+        for at in RoutePart:
+            assert source.span(RouteLocation(route, at)) == source.span(RouteLocation(("gpu",)))
+    assert source.span(RouteLocation(("nothing",))).start.offset == 0
 
 
 def test_the_key_of_the_document_is_its_first_key(lint):
     source = lint("# comment\n\ngpu: L4\ncuda: none\n").source
-    span = source.span(Place((), At.KEY))
+    span = source.span(RouteLocation((), RoutePart.KEY))
     assert (span.start.line, span.start.column, span.end.column) == (3, 1, 4)
 
 
 def test_an_alias_stands_where_it_is_used_and_names_its_anchor(lint):
     source = lint("x: &x 3.10\npython: *x\n").source
-    span = source.span(Place(("python",)))
+    span = source.span(RouteLocation(("python",)))
     assert (span.start.line, span.start.column, span.end.column) == (2, 9, 11)
-    (related,) = source.related(Place(("python",)))
+    (related,) = source.related(RouteLocation(("python",)))
     assert related.text == "&x is set here"
     assert source.files[source.name][related.where.start.offset : related.where.end.offset] == "3.10"
 
 
 def test_what_is_inside_an_aliased_mapping_stands_at_its_definition(lint):
     source = lint("x: &x\n  a: 1\ny: *x\n").source
-    assert source.span(Place(("y", "a"))).start.line == 2
-    assert [(r.where.start.line, r.text) for r in source.related(Place(("y", "a")))] == [(3, "used here, as *x")]
+    assert source.span(RouteLocation(("y", "a"))).start.line == 2
+    assert [(r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))] == [(3, "used here, as *x")]
 
 
 def test_a_merged_value_stands_where_it_comes_from(lint):
     source = lint("x: &x {a: 1}\ny:\n  <<: *x\n  b: 2\n").source
-    span = source.span(Place(("y", "a"), At.KEY))
+    span = source.span(RouteLocation(("y", "a"), RoutePart.KEY))
     assert (span.start.line, span.start.column) == (1, 8)
-    assert (3, "merged in here") in [(r.where.start.line, r.text) for r in source.related(Place(("y", "a")))]
+    assert (3, "merged in here") in [(r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))]
 
 
 def test_the_authors_own_text_is_kept(lint):

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from provision import source
-from provision.diagnostics import At, Fix, Place, Replace
-from provision.errors import WorldError
-from provision.safe import safe_line
+from provision.diagnostics import Fix, Replace, RouteLocation, RoutePart
+from provision.errors import ExternalError
+from provision.safe import escape_line
 from provision.source.composing import compose
-from provision.source.nodes import Mapping, Scalar, Sequence, resolve, target
-from provision.source.quoting import quoted, written
-from provision.source.text import decoded, text_of
+from provision.source.nodes import Mapping, Scalar, Sequence, resolve_alias, resolve_scalar
+from provision.source.quoting import format_scalar, quote_scalar
+from provision.source.text import decode_file, to_text_file
 
 SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Pieces that YAML gives a meaning, so that random text gets somewhere.
@@ -35,7 +35,7 @@ class Memory:
 
     def read(self, path: Path, limit: int) -> bytes:
         if path.name != "spec.yaml":
-            raise WorldError(f"{path} is missing")
+            raise ExternalError(f"{path} is missing")
         return self.raw
 
     def exists(self, path: Path) -> bool:
@@ -43,8 +43,8 @@ class Memory:
 
 
 def linted(raw: bytes):
-    for document in source.read(Path(tempfile.gettempdir()) / "spec.yaml", Memory(raw)):
-        spec, more = source.validate(document)
+    for document in source.read_spec_file(Path(tempfile.gettempdir()) / "spec.yaml", Memory(raw)):
+        spec, more = source.validate_source(document)
         yield document, spec, (*document.diagnostics, *more)
 
 
@@ -59,15 +59,15 @@ def test_any_bytes_end_in_findings_with_places_inside_the_text(raw):
                 span = document.span(where)
                 assert 0 <= span.start.offset <= span.end.offset <= len(document.files[span.file])
             words = finding.message + finding.why + finding.help
-            assert safe_line(words) == words
-        new = document.edited([finding.fix for finding in findings if finding.fix])
+            assert escape_line(words) == words
+        new = document.apply_fixes([finding.fix for finding in findings if finding.fix])
         assert all(text != raw.decode() for text in new.values())
 
 
 @SETTINGS
 @given(TEXTS)
 def test_the_characters_of_every_scalar_read_back_as_its_value(content):
-    text, problems = decoded("t", content.encode())
+    text, problems = decode_file("t", content.encode())
     for document in compose(text) if not problems else ():
         for scalar in scalars(document.root):
             shown = text.content[scalar.start : scalar.end]
@@ -89,8 +89,8 @@ def test_the_characters_of_every_scalar_read_back_as_its_value(content):
 def test_data_survives_being_written_and_read(data):
     def dump(value):
         if isinstance(value, dict):
-            return "{" + ", ".join(f"{quoted(key)}: {dump(inner)}" for key, inner in value.items()) + "}"
-        return "[" + ", ".join(map(dump, value)) + "]" if isinstance(value, list) else written(value)
+            return "{" + ", ".join(f"{quote_scalar(key)}: {dump(inner)}" for key, inner in value.items()) + "}"
+        return "[" + ", ".join(map(dump, value)) + "]" if isinstance(value, list) else format_scalar(value)
 
     ((document, _, _),) = linted(dump(data).encode())
     assert document.data == data
@@ -99,16 +99,16 @@ def test_data_survives_being_written_and_read(data):
 @SETTINGS
 @given(SCALARS)
 def test_written_text_reads_back_as_itself(value):
-    for form in (quoted(value), written(value)):
-        (document,) = compose(text_of("t", f"a: {form}\n"))
+    for form in (quote_scalar(value), format_scalar(value)):
+        (document,) = compose(to_text_file("t", f"a: {form}\n"))
         assert document.diagnostics == ()
-        assert target(document.root.entries[0].value).resolved == value
+        assert resolve_alias(document.root.entries[0].value).resolved == value
 
 
 @SETTINGS
 @given(st.text("0123456789.eE+-xo_naifINF:~true", max_size=30))
 def test_resolving_never_fails_and_numbers_are_those_of_the_text(text):
-    value, problem = resolve(text)
+    value, problem = resolve_scalar(text)
     assert isinstance(value, str | int | float | bool | None)
     if isinstance(value, float):
         assert value == float(text)
@@ -123,13 +123,13 @@ def test_resolving_never_fails_and_numbers_are_those_of_the_text(text):
     st.booleans(),
 )
 def test_a_replacement_leaves_every_other_character(pairs, new, ending, bom):
-    lines = [f"{key}: {quoted(value)}  # é🤗{ending}" for key, value in pairs]
+    lines = [f"{key}: {quote_scalar(value)}  # é🤗{ending}" for key, value in pairs]
     raw = ("\ufeff" if bom else "") + "# head" + ending + "".join(lines)
     ((document, _, _),) = linted(raw.encode())
     key, old = pairs[len(pairs) // 2]
-    edited = document.edited([Fix("t", (Replace(Place((key,)), quoted(new)),))])
-    assert edited.get(document.name, raw) == raw.replace(f"{key}: {quoted(old)}  #", f"{key}: {quoted(new)}  #")
-    span = document.span(Place((key,), At.KEY))
+    edited = document.apply_fixes([Fix("t", (Replace(RouteLocation((key,)), quote_scalar(new)),))])
+    assert edited.get(document.name, raw) == raw.replace(f"{key}: {quote_scalar(old)}  #", f"{key}: {quote_scalar(new)}  #")
+    span = document.span(RouteLocation((key,), RoutePart.KEY))
     assert document.files[document.name][span.start.offset : span.end.offset] == key
 
 
@@ -138,8 +138,8 @@ def scalars(node):
         yield node
     elif isinstance(node, Sequence):
         for item in node.items:
-            yield from scalars(target(item))
+            yield from scalars(resolve_alias(item))
     elif isinstance(node, Mapping):
         for entry in node.entries:
             yield entry.key
-            yield from scalars(target(entry.value))
+            yield from scalars(resolve_alias(entry.value))

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from provision.diagnostics import Applicability, At, Place
+from provision.diagnostics import Applicability, RouteLocation, RoutePart
 from provision.schema import json_schema
-from provision.source.shapes import elsewhere, keys_at, target_models
-from provision.source.wording import FORMATS, LOOKS, OTHER_WORDS, respelled
+from provision.source.shapes import find_key_parent, keys_at, target_models
+from provision.source.wording import FORMAT_DESCRIPTIONS, KEY_EXAMPLES, KEY_SYNONYMS, correct_format
 from provision.spec import Spec
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
@@ -123,7 +123,7 @@ def test_a_fix_changes_only_what_it_names_and_makes_the_spec_good(folder, text, 
     linted = folder.lint(text)
     (finding,) = linted.findings
     assert finding.fix.applicability is kind
-    (new,) = linted.source.edited([finding.fix]).values()
+    (new,) = linted.source.apply_fixes([finding.fix]).values()
     (changed,) = set(new.splitlines()) - set(text.splitlines())
     assert changed == edited
     assert folder.lint(new).findings == ()
@@ -191,7 +191,7 @@ def test_no_message_repeats_a_secret(lint, text):
 
 def test_secrets_written_out_are_named_for_whoever_shows_lines(lint):
     source = lint(OK + f"secrets: {{A: {SECRET}, B: {{env: HF_TOKEN}}, C: {{secret: projects/p/secrets/s/versions/3}}, D: {{secret: {TOKEN}}}}}\n").source
-    assert source.written_secrets() == (SECRET, TOKEN)
+    assert source.literal_secrets() == (SECRET, TOKEN)
 
 
 def test_numbers_under_env_are_not_repeated(lint):
@@ -214,26 +214,26 @@ def test_a_broken_text_is_not_validated(lint):
 def test_every_pattern_of_the_language_has_words_and_a_matching_example():
     patterns = set(re.findall(r"'pattern': '((?:[^'\\]|\\.)*)'", str(json_schema({}))))
     patterns = {pattern.encode().decode("unicode_escape") for pattern in patterns}
-    assert patterns == set(FORMATS)
-    for pattern, (_, example) in FORMATS.items():
+    assert patterns == set(FORMAT_DESCRIPTIONS)
+    for pattern, (_, example) in FORMAT_DESCRIPTIONS.items():
         assert re.fullmatch(pattern, example.strip('"')), pattern
 
 
 def test_every_example_of_a_key_is_right(lint):
-    for key, looks in LOOKS.items():
+    for key, looks in KEY_EXAMPLES.items():
         example = looks.split(", or ")[0]
         if key in Spec.model_fields:
             spec = "".join(line for line in OK.splitlines(keepends=True) if not line.startswith(key + ":"))
             assert lint(spec + example + "\n").findings == (), key
     nested = "training: {model: {parameters: 1.1B, layers: 22}, arguments: {warmup_steps: 10}}\n"
-    assert LOOKS["model"] in nested
-    assert LOOKS["arguments"] in nested
+    assert KEY_EXAMPLES["model"] in nested
+    assert KEY_EXAMPLES["arguments"] in nested
     assert lint(OK + nested).findings == ()
 
 
 def test_every_other_word_leads_to_a_key():
-    for word, key in OTHER_WORDS.items():
-        assert elsewhere(key) is not None, word
+    for word, key in KEY_SYNONYMS.items():
+        assert find_key_parent(key) is not None, word
         assert word not in Spec.model_fields
 
 
@@ -259,12 +259,12 @@ def test_keys_at_a_place_follow_the_kind_of_the_target():
     ],
 )
 def test_a_format_is_respelled_where_the_meaning_is_plain(pattern, text, meant):
-    assert respelled(pattern, text) == meant
+    assert correct_format(pattern, text) == meant
 
 
 def test_places_are_routes_into_the_spec(lint):
     finding = lint(OK + "targets: {here: {kind: local, manger: uv}}\n").one("unknown-key")
-    assert finding.where == Place(("targets", "here", "manger"), At.KEY)
+    assert finding.where == RouteLocation(("targets", "here", "manger"), RoutePart.KEY)
 
 
 WORKBENCH = OK + "targets:\n  wb:\n    kind: workbench\n    project: my-project\n    zones: [us-central1-a]\n"

@@ -14,26 +14,26 @@ from typing import Any
 import pytest
 
 from provision.cell.document import parse_document
-from provision.cell.payload import payload_of
-from provision.facts import Facts, load
-from provision.lock import File, Lock
-from provision.plan import Action, Verb
-from provision.state import Ledger, State, empty
-from provision.targets import TARGETS, Place, StandIn
-from provision.targets.colab import PART, Colab, rendered
-from provision.targets.colab.document import document_of, written
-from provision.targets.workbench.programs import uv
-from provision.world import Machine
+from provision.cell.payload import compute_payload_digest
+from provision.facts import Facts, load_facts
+from provision.lock import Lock, LockedFile
+from provision.plan import Action, Operation
+from provision.state import Ledger, State, create_empty_state
+from provision.targets import DRIVERS, SandboxSources, TargetContext
+from provision.targets.colab import NOTEBOOK_PART, ColabDriver, render_files
+from provision.targets.colab.document import build_agent_config, encode_config
+from provision.targets.workbench.programs import read_pinned_uv
+from provision.world import RealSystem
 from tests.targets.colab_places import place
 
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
-def told(there: Place, facts: Facts, nonce: str = "") -> dict[str, Any]:
-    return document_of(there, facts, uv(), nonce)
+def told(there: TargetContext, facts: Facts, nonce: str = "") -> dict[str, Any]:
+    return build_agent_config(there, facts, read_pinned_uv(), nonce)
 
 
 def test_the_document_says_what_is_asked_of_the_runtime(facts: Facts) -> None:
@@ -57,7 +57,7 @@ def test_the_document_says_what_is_asked_of_the_runtime(facts: Facts) -> None:
     assert document["predicted"]["changed"] == {"numpy": "2.0.2"}
     assert document["predicted"]["restart"] == ["numpy"]
     assert "torch" in document["predicted"]["kept"]
-    assert document["uv"] == {"version": uv()["version"], "files": uv()["files"]}
+    assert document["uv"] == {"version": read_pinned_uv()["version"], "files": read_pinned_uv()["files"]}
     assert document["expectations"]["python"] == {"version": "3.12", "prefix": ""}
 
 
@@ -80,8 +80,8 @@ def test_what_is_installed_and_where_hangs_on_the_isolation(target: str, mode: s
 
 def test_only_files_that_run_there_travel(facts: Facts) -> None:
     there = place()
-    mac = File("numpy-2.5.5-cp312-cp312-macosx_14_0_arm64.whl", "1" * 64)
-    source = File("numpy-2.5.5.tar.gz", "2" * 64)
+    mac = LockedFile("numpy-2.5.5-cp312-cp312-macosx_14_0_arm64.whl", "1" * 64)
+    source = LockedFile("numpy-2.5.5.tar.gz", "2" * 64)
     packages = tuple(replace(one, files=(*one.files, mac, source)) if one.name == "numpy" else one for one in there.lock.packages)
     document = told(replace(there, lock=replace(there.lock, packages=packages)), facts)
     files = next(package["files"] for package in document["install"]["packages"] if package["name"] == "numpy")
@@ -107,11 +107,14 @@ def test_a_nonce_follows_from_the_document_and_a_given_one_is_kept(facts: Facts)
     assert told(place(env={"A": "b"}), facts)["nonce"] != one["nonce"]
     fresh = told(place(), facts, "f" * 32)
     assert fresh["nonce"] == fresh["expectations"]["nonce"] == "f" * 32
-    assert written(one).isascii()
+    assert encode_config(one).isascii()
 
 
 def test_in_a_test_of_ours_indexes_stand_where_the_stand_in_says(facts: Facts) -> None:
-    there = replace(place(), stand_in=StandIn(("an index",), {"pytorch-cu128": "http://127.0.0.1:1/cu128", "pypi": "http://127.0.0.1:1/default"}, ("/wheels",)))
+    there = replace(
+        place(),
+        sandbox_sources=SandboxSources(("an index",), {"pytorch-cu128": "http://127.0.0.1:1/cu128", "pypi": "http://127.0.0.1:1/default"}, ("/wheels",)),
+    )
     install = told(there, facts)["install"]
     assert install["indexes"] == {"pytorch-cu128": "http://127.0.0.1:1/cu128", "pypi": "http://127.0.0.1:1/default"}
     assert install["links"] == ["/wheels"]
@@ -145,7 +148,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_what_a_runtime_cannot_give_is_refused(case: str) -> None:
     target, fields, why = REFUSED[case]
     there = place(target, **fields)
-    found = TARGETS["colab"].refusals(there, TARGETS["colab"].look(there, Ledger(empty("l")), Machine()))
+    found = DRIVERS["colab"].refusals(there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem()))
     assert [refusal.why for refusal in found if why in refusal.why], found
     assert all(refusal.hint for refusal in found)
 
@@ -154,32 +157,32 @@ def test_what_a_runtime_cannot_give_is_refused(case: str) -> None:
 @pytest.mark.parametrize(("target", "fields"), [("colab", {}), ("apart", {}), ("colab", {"gpu": "L4"}), ("apart", {"colab": {"runtime": "2031.01"}})])
 def test_what_a_runtime_gives_is_not_refused(target: str, fields: dict[str, Any]) -> None:
     there = place(target, **fields)
-    assert TARGETS["colab"].refusals(there, TARGETS["colab"].look(there, Ledger(empty("l")), Machine())) == ()
+    assert DRIVERS["colab"].refusals(there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())) == ()
 
 
 def test_a_gpu_is_refused_without_torch_and_an_index_of_this_machine_is_too() -> None:
     there = place()
     lock: Lock = replace(there.lock, packages=tuple(one for one in there.lock.packages if one.name != "torch"), indexes={"own": "file:///wheels"})
-    kind, bare = TARGETS["colab"], replace(there, lock=lock)
-    whys = [refusal.why for refusal in kind.refusals(bare, kind.look(bare, Ledger(empty("l")), Machine()))]
+    kind, bare = DRIVERS["colab"], replace(there, lock=lock)
+    whys = [refusal.why for refusal in kind.refusals(bare, kind.observe(bare, Ledger(create_empty_state("l")), RealSystem()))]
     assert any("cannot be shown to compute without torch" in why for why in whys)
     assert any("the index own lies on this machine" in why for why in whys)
 
 
 def test_a_sandbox_has_no_colab() -> None:
-    there = replace(place(), stand_in=StandIn(("a look-alike",), {}))
-    kind = TARGETS["colab"]
-    assert [refusal.why for refusal in kind.refusals(there, kind.look(there, Ledger(empty("l")), Machine()))] == ["a sandbox has no Colab"]
+    there = replace(place(), sandbox_sources=SandboxSources(("a look-alike",), {}))
+    kind = DRIVERS["colab"]
+    assert [refusal.why for refusal in kind.refusals(there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem()))] == ["a sandbox has no Colab"]
 
 
 @pytest.mark.thorough
 def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     there = place(env={"BLOB": "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=1_200_000))})
-    (refusal,) = TARGETS["colab"].refusals(there, TARGETS["colab"].look(there, Ledger(empty("l")), Machine()))
+    (refusal,) = DRIVERS["colab"].refusals(there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem()))
     assert "1024 KiB are as much as one is given" in refusal.why
     assert "--payload-url" in refusal.hint
-    apart = Colab().look_in(there.folder.parent, there, Ledger(empty("l")), Machine(), url="https://example.com/spec.payload")
-    assert apart.unfit == ()
+    apart = ColabDriver().observe_folder(there.folder.parent, there, Ledger(create_empty_state("l")), RealSystem(), url="https://example.com/spec.payload")
+    assert apart.found_refusals == ()
 
 
 @pytest.mark.long(after=2)
@@ -196,14 +199,14 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     ],
 )
 def test_the_notebook_asks_for_the_machine(gpu: str, shape: str, asked: dict[str, str], facts: Facts) -> None:
-    metadata = rendered(place(gpu=gpu, colab={"shape": shape}), facts).notebook["metadata"]
+    metadata = render_files(place(gpu=gpu, colab={"shape": shape}), facts).notebook["metadata"]
     colab = {key: value for key, value in asked.items() if key != "accelerator"}
     assert metadata.get("accelerator") == asked.get("accelerator")
     assert metadata["colab"] == {"provenance": [], "runtime_attributes": {"runtime_version": "2026.07"}, **colab}
 
 
 def test_the_newest_runtime_is_asked_for_by_naming_none(facts: Facts) -> None:
-    assert "runtime_attributes" not in rendered(place(colab={"runtime": "latest"}), facts).notebook["metadata"]["colab"]
+    assert "runtime_attributes" not in render_files(place(colab={"runtime": "latest"}), facts).notebook["metadata"]["colab"]
 
 
 # Planning and leaving, with real files.
@@ -213,80 +216,80 @@ def carried_out(actions: tuple[Action, ...], state: State) -> State:
     said: list[str] = []
     for action in actions:
         for effect in action.effects:
-            Machine().perform(effect, said.append)
-        state = state.after(action)
+            RealSystem().perform(effect, said.append)
+        state = state.after_action(action)
     return state
 
 
-def planned(there: Place, state: State) -> Action:
-    kind = TARGETS["colab"]
-    (action,) = kind.plan(there, kind.look(there, Ledger(state), Machine()))
+def planned(there: TargetContext, state: State) -> Action:
+    kind = DRIVERS["colab"]
+    (action,) = kind.plan(there, kind.observe(there, Ledger(state), RealSystem()))
     return action
 
 
 def test_a_plan_says_what_changes_on_the_runtime_and_what_it_costs(tmp_path: Path) -> None:
-    notes = planned(place(folder=tmp_path / ".provision"), empty("l")).notes
+    notes = planned(place(folder=tmp_path / ".provision"), create_empty_state("l")).notes
     assert any(note.startswith("runtime: 2026.07, Python 3.12.13, torch 2.11.0, as of 20") for note in notes)
     assert any(note.startswith("machine: T4, 1.19 compute units an hour as of 20") for note in notes)
     assert "changed: numpy 2.0.2 to 2.5.5" in notes
     assert any(note.startswith("packages: ") and "1 changed, 0 added" in note for note in notes)
     assert "restart needed: yes (numpy)" in notes
-    apart = planned(place("apart", folder=tmp_path / ".provision"), empty("l")).notes
+    apart = planned(place("apart", folder=tmp_path / ".provision"), create_empty_state("l")).notes
     assert "packages: in an environment of its own, apart from the runtime's" in apart
     assert not any(note.startswith("restart") for note in apart)
 
 
 def test_files_are_written_once_and_kept(tmp_path: Path) -> None:
     there = place(folder=tmp_path / ".provision")
-    first = planned(there, empty("l"))
-    state = carried_out((first,), empty("l"))
-    assert first.verb is Verb.CREATE
+    first = planned(there, create_empty_state("l"))
+    state = carried_out((first,), create_empty_state("l"))
+    assert first.operation is Operation.CREATE
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.colab.colab.py", "spec.colab.ipynb"]
-    assert planned(there, state).verb is Verb.KEEP
+    assert planned(there, state).operation is Operation.KEEP
     (tmp_path / "spec.colab.ipynb").unlink()
     again = planned(there, state)
-    assert (again.verb, len(again.effects)) == (Verb.CHANGE, 1)
-    assert again.because.startswith("spec.colab.ipynb differs")
+    assert (again.operation, len(again.effects)) == (Operation.CHANGE, 1)
+    assert again.reason.startswith("spec.colab.ipynb differs")
 
 
 def test_files_that_are_there_already_are_recorded(tmp_path: Path) -> None:
     there = place(folder=tmp_path / ".provision")
-    carried_out((planned(there, empty("l")),), empty("l"))
-    action = planned(there, empty("l"))
-    assert (action.verb, action.effects) == (Verb.CHANGE, ())
+    carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
+    action = planned(there, create_empty_state("l"))
+    assert (action.operation, action.effects) == (Operation.CHANGE, ())
     assert action.record is not None
     assert set(action.record["files"]) == {"spec.colab.colab.py", "spec.colab.ipynb"}
 
 
 def test_another_environment_changes_the_files_and_other_names_go(tmp_path: Path) -> None:
     there = place(folder=tmp_path / ".provision")
-    state = carried_out((planned(there, empty("l")),), empty("l"))
-    asked = {**there.lock.asked, "targets": {"colab": "colab 2026.07 system gpu=T4 cuda=auto"}}
-    alone = replace(place(folder=tmp_path / ".provision", env={"A": "b"}), lock=replace(there.lock, asked=asked))
+    state = carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
+    asked = {**there.lock.inputs, "targets": {"colab": "colab 2026.07 system gpu=T4 cuda=auto"}}
+    alone = replace(place(folder=tmp_path / ".provision", env={"A": "b"}), lock=replace(there.lock, inputs=asked))
     action = planned(alone, state)
-    assert action.verb is Verb.CHANGE
+    assert action.operation is Operation.CHANGE
     carried_out((action,), state)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.colab.py", "spec.ipynb"]
 
 
 def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(tmp_path: Path) -> None:
     there = place(folder=tmp_path / ".provision")
-    state = carried_out((planned(there, empty("l")),), empty("l"))
+    state = carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
     notebook = tmp_path / "spec.colab.ipynb"
     notebook.write_text(notebook.read_text(encoding="utf-8").replace("Your code here", "My code here"))
     said: list[str] = []
-    for action in TARGETS["colab"].destroy(there.address, there.folder, Ledger(state)):
+    for action in DRIVERS["colab"].destroy(there.address, there.folder, Ledger(state)):
         for effect in action.effects:
-            Machine().perform(effect, said.append)
+            RealSystem().perform(effect, said.append)
     assert [path.name for path in tmp_path.iterdir()] == ["spec.colab.ipynb"]
     assert [line for line in said if "was changed since it was written: it stays" in line]
 
 
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])
 def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Path) -> None:
-    state = empty("l").recording("spec/colab", PART, {"title": "t", "files": {name: "0" * 64}, "paths": []})
+    state = create_empty_state("l").with_record("spec/colab", NOTEBOOK_PART, {"title": "t", "files": {name: "0" * 64}, "paths": []})
     with pytest.raises(Exception, match="is not a file that provision makes"):
-        TARGETS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
+        DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 
 @pytest.mark.parametrize(
@@ -294,15 +297,15 @@ def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Pat
 )
 def test_a_file_of_someone_else_is_not_written_over(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    there, kind = place(folder=tmp_path / ".provision"), TARGETS["colab"]
-    (refusal,) = kind.refusals(there, kind.look(there, Ledger(empty("l")), Machine()))
+    there, kind = place(folder=tmp_path / ".provision"), DRIVERS["colab"]
+    (refusal,) = kind.refusals(there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem()))
     assert refusal.why == f"{name} is there, and no render made it"
 
 
 def test_facts_can_be_given(facts: Facts) -> None:
     runtimes = {"2026.07": facts.runtimes["2026.07"]._replace(python="3.12.99")}
-    kind, there = Colab(facts=lambda: facts.with_tables(runtimes=runtimes)), place()
-    have = kind.look(there, Ledger(empty("l")), Machine())
+    kind, there = ColabDriver(facts=lambda: facts.with_tables(runtimes=runtimes)), place()
+    have = kind.observe(there, Ledger(create_empty_state("l")), RealSystem())
     assert "Python 3.12.99" in kind.plan(there, have)[0].notes[0]
 
 
@@ -317,23 +320,23 @@ def test_facts_can_be_given(facts: Facts) -> None:
 )
 def test_the_program_in_the_notebook_can_read_the_document(target: str, fields: dict[str, Any], facts: Facts) -> None:
     document = told(place(target, **fields), facts)
-    read = parse_document(json.loads(written(document)))
+    read = parse_document(json.loads(encode_config(document)))
     assert (read.nonce, read.isolation, read.env, read.secrets) == (document["nonce"], document["isolation"], document["env"], document["secrets"])
     assert read.packages == {package["name"]: package["version"] for package in document["install"]["packages"]}
     assert read.predicted_restart == tuple(document["predicted"]["restart"])
 
 
 def test_the_payload_is_the_one_that_the_program_in_the_notebook_expects(tmp_path: Path, facts: Facts) -> None:
-    made = rendered(place(), facts)
+    made = render_files(place(), facts)
     folder = tmp_path / made.sha256[:12]
     with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
         archive.extractall(folder)
-    assert payload_of(folder) == made.sha256
+    assert compute_payload_digest(folder) == made.sha256
 
 
 @pytest.mark.parametrize("name", ["spec.yaml", "spec.yml"])
 def test_a_cell_names_the_file_of_its_spec(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("")
     there = place(folder=tmp_path / ".provision")
-    carried_out((planned(there, empty("l")),), empty("l"))
+    carried_out((planned(there, create_empty_state("l")),), create_empty_state("l"))
     assert f'"make_again": "provision render {name} --target colab"' in (tmp_path / "spec.colab.colab.py").read_text()

@@ -19,11 +19,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
-from provision.facts import Facts, load
-from provision.targets.colab import rendered
-from provision.targets.colab.cell import about_in, filled, literal, packed, payload_of, same, sha256_of, text_of, unpacked
-from provision.targets.colab.notebook import code
-from provision.targets.colab.programs import cell, run, verify
+from provision.facts import Facts, load_facts
+from provision.targets.colab import render_files
+from provision.targets.colab.cell import (
+    build_payload,
+    decode_payload,
+    digest_payload,
+    encode_payload,
+    fill_template,
+    is_same_cell,
+    parse_about,
+    render_cell,
+    to_literal,
+)
+from provision.targets.colab.notebook import format_code
+from provision.targets.colab.programs import read_cell_template, read_run_template, read_verify_template
 from tests.rig import served
 from tests.support import require
 from tests.targets.colab_places import place
@@ -72,18 +82,20 @@ def run(folder, argv):
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
 def stub_payload(document: str = '{"env": {}}', code: str = STUB) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("provision_cell/__init__.py", code)
-    return payload_of(document.encode(), {"cell.pyz": buffer.getvalue(), "installer.pyz": b"i", "probe.pyz": b"p"})
+    return build_payload(document.encode(), {"cell.pyz": buffer.getvalue(), "installer.pyz": b"i", "probe.pyz": b"p"})
 
 
 def stub_cell(payload: bytes, url: str = "") -> str:
-    return text_of({"what": "a test", "make_again": "provision render spec.yaml", "payload_sha256": sha256_of(payload)}, [] if url else packed(payload), url)
+    return render_cell(
+        {"what": "a test", "make_again": "provision render spec.yaml", "payload_sha256": digest_payload(payload)}, [] if url else encode_payload(payload), url
+    )
 
 
 def executed(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -93,19 +105,19 @@ def executed(text: str, folder: Path, **variables: str) -> subprocess.CompletedP
 
 
 def test_a_cell_has_the_same_bytes_every_time(facts: Facts) -> None:
-    packed.cache_clear()
-    first = rendered(place(), facts)
-    packed.cache_clear()
-    assert rendered(place(), facts) == first
+    encode_payload.cache_clear()
+    first = render_files(place(), facts)
+    encode_payload.cache_clear()
+    assert render_files(place(), facts) == first
     assert first.cell.isascii()
     assert max(len(line) for line in first.cell.splitlines()) <= 160
 
 
 def test_a_cell_says_at_its_top_what_it_is(facts: Facts) -> None:
-    made = rendered(place(), facts)
+    made = render_files(place(), facts)
     top = "\n".join(made.cell.splitlines()[:25])
     assert "# Written by `provision render`." in top
-    about = about_in(made.cell)
+    about = parse_about(made.cell)
     assert about is not None
     assert about["spec"] in top
     assert about["lock"] == place().lock.digest
@@ -115,7 +127,7 @@ def test_a_cell_says_at_its_top_what_it_is(facts: Facts) -> None:
 
 
 def test_the_payload_holds_the_document_and_the_programs(facts: Facts) -> None:
-    made = rendered(place(env={"A": "b"}), facts)
+    made = render_files(place(env={"A": "b"}), facts)
     with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
         assert archive.namelist() == ["cell.pyz", "document.json", "installer.pyz", "probe.pyz"]
         assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
@@ -123,8 +135,8 @@ def test_the_payload_holds_the_document_and_the_programs(facts: Facts) -> None:
         for name in ("cell.pyz", "installer.pyz", "probe.pyz"):
             with zipfile.ZipFile(io.BytesIO(archive.read(name))) as inner:
                 assert {entry.compress_type for entry in inner.infolist()} == {zipfile.ZIP_STORED}
-    assert unpacked(about_in(made.cell)["payload"]) == made.payload  # type: ignore[index]
-    assert sha256_of(made.payload) == made.sha256
+    assert decode_payload(parse_about(made.cell)["payload"]) == made.payload  # type: ignore[index]
+    assert digest_payload(made.payload) == made.sha256
 
 
 # Data only.
@@ -132,11 +144,11 @@ def test_the_payload_holds_the_document_and_the_programs(facts: Facts) -> None:
 
 def test_hostile_values_of_a_spec_are_data(facts: Facts) -> None:
     env = {f"V{number}": value for number, value in enumerate(HOSTILE)}
-    made = rendered(place(stem="a \"'`b\n!ls %%x", env=env), facts, spec_file="a \"'`b\n!ls %%x.yaml")
+    made = render_files(place(stem="a \"'`b\n!ls %%x", env=env), facts, spec_file="a \"'`b\n!ls %%x.yaml")
     compile(made.cell, "cell", "exec")
     assert TransformerManager().transform_cell(made.cell) == made.cell
     assert not [line for line in made.cell.split("\n") if line.lstrip().startswith(("!", "%"))]
-    with zipfile.ZipFile(io.BytesIO(unpacked(about_in(made.cell)["payload"]))) as archive:  # type: ignore[index]
+    with zipfile.ZipFile(io.BytesIO(decode_payload(parse_about(made.cell)["payload"]))) as archive:  # type: ignore[index]
         assert json.loads(archive.read("document.json"))["env"] == env
     for one in made.notebook["cells"]:
         if one["cell_type"] == "code":
@@ -147,17 +159,17 @@ def test_hostile_values_of_a_spec_are_data(facts: Facts) -> None:
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=200) | st.lists(st.text(max_size=50), max_size=4), max_size=4))
 @settings(max_examples=300)
 def test_whatever_text_is_a_literal_of_itself(about: dict[str, str | list[str]]) -> None:
-    text = literal(about)
+    text = to_literal(about)
     assert ast.literal_eval(text) == about
     assert text.isascii()
     program = f"ABOUT = {text}\n"
     assert TransformerManager().transform_cell(program) == program
-    assert about_in(program) == about
+    assert parse_about(program) == about
 
 
 @given(st.text(max_size=60))
 def test_whatever_text_stays_code_in_markdown(text: str) -> None:
-    said = code(text)
+    said = format_code(text)
     assert "\n" not in said
     fence = said[: len(said) - len(said.lstrip("`"))]
     inner = said[len(fence) : -len(fence)]
@@ -167,20 +179,20 @@ def test_whatever_text_stays_code_in_markdown(text: str) -> None:
 
 
 def test_the_templates_have_one_placeholder_and_are_programs() -> None:
-    for template in (cell(), verify(), run()):
+    for template in (read_cell_template(), read_verify_template(), read_run_template()):
         compile(template, "template", "exec")
         assert template.count('{"ABOUT": "HERE"}') == 1
-        assert filled(template, {"a": "b"}).count("HERE") == 0
+        assert fill_template(template, {"a": "b"}).count("HERE") == 0
 
 
 # The same cell, whatever packed it.
 
 
 def repacked(text: str, payload: bytes) -> str:
-    about = about_in(text)
+    about = parse_about(text)
     assert about is not None
     other = base64.b85encode(lzma.compress(payload, preset=1)).decode()
-    return text.replace(literal(about), literal({**about, "payload": [other[start : start + 120] for start in range(0, len(other), 120)]}))
+    return text.replace(to_literal(about), to_literal({**about, "payload": [other[start : start + 120] for start in range(0, len(other), 120)]}))
 
 
 def test_a_payload_that_was_compressed_otherwise_is_the_same() -> None:
@@ -188,8 +200,8 @@ def test_a_payload_that_was_compressed_otherwise_is_the_same() -> None:
     text = stub_cell(payload)
     other = repacked(text, payload)
     assert other != text
-    assert same(other, text)
-    assert same(text, other)
+    assert is_same_cell(other, text)
+    assert is_same_cell(text, other)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +222,8 @@ def test_a_payload_that_was_compressed_otherwise_is_the_same() -> None:
 )
 def test_another_cell_is_another(edit: object, why: str) -> None:
     text = stub_cell(stub_payload())
-    assert not same(edit(text), text), why  # type: ignore[operator]
-    assert not same(text, edit(text)), why  # type: ignore[operator]
+    assert not is_same_cell(edit(text), text), why  # type: ignore[operator]
+    assert not is_same_cell(text, edit(text)), why  # type: ignore[operator]
 
 
 # What the cell does before its program begins.
@@ -222,7 +234,7 @@ def test_a_cell_unpacks_itself_and_starts(tmp_path: Path) -> None:
     done = executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
     told = json.loads(done.stdout)
     assert told == {
-        "folder": str(tmp_path / "base" / sha256_of(payload)[:12]),
+        "folder": str(tmp_path / "base" / digest_payload(payload)[:12]),
         "members": ["cell.pyz", "document.json", "installer.pyz", "probe.pyz"],
         "continue_anyway": False,
         "restart": False,
@@ -242,10 +254,12 @@ def test_its_choices_are_handed_on(tmp_path: Path) -> None:
 
 def test_hostile_values_arrive_as_they_are(tmp_path: Path, facts: Facts) -> None:
     env = {f"V{number}": value for number, value in enumerate(HOSTILE)}
-    about = about_in(rendered(place(env=env, stem="a\n'\"\\!"), facts).cell)
+    about = parse_about(render_files(place(env=env, stem="a\n'\"\\!"), facts).cell)
     assert about is not None
     payload = stub_payload(json.dumps({"env": env}))
-    done = executed(text_of({**about, "payload_sha256": sha256_of(payload)}, packed(payload)), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    done = executed(
+        render_cell({**about, "payload_sha256": digest_payload(payload)}, encode_payload(payload)), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base")
+    )
     assert json.loads(done.stdout)["env"] == env
 
 
@@ -266,19 +280,19 @@ def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
 def test_a_folder_of_another_user_is_passed_over(whose: str, tmp_path: Path) -> None:
     require("root", os.getuid() == 0, "only root can give a folder away")
     payload = stub_payload()
-    folder = tmp_path / "base" / sha256_of(payload)[:12]
+    folder = tmp_path / "base" / digest_payload(payload)[:12]
     folder.mkdir(parents=True)
     os.chown(folder if "DIGEST" in whose else tmp_path / "base", 12345, 12345)
     done = executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
     assert not json.loads(done.stdout)["folder"].startswith(str(tmp_path / "base"))
     (folder / "cell.pyz").write_bytes(b"")
-    found = executed(filled(verify(), {"payload_sha256": sha256_of(payload)}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    found = executed(fill_template(read_verify_template(), {"payload_sha256": digest_payload(payload)}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
     assert not json.loads(found.stdout)["verify"].startswith(str(tmp_path / "base"))
 
 
 def test_a_file_that_was_changed_there_is_put_right(tmp_path: Path) -> None:
     payload = stub_payload()
-    folder = tmp_path / "base" / sha256_of(payload)[:12]
+    folder = tmp_path / "base" / digest_payload(payload)[:12]
     folder.mkdir(parents=True)
     (folder / "cell.pyz").write_bytes(stub_payload())
     (folder / "document.json").write_text('{"env": {"A": "changed"}}')
@@ -351,13 +365,13 @@ def test_another_payload_at_that_address_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_fetches_holds_an_address_in_place_of_the_payload(facts: Facts) -> None:
-    made = rendered(place(), facts, url="https://example.com/spec.colab.payload")
-    about = about_in(made.cell)
+    made = render_files(place(), facts, url="https://example.com/spec.colab.payload")
+    about = parse_about(made.cell)
     assert about is not None
     assert (about["payload"], about["payload_url"]) == ([], "https://example.com/spec.colab.payload")
-    assert about["payload_sha256"] == sha256_of(made.files({})["spec.colab.payload"])
+    assert about["payload_sha256"] == digest_payload(made.merge_files({})["spec.colab.payload"])
     assert about["make_again"].endswith(" --payload-url https://example.com/spec.colab.payload")
-    assert made.nonce == rendered(place(), facts).nonce
+    assert made.nonce == render_files(place(), facts).nonce
 
 
 # The other cells.
@@ -365,14 +379,14 @@ def test_a_cell_that_fetches_holds_an_address_in_place_of_the_payload(facts: Fac
 
 def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> None:
     payload = stub_payload()
-    found = {"payload_sha256": sha256_of(payload)}
+    found = {"payload_sha256": digest_payload(payload)}
     base = str(tmp_path / "base")
-    early = executed(filled(verify(), found), tmp_path, PROVISION_CELL_BASE=base)
+    early = executed(fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base)
     assert "the first cell of this notebook was not run on this runtime yet" in early.stderr
     executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=base)
-    done = executed(filled(verify(), found), tmp_path, PROVISION_CELL_BASE=base)
-    assert json.loads(done.stdout) == {"verify": str(tmp_path / "base" / sha256_of(payload)[:12])}
-    script = filled(run(), found)
+    done = executed(fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base)
+    assert json.loads(done.stdout) == {"verify": str(tmp_path / "base" / digest_payload(payload)[:12])}
+    script = fill_template(read_run_template(), found)
     assert "no script is named" in executed(script, tmp_path, PROVISION_CELL_BASE=base).stderr
     named = executed(script.replace('SCRIPT = ""', "SCRIPT = \"train.py --name 'a b'\""), tmp_path, PROVISION_CELL_BASE=base)
     assert json.loads(named.stdout) == {"run": ["train.py", "--name", "a b"]}
@@ -380,11 +394,11 @@ def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> Non
 
 def test_a_cell_of_another_payload_is_not_found(tmp_path: Path) -> None:
     executed(stub_cell(stub_payload()), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
-    done = executed(filled(verify(), {"payload_sha256": "0" * 64}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
+    done = executed(fill_template(read_verify_template(), {"payload_sha256": "0" * 64}), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
     assert "was not run on this runtime yet" in done.stderr
 
 
 def test_the_run_cell_is_there_for_an_environment_of_its_own_only(facts: Facts) -> None:
-    names = {target: [one["id"] for one in rendered(replace(place(target)), facts).notebook["cells"]] for target in ("colab", "apart")}
+    names = {target: [one["id"] for one in render_files(replace(place(target)), facts).notebook["cells"]] for target in ("colab", "apart")}
     assert "provision-run" not in names["colab"]
     assert "provision-run" in names["apart"]

@@ -9,11 +9,11 @@ from typing import Any
 import nbformat
 import pytest
 
-from provision.facts import Facts, load
-from provision.targets.colab import Rendered, link_to, rendered
-from provision.targets.colab.cell import about_in, packed
-from provision.targets.colab.notebook import MAKE, VERIFY, YOURS
-from provision.world import Machine
+from provision.facts import Facts, load_facts
+from provision.targets.colab import RenderedFiles, build_colab_link, render_files
+from provision.targets.colab.cell import encode_payload, parse_about
+from provision.targets.colab.notebook import ENVIRONMENT_CELL, USER_CELL, VERIFY_CELL
+from provision.world import RealSystem
 from tests.targets.colab_places import place
 
 NAME = "spec.colab.ipynb"
@@ -21,17 +21,17 @@ NAME = "spec.colab.ipynb"
 
 @pytest.fixture(scope="module")
 def facts() -> Facts:
-    return load()
+    return load_facts()
 
 
 @pytest.fixture(scope="module")
-def made(facts: Facts) -> Rendered:
-    return rendered(place(), facts)
+def made(facts: Facts) -> RenderedFiles:
+    return render_files(place(), facts)
 
 
-def written(made: Rendered, there: dict[str, Any] | None = None) -> dict[str, Any]:
+def written(made: RenderedFiles, there: dict[str, Any] | None = None) -> dict[str, Any]:
     before = {} if there is None else {NAME: json.dumps(there).encode()}
-    found: dict[str, Any] = json.loads(made.files(before)[NAME])
+    found: dict[str, Any] = json.loads(made.merge_files(before)[NAME])
     return found
 
 
@@ -53,58 +53,58 @@ OWN = {"cell_type": "code", "execution_count": 3, "metadata": {"id": "x"}, "outp
 
 @pytest.mark.parametrize("target", ["colab", "apart"])
 def test_it_is_a_valid_notebook_with_ids_that_stay(target: str, facts: Facts) -> None:
-    notebook = written(rendered(place(target), facts)) if target == "colab" else rendered(place(target), facts).notebook
+    notebook = written(render_files(place(target), facts)) if target == "colab" else render_files(place(target), facts).notebook
     nbformat.validate(notebook)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     ids = [one["id"] for one in notebook["cells"]]
-    assert ids == ["provision-about", MAKE, VERIFY, *(["provision-run"] if target == "apart" else []), YOURS]
+    assert ids == ["provision-about", ENVIRONMENT_CELL, VERIFY_CELL, *(["provision-run"] if target == "apart" else []), USER_CELL]
     assert [one["metadata"]["id"] for one in notebook["cells"]] == ids
     assert notebook["metadata"]["kernelspec"] == {"display_name": "Python 3", "name": "python3"}
-    assert cell(notebook, MAKE)["metadata"]["cellView"] == "form"
-    assert cell(notebook, MAKE)["metadata"]["jupyter"] == {"source_hidden": True}
+    assert cell(notebook, ENVIRONMENT_CELL)["metadata"]["cellView"] == "form"
+    assert cell(notebook, ENVIRONMENT_CELL)["metadata"]["jupyter"] == {"source_hidden": True}
 
 
-def test_its_first_cell_is_the_cell(made: Rendered) -> None:
-    assert "".join(cell(written(made), MAKE)["source"]) + "\n" == made.cell
+def test_its_first_cell_is_the_cell(made: RenderedFiles) -> None:
+    assert "".join(cell(written(made), ENVIRONMENT_CELL)["source"]) + "\n" == made.cell
 
 
-def test_it_says_in_words_what_it_is(made: Rendered) -> None:
+def test_it_says_in_words_what_it_is(made: RenderedFiles) -> None:
     words = "".join(cell(written(made), "provision-about")["source"])
     assert "## Environment `restart`" in words
     assert "`spec.yaml, target colab`" in words
     assert "`provision render spec.yaml --target colab`" in words
 
 
-def test_what_people_wrote_stays(made: Rendered, facts: Facts) -> None:
+def test_what_people_wrote_stays(made: RenderedFiles, facts: Facts) -> None:
     there = written(made)
-    cell(there, YOURS)["source"] = ["my = 'code'"]
+    cell(there, USER_CELL)["source"] = ["my = 'code'"]
     there["cells"].insert(2, OWN)
     there["metadata"]["widgets"] = {"kept": True}
-    fresh = written(rendered(place(env={"A": "b"}), facts), there)
-    assert cell(fresh, YOURS)["source"] == ["my = 'code'"]
+    fresh = written(render_files(place(env={"A": "b"}), facts), there)
+    assert cell(fresh, USER_CELL)["source"] == ["my = 'code'"]
     assert OWN in fresh["cells"]
     assert fresh["metadata"]["widgets"] == {"kept": True}
-    assert about_in("".join(cell(fresh, MAKE)["source"])) != about_in("".join(cell(there, MAKE)["source"]))
+    assert parse_about("".join(cell(fresh, ENVIRONMENT_CELL)["source"])) != parse_about("".join(cell(there, ENVIRONMENT_CELL)["source"]))
 
 
-def test_a_room_for_ones_own_that_was_removed_stays_removed(made: Rendered) -> None:
+def test_a_room_for_ones_own_that_was_removed_stays_removed(made: RenderedFiles) -> None:
     there = written(made)
-    there["cells"] = [one for one in there["cells"] if one["id"] != YOURS]
-    assert YOURS in [one.get("id") for one in written(made, there)["cells"]]  # nothing else of theirs is there
+    there["cells"] = [one for one in there["cells"] if one["id"] != USER_CELL]
+    assert USER_CELL in [one.get("id") for one in written(made, there)["cells"]]  # nothing else of theirs is there
     there["cells"].append(OWN)
-    assert YOURS not in [one.get("id") for one in written(made, there)["cells"]]
+    assert USER_CELL not in [one.get("id") for one in written(made, there)["cells"]]
 
 
-def test_a_notebook_that_was_run_in_colab_and_saved_is_as_it_should_be(made: Rendered) -> None:
+def test_a_notebook_that_was_run_in_colab_and_saved_is_as_it_should_be(made: RenderedFiles) -> None:
     there = as_colab_saves(written(made))
     there["cells"].append(OWN)
     content = json.dumps(there).encode()
-    assert made.files({NAME: content})[NAME] == content
+    assert made.merge_files({NAME: content})[NAME] == content
 
 
-def test_one_that_was_saved_by_colab_is_made_again_in_its_format(made: Rendered, facts: Facts) -> None:
+def test_one_that_was_saved_by_colab_is_made_again_in_its_format(made: RenderedFiles, facts: Facts) -> None:
     there = as_colab_saves(written(made))
-    fresh = written(rendered(place(env={"A": "b"}, gpu="L4"), facts), there)
+    fresh = written(render_files(place(env={"A": "b"}, gpu="L4"), facts), there)
     nbformat.validate(fresh)
     assert fresh["nbformat_minor"] == 0
     assert not [one for one in fresh["cells"] if "id" in one]
@@ -116,28 +116,28 @@ def test_one_that_was_saved_by_colab_is_made_again_in_its_format(made: Rendered,
         "runtime_attributes": {"runtime_version": "2026.07"},
         "toc_visible": True,
     }
-    assert cell(fresh, VERIFY)["outputs"] == []  # what was shown was of another payload
+    assert cell(fresh, VERIFY_CELL)["outputs"] == []  # what was shown was of another payload
 
 
-def test_another_machine_is_asked_for_and_the_old_one_no_more(made: Rendered, facts: Facts) -> None:
-    fresh = written(rendered(place(gpu="none", colab={"runtime": "latest"}), facts), written(made))
+def test_another_machine_is_asked_for_and_the_old_one_no_more(made: RenderedFiles, facts: Facts) -> None:
+    fresh = written(render_files(place(gpu="none", colab={"runtime": "latest"}), facts), written(made))
     assert "accelerator" not in fresh["metadata"]
     assert fresh["metadata"]["colab"] == {"provenance": []}
 
 
-def test_a_payload_that_another_machine_compressed_is_no_change(made: Rendered) -> None:
+def test_a_payload_that_another_machine_compressed_is_no_change(made: RenderedFiles) -> None:
     there = written(made)
-    source = "".join(cell(there, MAKE)["source"])
-    lines = packed(made.payload)
+    source = "".join(cell(there, ENVIRONMENT_CELL)["source"])
+    lines = encode_payload(made.payload)
     other = source.replace(f'"{lines[0]}",\n        "{lines[1]}"', f'"{lines[0]}{lines[1]}"')
     assert other != source
-    cell(there, MAKE)["source"] = other.splitlines(keepends=True)
+    cell(there, ENVIRONMENT_CELL)["source"] = other.splitlines(keepends=True)
     content = json.dumps(there).encode()
-    assert made.files({NAME: content})[NAME] == content
+    assert made.merge_files({NAME: content})[NAME] == content
 
 
 @pytest.mark.parametrize("metadata", [None, [], {"colab": []}, {"colab": None, "accelerator": "TPU"}])
-def test_metadata_of_a_strange_form_is_put_right(metadata: object, made: Rendered) -> None:
+def test_metadata_of_a_strange_form_is_put_right(metadata: object, made: RenderedFiles) -> None:
     fresh = written(made, {**written(made), "metadata": metadata})
     assert fresh["metadata"]["colab"]["gpuType"] == "T4"
     assert fresh["metadata"]["accelerator"] == "GPU"
@@ -169,12 +169,12 @@ def repository(folder: Path, url: str = "https://github.com/me/repo.git", head: 
 )
 def test_the_link_names_repository_branch_and_path(url: str, tmp_path: Path) -> None:
     root = repository(tmp_path, url)
-    assert link_to(root / "specs/a b.ipynb", Machine()) == "https://colab.research.google.com/github/me/repo/blob/main/specs/a%20b.ipynb"
+    assert build_colab_link(root / "specs/a b.ipynb", RealSystem()) == "https://colab.research.google.com/github/me/repo/blob/main/specs/a%20b.ipynb"
 
 
 def test_a_branch_may_have_a_slash_and_other_characters(tmp_path: Path) -> None:
     root = repository(tmp_path, head="ref: refs/heads/feat/a#b\n")
-    assert link_to(root / "a.ipynb", Machine()) == "https://colab.research.google.com/github/me/repo/blob/feat/a%23b/a.ipynb"
+    assert build_colab_link(root / "a.ipynb", RealSystem()) == "https://colab.research.google.com/github/me/repo/blob/feat/a%23b/a.ipynb"
 
 
 @pytest.mark.parametrize(
@@ -191,27 +191,27 @@ def test_a_branch_may_have_a_slash_and_other_characters(tmp_path: Path) -> None:
     ],
 )
 def test_there_is_no_link_where_it_would_not_open(url: str, head: str, tmp_path: Path) -> None:
-    assert link_to(repository(tmp_path, url, head) / "a.ipynb", Machine()) is None
+    assert build_colab_link(repository(tmp_path, url, head) / "a.ipynb", RealSystem()) is None
 
 
 def test_there_is_no_link_outside_a_repository_or_in_a_damaged_one(tmp_path: Path) -> None:
     (tmp_path / "bare/.git").mkdir(parents=True)
-    assert link_to(tmp_path / "bare/a.ipynb", Machine()) is None
+    assert build_colab_link(tmp_path / "bare/a.ipynb", RealSystem()) is None
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd/.git").write_text("gitdir: nowhere\n")
-    assert link_to(tmp_path / "odd/a.ipynb", Machine()) is None
+    assert build_colab_link(tmp_path / "odd/a.ipynb", RealSystem()) is None
     root = repository(tmp_path / "broken")
     (root / ".git/config").write_bytes(b"\xff\xfe[remote\nurl")
-    assert link_to(root / "a.ipynb", Machine()) is None
+    assert build_colab_link(root / "a.ipynb", RealSystem()) is None
 
 
 def test_another_remote_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
     root = repository(tmp_path)
     text = (root / ".git/config").read_text().replace('"origin"', '"upstream"')
     (root / ".git/config").write_text(text)
-    assert link_to(root / "a.ipynb", Machine()) is not None
+    assert build_colab_link(root / "a.ipynb", RealSystem()) is not None
     (root / ".git/config").write_text(text + '[remote "fork"]\n\turl = https://github.com/you/repo.git\n')
-    assert link_to(root / "a.ipynb", Machine()) is None
+    assert build_colab_link(root / "a.ipynb", RealSystem()) is None
 
 
 def test_a_further_work_tree_has_its_own_branch(tmp_path: Path) -> None:
@@ -222,4 +222,4 @@ def test_a_further_work_tree_has_its_own_branch(tmp_path: Path) -> None:
     (own / "commondir").write_text("../..\n")
     (tmp_path / "second").mkdir()
     (tmp_path / "second/.git").write_text(f"gitdir: {own}\n")
-    assert link_to(tmp_path / "second/a.ipynb", Machine()) == "https://colab.research.google.com/github/me/repo/blob/second/a.ipynb"
+    assert build_colab_link(tmp_path / "second/a.ipynb", RealSystem()) == "https://colab.research.google.com/github/me/repo/blob/second/a.ipynb"

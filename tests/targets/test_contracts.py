@@ -16,23 +16,23 @@ from provision.effects import (
     CreateVenv,
     Index,
     InstallPackages,
-    Interpreter,
-    Interpreters,
     MakeFolder,
-    PointLink,
+    PackageSources,
+    PythonInstallation,
+    PythonSearchResult,
+    RemoveFileIfUnmodified,
     RemoveTree,
-    RemoveUnchanged,
-    Sources,
+    ReplaceSymlink,
     WriteFile,
 )
-from provision.errors import WorldError
-from provision.lock import Chosen, CondaPackage, Environment, File, Lock, Package
-from provision.lock.asked import asked_of, unavailable
-from provision.lock.model import environment_digest, sealed
-from provision.plan import Verb
+from provision.errors import ExternalError
+from provision.lock import Lock, LockedCondaPackage, LockedEnvironment, LockedFile, LockedPackage, TargetChoice
+from provision.lock.asked import collect_lock_inputs, find_unlockable
+from provision.lock.model import environment_digest, with_digest
+from provision.plan import Operation
 from provision.spec import Spec
-from provision.state import Ledger, empty
-from provision.targets import TARGETS, Place
+from provision.state import Ledger, create_empty_state
+from provision.targets import DRIVERS, TargetContext
 from provision.verification import expectations_of
 from tests.targets.google import SPEC as WORKBENCH
 from tests.targets.google import FakeCloud
@@ -61,37 +61,37 @@ class Dictionary:
     def read(self, path: Path, limit: int) -> bytes:
         found = self._at(path)
         if found is None:
-            raise WorldError(f"cannot read {path}")
+            raise ExternalError(f"cannot read {path}")
         return found.encode()[:limit]
 
     def exists(self, path: Path) -> bool:
         real = self._real(path)
         return any(name == real or real in name.parents for name in self.files)
 
-    def entries(self, path: Path) -> tuple[str, ...]:
+    def list_folder(self, path: Path) -> tuple[str, ...]:
         real = self._real(path)
         return tuple(sorted({name.relative_to(real).parts[0] for name in self.files if real in name.parents}))
 
-    def users(self, environment: Path) -> tuple[str, ...]:
+    def find_running_programs(self, environment: Path) -> tuple[str, ...]:
         return ()
 
-    def damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> effects.Damage:
+    def find_damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> effects.Damage:
         return self.damaged
 
-    def writable(self, path: Path) -> bool:
+    def is_writable(self, path: Path) -> bool:
         return True
 
-    def interpreters(self, minor: str) -> Interpreters:
-        own = Interpreter(self.python, Path("/usr/bin/python3.11")) if self.python else None
-        return Interpreters(minor, own, (own,) if own else (), fetchable=True)
+    def find_pythons(self, minor: str) -> PythonSearchResult:
+        own = PythonInstallation(self.python, Path("/usr/bin/python3.11")) if self.python else None
+        return PythonSearchResult(minor, own, (own,) if own else (), is_downloadable=True)
 
-    def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
+    def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
         raise AssertionError("planning asks no index")
 
     def conda_program(self) -> effects.CondaProgram | None:
         return effects.CondaProgram("py-rattler", None, "nothing else was found")
 
-    def link(self, path: Path) -> str | None:
+    def read_link(self, path: Path) -> str | None:
         return self.links.get(path)
 
     def platform(self) -> str:
@@ -113,17 +113,17 @@ class Dictionary:
                     self.files[effect.environment / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"] = ""
             case WriteFile():
                 self.files[effect.path] = effect.content if isinstance(effect.content, str) else ""
-            case PointLink():
+            case ReplaceSymlink():
                 self.links[effect.path] = effect.target
             case RemoveTree():
                 self.files = {name: text for name, text in self.files.items() if effect.path not in (name, *name.parents)}
                 self.links.pop(effect.path, None)
-            case RemoveUnchanged():
+            case RemoveFileIfUnmodified():
                 if hashlib.sha256(self.files.get(effect.path, "").encode()).hexdigest() == effect.sha256:
                     del self.files[effect.path]
             case MakeFolder():
                 pass
-            case _ if isinstance(effect, effects.OnGoogleCloud):
+            case _ if isinstance(effect, effects.GoogleCloudEffect):
                 self.google.perform(effect)
 
     def _real(self, path: Path) -> Path:
@@ -139,44 +139,46 @@ class Dictionary:
 MINIMAL: dict[str, dict[str, Any]] = {"colab": {"kind": "colab", "runtime": "2026.07"}, "local": {"kind": "local"}, "workbench": WORKBENCH}
 
 
-def place(kind: str = "local", version: str = "1.0", **fields: Any) -> Place:
+def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetContext:
     document = {**PLAIN, "targets": {"here": MINIMAL[kind]}, **fields}
     spec = Spec.model_validate(document)
-    files = {package.key: File(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
-    held = tuple(Package(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
-    environment = Environment("linux-x86_64", "linux-x86_64", None, None, None, environment_digest("3.11", "linux-x86_64", None, held))
-    lock = sealed(Lock(asked_of(spec), "3.11", (environment,), {"here": Chosen(("linux-x86_64",), "no torch among the packages")}, {}, held))
-    return Place(spec.at("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
+    files = {package.key: LockedFile(f"{package.key}-{version}-py3-none-any.whl", "0" * 64) for package in spec.packages}
+    held = tuple(LockedPackage(name, version, "pypi", ("linux-x86_64",), (), (file,)) for name, file in files.items())
+    environment = LockedEnvironment("linux-x86_64", "linux-x86_64", None, None, None, environment_digest("3.11", "linux-x86_64", None, held))
+    lock = with_digest(
+        Lock(collect_lock_inputs(spec), "3.11", (environment,), {"here": TargetChoice(("linux-x86_64",), "no torch among the packages")}, {}, held)
+    )
+    return TargetContext(spec.for_target("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
 
 
-@pytest.mark.parametrize("kind", sorted(TARGETS))
+@pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_looking_and_planning_change_nothing(kind: str) -> None:
     world = Dictionary()
-    target, there = TARGETS[kind], place(kind)
-    target.plan(there, target.look(there, Ledger(empty("l")), world))
+    target, there = DRIVERS[kind], place(kind)
+    target.plan(there, target.observe(there, Ledger(create_empty_state("l")), world))
     assert (world.files, world.links, world.google.done) == ({}, {}, [])
 
 
-@pytest.mark.parametrize("kind", sorted(TARGETS))
+@pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
-    world, state = Dictionary(), empty("l")
-    target, there = TARGETS[kind], place(kind, targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}})
-    for action in target.plan(there, target.look(there, Ledger(state), world)):
-        assert action.verb is Verb.CREATE
+    world, state = Dictionary(), create_empty_state("l")
+    target, there = DRIVERS[kind], place(kind, targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}})
+    for action in target.plan(there, target.observe(there, Ledger(state), world)):
+        assert action.operation is Operation.CREATE
         for effect in action.effects:
             world.perform(effect)
-        state = state.after(action)
-    again = target.plan(there, target.look(there, Ledger(state), world))
-    assert {action.verb for action in again} == {Verb.KEEP}
+        state = state.after_action(action)
+    again = target.plan(there, target.observe(there, Ledger(state), world))
+    assert {action.operation for action in again} == {Operation.KEEP}
     for action in target.destroy(there.address, FOLDER, Ledger(state)):
         for effect in action.effects:
             world.perform(effect)
-        state = state.after(action)
+        state = state.after_action(action)
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
     assert (world.google.found, world.google.objects) == ({}, {})
 
 
-def conda_place(*brought: str) -> Place:
+def conda_place(*brought: str) -> TargetContext:
     """A place that conda makes: Python, and these packages."""
     there = place("local", targets={"here": {"kind": "local", "manager": "conda", "kernel": True}}, conda_packages=list(brought))
     records = tuple(
@@ -186,79 +188,80 @@ def conda_place(*brought: str) -> Place:
     digest = environment_digest("3.11", "linux-x86_64", None, there.lock.packages, records)
     environments = (replace(there.lock.environments[0], digest=digest),)
     return replace(
-        there, lock=sealed(replace(there.lock, environments=environments, conda=tuple(CondaPackage(record, ("linux-x86_64",)) for record in records)))
+        there,
+        lock=with_digest(replace(there.lock, environments=environments, conda=tuple(LockedCondaPackage(record, ("linux-x86_64",)) for record in records))),
     )
 
 
 def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
-    world, state, target = Dictionary(python=None), empty("l"), TARGETS["local"]
+    world, state, target = Dictionary(python=None), create_empty_state("l"), DRIVERS["local"]
 
-    def apply(there: Place) -> list[Verb]:
+    def apply(there: TargetContext) -> list[Operation]:
         nonlocal state
         done = []
-        for action in target.plan(there, target.look(there, Ledger(state), world)):
+        for action in target.plan(there, target.observe(there, Ledger(state), world)):
             for effect in action.effects:
                 world.perform(effect)
-            state = state.after(action)
-            done.append(action.verb)
+            state = state.after_action(action)
+            done.append(action.operation)
         return done
 
     there = conda_place("ffmpeg")
-    assert target.refusals(there, target.look(there, Ledger(state), world)) == ()  # no Python of this machine is needed
-    assert apply(there) == [Verb.CREATE, Verb.CREATE]
-    assert apply(there) == [Verb.KEEP, Verb.KEEP]
+    assert target.refusals(there, target.observe(there, Ledger(state), world)) == ()  # no Python of this machine is needed
+    assert apply(there) == [Operation.CREATE, Operation.CREATE]
+    assert apply(there) == [Operation.KEEP, Operation.KEEP]
     world.files = {path: text for path, text in world.files.items() if "ffmpeg" not in path.name}
-    assert apply(there) == [Verb.REPLACE, Verb.KEEP]
-    assert apply(there) == [Verb.KEEP, Verb.KEEP]
+    assert apply(there) == [Operation.REPLACE, Operation.KEEP]
+    assert apply(there) == [Operation.KEEP, Operation.KEEP]
     world.files[next(path for path in world.files if path.name == "history").parent / "extra-1-0.json"] = ""
-    assert "conda's extra-1-0 was added" in target.plan(there, target.look(there, Ledger(state), world))[0].because
-    assert apply(conda_place("ffmpeg", "gxx"))[0] is Verb.REPLACE
+    assert "conda's extra-1-0 was added" in target.plan(there, target.observe(there, Ledger(state), world))[0].reason
+    assert apply(conda_place("ffmpeg", "gxx"))[0] is Operation.REPLACE
     assert len({path.parts[4] for path in world.files if "envs" in path.parts}) == 1
     for action in target.destroy(there.address, FOLDER, Ledger(state)):
         for effect in action.effects:
             world.perform(effect)
-        state = state.after(action)
+        state = state.after_action(action)
     assert (world.files, world.links, dict(state.resources)) == ({}, {}, {})
 
 
-ALTERED = effects.Damage((("alpha", ("a.py is missing", "b.py was changed", "c.py was changed", "d.py was changed")),), by="size")
-STARTED = effects.Damage(started=("evil.pth",))
+ALTERED = effects.Damage((("alpha", ("a.py is missing", "b.py was changed", "c.py was changed", "d.py was changed")),), compared_by="size")
+STARTED = effects.Damage(startup_files=("evil.pth",))
 
 
 @pytest.mark.parametrize(
     ("by_conda", "damage", "verb", "because"),
     [
-        (False, ALTERED, Verb.CHANGE, "alpha: a.py is missing; b.py was changed; c.py was changed and 1 more"),
-        (True, ALTERED, Verb.REPLACE, "alpha: a.py is missing"),
-        (False, STARTED, Verb.REPLACE, "evil.pth, which Python reads at each start, belongs to no package"),
-        (False, effects.Damage(by="sha256"), Verb.KEEP, "packages are as locked, files as installed (by sha256)"),
+        (False, ALTERED, Operation.CHANGE, "alpha: a.py is missing; b.py was changed; c.py was changed and 1 more"),
+        (True, ALTERED, Operation.REPLACE, "alpha: a.py is missing"),
+        (False, STARTED, Operation.REPLACE, "evil.pth, which Python reads at each start, belongs to no package"),
+        (False, effects.Damage(compared_by="sha256"), Operation.KEEP, "packages are as locked, files as installed (by sha256)"),
     ],
 )
-def test_damage_of_files_is_an_action_with_its_reason(by_conda: bool, damage: effects.Damage, verb: Verb, because: str) -> None:
-    world, state, target = Dictionary(), empty("l"), TARGETS["local"]
+def test_damage_of_files_is_an_action_with_its_reason(by_conda: bool, damage: effects.Damage, verb: Operation, because: str) -> None:
+    world, state, target = Dictionary(), create_empty_state("l"), DRIVERS["local"]
     there = conda_place("ffmpeg") if by_conda else place()
-    for action in target.plan(there, target.look(there, Ledger(state), world)):
+    for action in target.plan(there, target.observe(there, Ledger(state), world)):
         for effect in action.effects:
             world.perform(effect)
-        state = state.after(action)
+        state = state.after_action(action)
     world.damaged = damage
-    action = next(action for action in target.plan(there, target.look(there, Ledger(state), world)) if action.part == "environment")
-    assert action.verb is verb
-    assert because in action.because
+    action = next(action for action in target.plan(there, target.observe(there, Ledger(state), world)) if action.part == "environment")
+    assert action.operation is verb
+    assert because in action.reason
     installs = [effect for effect in action.effects if isinstance(effect, InstallPackages)]
-    assert [effect.again for effect in installs] == {Verb.CHANGE: [("alpha",)], Verb.REPLACE: [()], Verb.KEEP: []}[verb]
+    assert [effect.reinstall for effect in installs] == {Operation.CHANGE: [("alpha",)], Operation.REPLACE: [()], Operation.KEEP: []}[verb]
 
 
-@pytest.mark.parametrize("kind", sorted(TARGETS))
+@pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_every_action_says_why(kind: str) -> None:
-    target, there = TARGETS[kind], place(kind)
+    target, there = DRIVERS[kind], place(kind)
     for world in (Dictionary(), Dictionary(python=None)):
-        assert all(action.because and action.title for action in target.plan(there, target.look(there, Ledger(empty("l")), world)))
+        assert all(action.reason and action.title for action in target.plan(there, target.observe(there, Ledger(create_empty_state("l")), world)))
 
 
 def test_a_missing_python_is_an_action_of_its_own() -> None:
-    target, there = TARGETS["local"], place()
-    first = target.plan(there, target.look(there, Ledger(empty("l")), Dictionary(python=None)))[0]
+    target, there = DRIVERS["local"], place()
+    first = target.plan(there, target.observe(there, Ledger(create_empty_state("l")), Dictionary(python=None)))[0]
     assert (first.part, first.title) == ("python", "python 3.11, by uv")
 
 
@@ -311,11 +314,18 @@ WITHOUT_EFFECT = {"apiVersion", "extends", "cost"}
 def effect_of(document: dict[str, Any]) -> str:
     """Everything that a local target makes of a spec: what is locked, promised, exported, planned, or refused."""
     there = place(**document)
-    target = TARGETS["local"]
-    have = target.look(there, Ledger(empty("l")), Dictionary())
+    target = DRIVERS["local"]
+    have = target.observe(there, Ledger(create_empty_state("l")), Dictionary())
     promised = expectations_of(there.spec, "here", there.lock, there.environment, Path("/env"))
     actions = [(action.part, action.title, repr(action.effects)) for action in target.plan(there, have)]
-    seen = [asked_of(there.spec), promised, target.variables(there, {}, partial=True), actions, target.refusals(there, have), unavailable(there.spec)]
+    seen = [
+        collect_lock_inputs(there.spec),
+        promised,
+        target.get_environment_variables(there, {}, partial=True),
+        actions,
+        target.refusals(there, have),
+        find_unlockable(there.spec),
+    ]
     return json.dumps(seen, default=repr, sort_keys=True)
 
 
@@ -390,10 +400,16 @@ ASKED_BY_RULES = {"nat"}
 def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str:
     """Everything that a Workbench target makes of a spec: what is locked, sent, recorded, or refused."""
     there = place("workbench", **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}})
-    kind, world = TARGETS["workbench"], Dictionary()
-    have = kind.look(there, Ledger(empty("l")), world)
+    kind, world = DRIVERS["workbench"], Dictionary()
+    have = kind.observe(there, Ledger(create_empty_state("l")), world)
     actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
-    seen = [asked_of(there.spec), actions, kind.variables(there, {}, partial=True), kind.refusals(there, have), unavailable(there.spec)]
+    seen = [
+        collect_lock_inputs(there.spec),
+        actions,
+        kind.get_environment_variables(there, {}, partial=True),
+        kind.refusals(there, have),
+        find_unlockable(there.spec),
+    ]
     return json.dumps(seen, default=repr, sort_keys=True)
 
 
@@ -432,10 +448,16 @@ ON_COLAB: dict[str, Any] = {
 def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
     """Everything that a Colab target makes of a spec: what is locked, written, recorded, or refused."""
     there = place("colab", **{"gpu": "T4", "cuda": "12.8", **document, "targets": {"here": {**MINIMAL["colab"], **target}}})
-    kind, world = TARGETS["colab"], Dictionary()
-    have = kind.look(there, Ledger(empty("l")), world)
+    kind, world = DRIVERS["colab"], Dictionary()
+    have = kind.observe(there, Ledger(create_empty_state("l")), world)
     actions = [(action.title, repr(action.effects), action.record) for action in kind.plan(there, have)]
-    seen = [asked_of(there.spec), actions, kind.variables(there, {}, partial=True), kind.refusals(there, have), unavailable(there.spec)]
+    seen = [
+        collect_lock_inputs(there.spec),
+        actions,
+        kind.get_environment_variables(there, {}, partial=True),
+        kind.refusals(there, have),
+        find_unlockable(there.spec),
+    ]
     return json.dumps(seen, default=repr, sort_keys=True)
 
 

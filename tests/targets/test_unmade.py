@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provision.spec import Spec
-from provision.targets.unmade import unmade
+from provision.targets.unmade import find_common_refusals
 from provision.verification.expectations import _known
 
 MODEL = {"parameters": "60M", "hidden_size": 512, "layers": 8}
@@ -19,7 +19,7 @@ def spec(**fields: Any) -> Spec:
 
 
 def routes(**fields: Any) -> list[tuple[str, ...]]:
-    return [refusal.route for refusal in unmade(spec(**fields))]
+    return [refusal.route for refusal in find_common_refusals(spec(**fields))]
 
 
 @pytest.mark.parametrize("tier", ["inventory", "quick", "deep", "burn"])

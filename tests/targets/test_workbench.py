@@ -14,46 +14,48 @@ from provision import facts as known
 from provision.device import parse_document
 from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, StartInstance, StopInstance, UpdateInstance, UploadObjects
 from provision.errors import Refused
-from provision.facts.places import Machine
-from provision.lock import Chosen as LockChosen
-from provision.lock import Environment, File, Lock, Package
-from provision.lock.asked import asked_of
-from provision.lock.model import environment_digest, sealed
-from provision.plan import Action, Verb
+from provision.facts.places import MachineType
+from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
+from provision.lock import TargetChoice as LockChosen
+from provision.lock.asked import collect_lock_inputs
+from provision.lock.model import environment_digest, with_digest
+from provision.plan import Action, Operation
 from provision.spec import Spec
-from provision.state import Intent, Ledger, State, empty
-from provision.targets import TARGETS, Place
+from provision.state import Intent, Ledger, State, create_empty_state
+from provision.targets import DRIVERS, TargetContext
 from provision.targets.workbench import programs
-from provision.targets.workbench.body import Choices, Run, body_of
-from provision.targets.workbench.diff import Way, changes, patch
-from provision.targets.workbench.document import document_of, holds, written
-from provision.targets.workbench.image import pick
-from provision.targets.workbench.machine import choose
-from provision.targets.workbench.naming import instance_id, names_of
+from provision.targets.workbench.body import AgentRun, InstanceChoices, build_body
+from provision.targets.workbench.diff import ChangeMethod, build_patch, find_changes
+from provision.targets.workbench.document import build_agent_config, compute_declared_digest, encode_config
+from provision.targets.workbench.image import choose_image
+from provision.targets.workbench.machine import choose_machine
+from provision.targets.workbench.naming import build_instance_name, build_resource_names
 from tests.targets.google import IMAGE, SPEC, FakeCloud, with_keys_of_the_service
 
-FACTS = known.load()
+FACTS = known.load_facts()
 FOLDER = Path("/project/.provision")
-RUN = Run("0" * 32, "1" * 64, "sha256:" + "2" * 64)
+RUN = AgentRun("0" * 32, "1" * 64, "sha256:" + "2" * 64)
 HOSTILE = "$(touch /tmp/x); `id`\n\"'${HOME} <script>"
 
 
-def place(target: dict[str, Any] | None = None, stem: str = "spec", version: str = "2.11.0", **fields: Any) -> Place:
+def place(target: dict[str, Any] | None = None, stem: str = "spec", version: str = "2.11.0", **fields: Any) -> TargetContext:
     document = {"gpu": "L4", "cuda": "12.8", "python": "3.12", "packages": ["torch", "ipykernel"], **fields}
     spec = Spec.model_validate({**document, "targets": {"wb": {**SPEC, **(target or {})}}})
     names = {"torch": "pytorch-cu128", "ipykernel": "pypi"}
     held = tuple(
-        Package(name, version if name == "torch" else "1.0", index, ("k",), (), (File(f"{name}-1-py3-none-any.whl", "0" * 64),))
+        LockedPackage(name, version if name == "torch" else "1.0", index, ("k",), (), (LockedFile(f"{name}-1-py3-none-any.whl", "0" * 64),))
         for name, index in names.items()
     )
-    environment = Environment("k", "linux-x86_64", "cu128", "2.28", "525", environment_digest("3.12", "linux-x86_64", "cu128", held))
+    environment = LockedEnvironment("k", "linux-x86_64", "cu128", "2.28", "525", environment_digest("3.12", "linux-x86_64", "cu128", held))
     indexes = {"pytorch-cu128": "https://download.pytorch.org/whl/cu128"}
-    lock = sealed(Lock(asked_of(spec), "3.12", (environment,), {"wb": LockChosen(("k",), "why")}, indexes, held))
-    return Place(spec.at("wb"), "wb", stem, FOLDER, lock, "linux-x86_64")
+    lock = with_digest(Lock(collect_lock_inputs(spec), "3.12", (environment,), {"wb": LockChosen(("k",), "why")}, indexes, held))
+    return TargetContext(spec.for_target("wb"), "wb", stem, FOLDER, lock, "linux-x86_64")
 
 
-def body(there: Place, run: Run = RUN) -> dict[str, Any]:
-    return body_of(there, names_of(there, "l"), Choices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1), run, FACTS)
+def body(there: TargetContext, run: AgentRun = RUN) -> dict[str, Any]:
+    return build_body(
+        there, build_resource_names(there, "l"), InstanceChoices("g2-standard-4", "cloud-notebooks-managed", IMAGE, FACTS.card("L4"), 1), run, FACTS
+    )
 
 
 class World:
@@ -64,34 +66,34 @@ class World:
         return self.google
 
 
-def planned(there: Place, world: World, state: State | None = None, intent: Intent | None = None) -> Action:
-    kind, ledger = TARGETS["workbench"], Ledger(state or empty("l"), (intent,) if intent else ())
-    have = kind.look(there, ledger, world)  # type: ignore[arg-type]
+def planned(there: TargetContext, world: World, state: State | None = None, intent: Intent | None = None) -> Action:
+    kind, ledger = DRIVERS["workbench"], Ledger(state or create_empty_state("l"), (intent,) if intent else ())
+    have = kind.observe(there, ledger, world)  # type: ignore[arg-type]
     assert kind.refusals(there, have) == ()
     (action,) = kind.plan(there, have)
     return action
 
 
-def made(there: Place, world: World, state: State | None = None) -> State:
+def made(there: TargetContext, world: World, state: State | None = None) -> State:
     action = planned(there, world, state)
     for effect in action.effects:
         world.google.perform(effect)
     zone = next(name.split("/")[3] for name in world.google.found)
     assert action.record is not None
-    return (state or empty("l")).recording(action.address, action.part, {**action.record, "zone": zone})
+    return (state or create_empty_state("l")).with_record(action.address, action.part, {**action.record, "zone": zone})
 
 
-def refused(there: Place, world: World | None = None) -> list[str]:
-    kind = TARGETS["workbench"]
-    return [refusal.why for refusal in kind.refusals(there, kind.look(there, Ledger(empty("l")), world or World()))]  # type: ignore[arg-type]
+def refused(there: TargetContext, world: World | None = None) -> list[str]:
+    kind = DRIVERS["workbench"]
+    return [refusal.why for refusal in kind.refusals(there, kind.observe(there, Ledger(create_empty_state("l")), world or World()))]  # type: ignore[arg-type]
 
 
 class TestNames:
     def test_they_are_short_readable_and_tell_specs_apart(self) -> None:
-        name = instance_id("my-project", "My Spec" + "x" * 80, "Tä rget")
+        name = build_instance_name("my-project", "My Spec" + "x" * 80, "Tä rget")
         assert len(name) <= 63
         assert re.fullmatch(r"[a-z][a-z0-9-]*[a-z0-9]", name)
-        assert len({instance_id(*words) for words in (("p", "a-b", "c"), ("p", "a", "b-c"), ("q", "a", "b-c"))}) == 3
+        assert len({build_instance_name(*words) for words in (("p", "a-b", "c"), ("p", "a", "b-c"), ("q", "a", "b-c"))}) == 3
 
     def test_labels_hold_no_more_than_labels_may(self) -> None:
         labels = body(place(stem="Sp ec." + "é" * 80))["labels"]
@@ -130,28 +132,28 @@ class TestBody:
 class TestDocument:
     def test_the_device_reads_it(self) -> None:
         there = place(secrets={"HF_TOKEN": {"secret": "projects/my-project/secrets/hf/versions/3"}}, env={"A": "b"}, system_packages=["git"])
-        document = document_of(there, names_of(there, "l"), "n" * 32, programs.fetched(), programs.uv())
-        read = parse_document(json.loads(written(document)))
-        assert (read.nonce, read.python, read.gpu, read.packages) == ("n" * 32, "3.12", ("L4", 1), 2)
+        document = build_agent_config(there, build_resource_names(there, "l"), "n" * 32, programs.build_programs(), programs.read_pinned_uv())
+        read = parse_document(json.loads(encode_config(document)))
+        assert (read.nonce, read.python, read.gpu, read.package_count) == ("n" * 32, "3.12", ("L4", 1), 2)
         assert read.secrets == {"HF_TOKEN": "projects/my-project/secrets/hf/versions/3"}
         assert document["expectations"]["nonce"] == "n" * 32
 
     def test_mirrors_take_the_place_of_indexes(self) -> None:
         there = place({"mirrors": {"pypi": "https://mirror.example.com/pypi/simple", "pytorch": "https://mirror.example.com/torch"}})
-        indexes = document_of(there, names_of(there, "l"), "n", {}, {})["install"]["indexes"]
+        indexes = build_agent_config(there, build_resource_names(there, "l"), "n", {}, {})["install"]["indexes"]
         assert indexes == {"pypi": "https://mirror.example.com/pypi/simple", "pytorch-cu128": "https://mirror.example.com/torch/cu128"}
 
     def test_what_it_declares_has_a_digest_of_its_own(self) -> None:
-        assert holds(place()) == holds(place({"labels": {"team": "x"}, "idle_shutdown": "60m"}))
-        assert len({holds(place()), holds(place(env={"A": "1"})), holds(place(version="2.12.0"))}) == 3
+        assert compute_declared_digest(place()) == compute_declared_digest(place({"labels": {"team": "x"}, "idle_shutdown": "60m"}))
+        assert len({compute_declared_digest(place()), compute_declared_digest(place(env={"A": "1"})), compute_declared_digest(place(version="2.12.0"))}) == 3
 
 
 def test_hostile_values_are_data_and_never_program() -> None:
     there = place({"metadata": {"note": HOSTILE}}, env={"A": HOSTILE}, paths={"data": "/data/" + HOSTILE})
-    document = written(document_of(there, names_of(there, "l"), "n" * 32, programs.fetched(), programs.uv()))
+    document = encode_config(build_agent_config(there, build_resource_names(there, "l"), "n" * 32, programs.build_programs(), programs.read_pinned_uv()))
     assert json.loads(document)["env"]["A"] == HOSTILE
     assert body(there)["gceSetup"]["metadata"]["note"] == HOSTILE
-    program, others = programs.startup(), programs.startup()
+    program, others = programs.read_startup_program(), programs.read_startup_program()
     assert program == others
     assert b"touch /tmp/x" not in program
 
@@ -166,62 +168,62 @@ def test_a_secret_travels_by_reference_only() -> None:
 class TestDiff:
     def test_what_the_service_adds_and_leaves_out_is_no_difference(self) -> None:
         wanted = body(place({"tags": ["ssh"], "shielded": {"secure_boot": True}}))
-        assert changes(wanted, with_keys_of_the_service(copy.deepcopy(wanted)), wanted) == ()
-        assert changes(wanted, with_keys_of_the_service(copy.deepcopy(wanted)), None) == ()
+        assert find_changes(wanted, with_keys_of_the_service(copy.deepcopy(wanted)), wanted) == ()
+        assert find_changes(wanted, with_keys_of_the_service(copy.deepcopy(wanted)), None) == ()
 
     @pytest.mark.parametrize(
         ("target", "path", "way"),
         [
-            ({"labels": {"team": "a"}}, "labels/team", Way.RUNNING),
-            ({"metadata": {"notebook-disable-root": "true"}}, "gceSetup/metadata/notebook-disable-root", Way.STOPPED),
-            ({"idle_shutdown": "60m"}, "gceSetup/metadata/idle-timeout-seconds", Way.RUNNING),
-            ({"tags": ["ssh"]}, "gceSetup/tags", Way.RUNNING),
-            ({"shielded": {"secure_boot": True}}, "gceSetup/shieldedInstanceConfig", Way.STOPPED),
-            ({"reservation": "mine"}, "gceSetup/reservationAffinity", Way.STOPPED),
-            ({"gpu_driver": False}, "gceSetup/gpuDriverConfig", Way.STOPPED),
-            ({"public_ip": True}, "gceSetup/disablePublicIp", Way.REPLACE),
-            ({"data_disk": {"type": "ssd"}}, "gceSetup/dataDisks", Way.REPLACE),
-            ({"boot_disk": {"size": "300GiB"}}, "gceSetup/bootDisk", Way.GROW),
-            ({"boot_disk": {"size": "120GiB"}}, "gceSetup/bootDisk", Way.REPLACE),
-            ({"service_account": "a@p.iam.gserviceaccount.com"}, "gceSetup/serviceAccounts", Way.REPLACE),
-            ({"network": "net"}, "gceSetup/networkInterfaces", Way.REPLACE),
-            ({"access": {"mode": "single-user", "owner": "me@example.com"}}, "instanceOwners", Way.REPLACE),
+            ({"labels": {"team": "a"}}, "labels/team", ChangeMethod.RUNNING),
+            ({"metadata": {"notebook-disable-root": "true"}}, "gceSetup/metadata/notebook-disable-root", ChangeMethod.STOPPED),
+            ({"idle_shutdown": "60m"}, "gceSetup/metadata/idle-timeout-seconds", ChangeMethod.RUNNING),
+            ({"tags": ["ssh"]}, "gceSetup/tags", ChangeMethod.RUNNING),
+            ({"shielded": {"secure_boot": True}}, "gceSetup/shieldedInstanceConfig", ChangeMethod.STOPPED),
+            ({"reservation": "mine"}, "gceSetup/reservationAffinity", ChangeMethod.STOPPED),
+            ({"gpu_driver": False}, "gceSetup/gpuDriverConfig", ChangeMethod.STOPPED),
+            ({"public_ip": True}, "gceSetup/disablePublicIp", ChangeMethod.REPLACE),
+            ({"data_disk": {"type": "ssd"}}, "gceSetup/dataDisks", ChangeMethod.REPLACE),
+            ({"boot_disk": {"size": "300GiB"}}, "gceSetup/bootDisk", ChangeMethod.GROW),
+            ({"boot_disk": {"size": "120GiB"}}, "gceSetup/bootDisk", ChangeMethod.REPLACE),
+            ({"service_account": "a@p.iam.gserviceaccount.com"}, "gceSetup/serviceAccounts", ChangeMethod.REPLACE),
+            ({"network": "net"}, "gceSetup/networkInterfaces", ChangeMethod.REPLACE),
+            ({"access": {"mode": "single-user", "owner": "me@example.com"}}, "instanceOwners", ChangeMethod.REPLACE),
         ],
     )
-    def test_each_field_and_the_way_it_changes(self, target: dict[str, Any], path: str, way: Way) -> None:
+    def test_each_field_and_the_way_it_changes(self, target: dict[str, Any], path: str, way: ChangeMethod) -> None:
         old = body(place())
-        (found,) = changes(body(place(target)), with_keys_of_the_service(copy.deepcopy(old)), old)
-        assert (found.path, found.way) == (path, way)
+        (found,) = find_changes(body(place(target)), with_keys_of_the_service(copy.deepcopy(old)), old)
+        assert (found.path, found.method) == (path, way)
 
     def test_what_goes_is_sent_as_an_empty_text(self) -> None:
         old = body(place({"labels": {"team": "a"}, "idle_shutdown": "60m"}))
-        found = changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
-        sent, mask = patch(found)
+        found = find_changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
+        sent, mask = build_patch(found)
         assert sent == {"labels": {"team": ""}, "gceSetup": {"metadata": {"idle-timeout-seconds": ""}}}
         assert mask == "labels,gce_setup.metadata"
 
     def test_a_public_address_goes_in_place(self) -> None:
         old = body(place({"public_ip": True}))
-        (found,) = changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
-        assert (found.way, patch((found,))) == (Way.RUNNING, ({"gceSetup": {"disablePublicIp": True}}, "gce_setup.disable_public_ip"))
+        (found,) = find_changes(body(place()), with_keys_of_the_service(copy.deepcopy(old)), old)
+        assert (found.method, build_patch((found,))) == (ChangeMethod.RUNNING, ({"gceSetup": {"disablePublicIp": True}}, "gce_setup.disable_public_ip"))
 
     def test_a_disk_that_was_grown_by_hand_stays(self) -> None:
         old = body(place())
         real = with_keys_of_the_service(copy.deepcopy(old))
         real["gceSetup"]["dataDisks"][0]["diskSizeGb"] = "300"
-        assert changes(body(place({"data_disk": {"size": "200GiB"}})), real, old) == ()
+        assert find_changes(body(place({"data_disk": {"size": "200GiB"}})), real, old) == ()
 
 
 class TestMachine:
     def test_the_cheapest_that_carries_the_card(self) -> None:
-        chosen = choose(place().spec, place().spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
+        chosen = choose_machine(place().spec, place().spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
         assert chosen.machine_type == "g2-standard-4"
         assert re.fullmatch(r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic", chosen.price)
 
     def test_memory_counts(self) -> None:
         there = place(requires={"ram": "40GiB"})
-        chosen = choose(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
-        machine: Machine = FACTS.machines[chosen.machine_type]
+        chosen = choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
+        machine: MachineType = FACTS.machines[chosen.machine_type]
         assert machine.ram_gb >= 40
 
     def test_more_than_there_is_is_refused(self) -> None:
@@ -229,7 +231,7 @@ class TestMachine:
 
     def test_no_price_is_said(self) -> None:
         there = place({"zones": ["mars-north1-a"]})
-        assert choose(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price == "price not known"  # type: ignore[arg-type]
+        assert choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price == "price not known"  # type: ignore[arg-type]
 
 
 class TestImage:
@@ -241,33 +243,36 @@ class TestImage:
     }
 
     def test_a_name_is_taken_as_it_stands(self) -> None:
-        assert pick(IMAGE, FACTS, None, None)[:2] == ("cloud-notebooks-managed", IMAGE)
+        assert choose_image(IMAGE, FACTS, None, None)[:2] == ("cloud-notebooks-managed", IMAGE)
 
     def test_a_family_is_its_newest_image_and_stays_once_recorded(self) -> None:
-        found = pick("workbench-instances-2603", FACTS, self.OFFERED, None)
+        found = choose_image("workbench-instances-2603", FACTS, self.OFFERED, None)
         assert found.name == "workbench-instances-2603-20261004-2157-rc0"
         recorded = {"project": "cloud-notebooks-managed", "name": "workbench-instances-2603-20260901-2157-rc0", "family": "workbench-instances-2603"}
-        assert pick("workbench-instances-2603", FACTS, self.OFFERED, recorded).name == recorded["name"]
+        assert choose_image("workbench-instances-2603", FACTS, self.OFFERED, recorded).name == recorded["name"]
 
     @pytest.mark.parametrize("config", [None, {}, {"availableImages": []}])
     def test_a_family_that_cannot_be_resolved_is_refused(self, config: dict[str, Any] | None) -> None:
-        assert pick("workbench-instances-2603", FACTS, config, None).problem
+        assert choose_image("workbench-instances-2603", FACTS, config, None).problem
 
 
 class TestPlan:
     def test_a_new_instance_costs_and_says_so(self) -> None:
         action = planned(place(), World())
         assert [type(effect) for effect in action.effects] == [UploadObjects, CreateInstance]
-        assert (action.verb, action.because) == (Verb.CREATE, "there is none yet")
+        assert (action.operation, action.reason) == (Operation.CREATE, "there is none yet")
         assert any(note.startswith("cost: $0.") for note in action.notes)
 
     def test_another_lock_restarts_the_same_instance(self) -> None:
         world = World()
         state = made(place(), world)
         action = planned(place(version="2.12.0"), world, state)
-        assert (action.verb, [type(effect) for effect in action.effects]) == (Verb.CHANGE, [UploadObjects, StopInstance, UpdateInstance, StartInstance])
+        assert (action.operation, [type(effect) for effect in action.effects]) == (
+            Operation.CHANGE,
+            [UploadObjects, StopInstance, UpdateInstance, StartInstance],
+        )
         state = made(place(version="2.12.0"), world, state)
-        assert planned(place(version="2.12.0"), world, state).verb is Verb.KEEP
+        assert planned(place(version="2.12.0"), world, state).operation is Operation.KEEP
 
     def test_a_label_changes_while_it_runs_and_a_machine_while_it_is_stopped(self) -> None:
         world = World()
@@ -283,7 +288,7 @@ class TestPlan:
     def test_what_cannot_change_is_made_anew_and_the_loss_is_said(self) -> None:
         world = World()
         action = planned(place({"data_disk": {"type": "ssd"}}), world, made(place(), world))
-        assert (action.verb, [type(e) for e in action.effects]) == (Verb.REPLACE, [DeleteInstance, UploadObjects, CreateInstance])
+        assert (action.operation, [type(e) for e in action.effects]) == (Operation.REPLACE, [DeleteInstance, UploadObjects, CreateInstance])
         assert any(note.startswith("lost: /home/jupyter") for note in action.notes)
 
     def test_one_that_is_stopped_is_started_and_one_that_is_gone_is_made(self) -> None:
@@ -293,24 +298,24 @@ class TestPlan:
         world.google.found[name]["state"] = "STOPPED"
         assert [type(e) for e in planned(place(), world, state).effects] == [UploadObjects, UpdateInstance, StartInstance]
         del world.google.found[name]
-        assert planned(place(), world, state).because == "it is gone: someone deleted it"
+        assert planned(place(), world, state).reason == "it is gone: someone deleted it"
 
     def test_an_interrupted_run_is_adopted_in_whichever_zone_it_is(self) -> None:
         there, world = place({"zones": ["us-central1-a", "us-central1-b"]}), World()
         created = planned(there, world)
-        names = names_of(there, "l")
+        names = build_resource_names(there, "l")
         (create,) = [effect for effect in created.effects if isinstance(effect, CreateInstance)]
         world.google.perform(create._replace(zones=("us-central1-b",)))
         assert created.record is not None
-        intent = Intent(there.address, "instance", "+", (), "now", tuple(map(names.full, names.zones)), {"nonce": created.record["nonce"]})
+        intent = Intent(there.address, "instance", "+", (), "now", tuple(map(names.instance_resource_name, names.zones)), {"nonce": created.record["nonce"]})
         again = planned(there, world, None, intent)
-        assert (again.verb, again.effects) == (Verb.CHANGE, ())
+        assert (again.operation, again.effects) == (Operation.CHANGE, ())
         assert again.record is not None
         assert (again.record["zone"], again.record["nonce"]) == ("us-central1-b", created.record["nonce"])
 
     def test_one_of_the_same_name_that_is_not_ours_is_never_touched(self) -> None:
         world = World()
-        name = names_of(place(), "l").full("us-central1-a")
+        name = build_resource_names(place(), "l").instance_resource_name("us-central1-a")
         world.google.found[name] = {"name": name, "labels": {}, "state": "ACTIVE", "gceSetup": {}}
         assert any("provision did not make it" in why for why in refused(place(), world))
 
@@ -339,9 +344,9 @@ class TestDestroy:
     def test_only_what_the_state_names_goes(self) -> None:
         world = World()
         state = made(place(), world)
-        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(state))
-        names = names_of(place(), "l")
-        assert action.effects == (DeleteInstance(names.full("us-central1-a"), "l"), DeleteObjects(names.folder))
+        (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(state))
+        names = build_resource_names(place(), "l")
+        assert action.effects == (DeleteInstance(names.instance_resource_name("us-central1-a"), "l"), DeleteObjects(names.folder))
 
     @pytest.mark.parametrize("forged", [{"instance": "production-db"}, {"bucket": "gs://other/"}, {"bucket": "gs://my-bucket/"}])
     def test_a_forged_state_deletes_nothing(self, forged: dict[str, str]) -> None:
@@ -349,9 +354,9 @@ class TestDestroy:
         state = made(place(), world)
         record = {**(state.resource(place().address, "instance") or {}), **forged}
         with pytest.raises(Refused, match="not ours"):
-            TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(state.recording(place().address, "instance", record)))
+            DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(state.with_record(place().address, "instance", record)))
 
     def test_what_an_interrupted_run_may_have_left_is_named(self) -> None:
         intent = Intent(place().address, "instance", "+", (), "now", ("projects/p/locations/z/instances/provision-x",))
-        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), (intent,)))
+        (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(create_empty_state("l"), (intent,)))
         assert action.effects == (DeleteInstance("projects/p/locations/z/instances/provision-x", ""),)

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from provision.effects import CreateInstance, DeleteInstance, DeleteObjects, ResizeDisk, StartInstance, StopInstance, UpdateInstance, UploadObjects
-from provision.plan import Action, Verb
-from provision.state import Intent, Ledger, State, empty
-from provision.targets import TARGETS, Place
-from provision.targets.workbench.naming import names_of
+from provision.plan import Action, Operation
+from provision.state import Intent, Ledger, State, create_empty_state
+from provision.targets import DRIVERS, TargetContext
+from provision.targets.workbench.naming import build_resource_names
 from tests.targets.google import IMAGE, FakeCloud
 from tests.targets.test_workbench import FOLDER, World, made, place, planned
 
 OLDER = "workbench-instances-2603-20260901-2157-rc0"
 
 
-def refused(there: Place, world: World, state: State | None = None) -> str:
-    kind = TARGETS["workbench"]
-    have = kind.look(there, Ledger(state or empty("l")), world)  # type: ignore[arg-type]
+def refused(there: TargetContext, world: World, state: State | None = None) -> str:
+    kind = DRIVERS["workbench"]
+    have = kind.observe(there, Ledger(state or create_empty_state("l")), world)  # type: ignore[arg-type]
     return "\n".join(f"{refusal.why} ({refusal.hint})" for refusal in kind.refusals(there, have))
 
 
@@ -38,9 +38,9 @@ class TestWhose:
     def test_one_of_another_state_is_refused_with_whose_it_is_and_the_ways_out(self) -> None:
         world = World()
         made(place(), world)
-        words = refused(place(), world, empty("other"))
+        words = refused(place(), world, create_empty_state("other"))
         for word in (
-            names_of(place(), "l").full("us-central1-a"),
+            build_resource_names(place(), "l").instance_resource_name("us-central1-a"),
             "another state made it",
             "provision-lineage=l",
             "provision-spec=spec",
@@ -51,7 +51,7 @@ class TestWhose:
             assert word in words
 
     def test_the_states_of_two_folders_have_objects_of_their_own(self) -> None:
-        one, other = names_of(place(), "a"), names_of(place(), "b")
+        one, other = build_resource_names(place(), "a"), build_resource_names(place(), "b")
         assert one.instance == other.instance
         assert not one.folder.startswith(other.folder)
         assert not other.folder.startswith(one.folder)
@@ -66,49 +66,49 @@ class TestWhose:
         world = World()
         made(place(), world)
         there = replace(place(), adopt=True)
-        action = planned(there, world, empty("other"))
-        assert (action.verb, kinds(action)) == (Verb.CHANGE, [UploadObjects, StopInstance, UpdateInstance, StartInstance])
-        assert "taken over from another state" in action.because
-        assert "running kernels end" in action.because
-        assert f"reports and logs of the state before stay in {names_of(place(), 'l').folder}" in action.notes
+        action = planned(there, world, create_empty_state("other"))
+        assert (action.operation, kinds(action)) == (Operation.CHANGE, [UploadObjects, StopInstance, UpdateInstance, StartInstance])
+        assert "taken over from another state" in action.reason
+        assert "running kernels end" in action.reason
+        assert f"reports and logs of the state before stay in {build_resource_names(place(), 'l').folder}" in action.notes
         for effect in action.effects:
             world.google.perform(effect)
         assert only(world)["labels"]["provision-lineage"] == "other"
         assert action.record is not None
-        assert planned(place(), world, empty("other").recording(action.address, "instance", action.record)).verb is Verb.KEEP
+        assert planned(place(), world, create_empty_state("other").with_record(action.address, "instance", action.record)).operation is Operation.KEEP
 
     def test_adopting_takes_nothing_of_another_spec_and_not_one_of_several(self) -> None:
         world = World()
         made(place(), world)
         only(world)["labels"]["provision-spec"] = "others"
-        assert "provision did not make it" in refused(replace(place(), adopt=True), world, empty("other"))
+        assert "provision did not make it" in refused(replace(place(), adopt=True), world, create_empty_state("other"))
         only(world)["labels"]["provision-spec"] = "spec"
-        name = names_of(place(), "l").full("us-west1-b")
+        name = build_resource_names(place(), "l").instance_resource_name("us-west1-b")
         world.google.found[name] = {**copy.deepcopy(only(world)), "name": name}
-        assert refused(replace(place(), adopt=True), world, empty("other")).count("delete all but one of them yourself") == 2
+        assert refused(replace(place(), adopt=True), world, create_empty_state("other")).count("delete all but one of them yourself") == 2
 
     def test_a_namesake_in_a_zone_that_the_spec_no_longer_names_is_found_and_named(self) -> None:
         world = World()
         made(place(), world)
         elsewhere = place({"zones": ["us-west1-b"]})
-        assert "locations/us-central1-a/" in refused(elsewhere, world, empty("other"))
-        action = planned(elsewhere, world, empty("l"))  # ours, though the record is lost
-        assert (action.verb, kinds(action)) == (Verb.REPLACE, [UploadObjects, CreateInstance, DeleteInstance])
+        assert "locations/us-central1-a/" in refused(elsewhere, world, create_empty_state("other"))
+        action = planned(elsewhere, world, create_empty_state("l"))  # ours, though the record is lost
+        assert (action.operation, kinds(action)) == (Operation.REPLACE, [UploadObjects, CreateInstance, DeleteInstance])
         assert "zones: us-central1-a -> us-west1-b" in action.notes
 
     def test_another_one_beside_ours_is_named_as_a_cost(self) -> None:
         world = World()
         state = made(place(), world)
-        name = names_of(place(), "l").full("us-west1-b")
+        name = build_resource_names(place(), "l").instance_resource_name("us-west1-b")
         world.google.found[name] = {**copy.deepcopy(only(world)), "name": name}
         action = planned(place(), world, state)
-        assert action.verb is Verb.KEEP
+        assert action.operation is Operation.KEEP
         assert any("another instance bears this name, and costs" in note and "us-west1-b" in note for note in action.notes)
 
     def test_one_of_another_state_in_the_way_of_a_replacement_is_refused_before_the_old_one_goes(self) -> None:
         world, zones = World(), {"zones": ["us-central1-a", "us-central1-b"]}
         state = made(place(zones), world)
-        name = names_of(place(), "l").full("us-central1-b")
+        name = build_resource_names(place(), "l").instance_resource_name("us-central1-b")
         world.google.found[name] = {**copy.deepcopy(only(world)), "name": name, "labels": {"provision": "1", "provision-lineage": "other"}}
         assert refused(place(zones), world, state) == ""
         assert "us-central1-b" in refused(place({**zones, "service_account": "a@p.iam.gserviceaccount.com"}), world, state)
@@ -118,35 +118,35 @@ class TestAdoption:
     def test_another_image_is_seen_without_any_record(self) -> None:
         world = World()
         made(place(), world)
-        action = planned(place({"image": OLDER}), world, empty("l"))
-        assert action.verb is Verb.REPLACE
+        action = planned(place({"image": OLDER}), world, create_empty_state("l"))
+        assert action.operation is Operation.REPLACE
         assert f"image: {IMAGE} -> {OLDER}" in action.notes
-        assert planned(place(), world, empty("l")).verb is Verb.CHANGE
+        assert planned(place(), world, create_empty_state("l")).operation is Operation.CHANGE
 
     @pytest.mark.parametrize("target", [{"data_disk": {"type": "ssd"}}, {"service_account": "a@p.iam.gserviceaccount.com"}, {"network": "net"}])
     def test_so_is_everything_else_that_never_changes(self, target: dict[str, Any]) -> None:
         world = World()
         made(place(), world)
-        assert planned(place(target), world, empty("l")).verb is Verb.REPLACE
+        assert planned(place(target), world, create_empty_state("l")).operation is Operation.REPLACE
 
     def test_where_it_does_not_say_how_it_was_made_the_image_that_the_service_tells_counts(self) -> None:
         world = World()
         made(place(), world)
         setup = only(world)["gceSetup"]
         setup["metadata"]["provision-made"] = "{"
-        unknown = planned(place({"image": OLDER}), world, empty("l"))  # it tells no name: nothing is known, and nothing is destroyed
-        assert unknown.verb is Verb.CHANGE
+        unknown = planned(place({"image": OLDER}), world, create_empty_state("l"))  # it tells no name: nothing is known, and nothing is destroyed
+        assert unknown.operation is Operation.CHANGE
         assert any(note.startswith("it does not say how it was made") for note in unknown.notes)
         setup["vmImage"] = {"project": "cloud-notebooks-managed", "name": IMAGE}
-        assert planned(place({"image": OLDER}), world, empty("l")).verb is Verb.REPLACE
+        assert planned(place({"image": OLDER}), world, create_empty_state("l")).operation is Operation.REPLACE
 
     def test_a_family_keeps_the_image_that_the_instance_was_made_from(self) -> None:
         family = {"imageFamily": "workbench-instances-2603"}
         world = World(FakeCloud(images=({**family, "imageName": OLDER},)))
         made(place({"image": None}), world)
         world.google.images = ({**family, "imageName": OLDER}, {**family, "imageName": IMAGE})
-        action = planned(place({"image": None}), world, empty("l"))
-        assert action.verb is Verb.CHANGE
+        action = planned(place({"image": None}), world, create_empty_state("l"))
+        assert action.operation is Operation.CHANGE
         assert action.record is not None
         assert action.record["image"]["name"] == OLDER
 
@@ -180,8 +180,8 @@ class TestWords:
         state = made(place(before), world)
         action = planned(place(after), world, state)
         assert any(note.startswith(words) for note in action.notes), action.notes
-        assert words.partition(":")[0] in action.because
-        told = "\n".join((action.because, *action.notes))
+        assert words.partition(":")[0] in action.reason
+        told = "\n".join((action.reason, *action.notes))
         assert not [word for word in ("gceSetup", "machineType", "acceleratorConfigs", "diskSizeGb", "provision-run") if word in told]
 
     def test_the_card_is_called_as_in_the_spec(self) -> None:
@@ -213,7 +213,7 @@ class TestRestarts:
         state = made(place(), world)
         action = planned(place(target), world, state)
         assert kinds(action) == [UpdateInstance]
-        assert action.because.endswith("it runs on")
+        assert action.reason.endswith("it runs on")
         assert action.record is not None
         assert action.record["nonce"] == (state.resource(action.address, "instance") or {})["nonce"]
 
@@ -223,28 +223,28 @@ class TestRestarts:
         state = made(place(), world)
         action = planned(place(target), world, state)
         assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, StartInstance]
-        assert "it is stopped and started: running kernels end" in action.because
+        assert "it is stopped and started: running kernels end" in action.reason
         assert action.record is not None
         assert action.record["nonce"] != (state.resource(action.address, "instance") or {})["nonce"]
 
     def test_a_machine_of_another_family_than_g2_is_another_instance(self) -> None:
         world = World()
         state = made(place(), world)
-        assert planned(place({"machine_type": "n1-standard-8"}, gpu="T4"), world, state).verb is Verb.REPLACE
+        assert planned(place({"machine_type": "n1-standard-8"}, gpu="T4"), world, state).operation is Operation.REPLACE
 
     def test_a_new_bucket_is_filled_and_the_old_folder_goes(self) -> None:
         world = World()
         state = made(place(), world)
         action = planned(place({"bucket": "gs://my-bucket/q"}), world, state)
         assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, StartInstance, DeleteObjects]
-        assert action.effects[-1] == DeleteObjects(names_of(place(), "l").folder)
+        assert action.effects[-1] == DeleteObjects(build_resource_names(place(), "l").folder)
 
     def test_the_reason_tells_packages_from_what_else_the_device_is_told(self) -> None:
         world = World()
         state = made(place(), world)
-        assert planned(place(version="2.12.0"), world, state).because.startswith("the environment changed; it is stopped")
-        assert planned(place(env={"A": "1"}), world, state).because.startswith("what is declared for the device changed; it is stopped")
-        assert planned(place({"max_lifetime": "8h"}), world, state).because.startswith("max_lifetime changed; it is stopped")
+        assert planned(place(version="2.12.0"), world, state).reason.startswith("the environment changed; it is stopped")
+        assert planned(place(env={"A": "1"}), world, state).reason.startswith("what is declared for the device changed; it is stopped")
+        assert planned(place({"max_lifetime": "8h"}), world, state).reason.startswith("max_lifetime changed; it is stopped")
 
 
 class TestReplacement:
@@ -252,7 +252,9 @@ class TestReplacement:
         world = World()
         action = planned(place({"image": OLDER}), world, made(place(), world))
         assert kinds(action) == [DeleteInstance, UploadObjects, CreateInstance]
-        assert next(effect for effect in action.effects if isinstance(effect, CreateInstance)).instead_of == names_of(place(), "l").full("us-central1-a")
+        assert next(effect for effect in action.effects if isinstance(effect, CreateInstance)).instead_of == build_resource_names(
+            place(), "l"
+        ).instance_resource_name("us-central1-a")
         told = "\n".join(action.notes)
         assert "lost: /home/jupyter" in told
         assert "the old one is deleted first, since the name is the same: if no zone has the machine then, there is none" in told
@@ -285,8 +287,8 @@ class TestReplacement:
         world = World()
         state = made(place(), world)
         world.google.found.clear()
-        intent = Intent("spec/wb", "instance", str(Verb.REPLACE), (), "now", ("projects/p/locations/z/instances/provision-x",))
-        assert planned(place(), world, state, intent).because == "an earlier run deleted it to make another, and was cut short"
+        intent = Intent("spec/wb", "instance", str(Operation.REPLACE), (), "now", ("projects/p/locations/z/instances/provision-x",))
+        assert planned(place(), world, state, intent).reason == "an earlier run deleted it to make another, and was cut short"
 
 
 class TestDisks:
@@ -296,16 +298,16 @@ class TestDisks:
         bigger = place({"data_disk": {"size": "200GiB"}})
         action = planned(bigger, world, state)
         assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, ResizeDisk, StartInstance]
-        assert ResizeDisk(names_of(place(), "l").full("us-central1-a"), "dataDisk", "200") in action.effects
+        assert ResizeDisk(build_resource_names(place(), "l").instance_resource_name("us-central1-a"), "dataDisk", "200") in action.effects
         state = made(bigger, world, state)
         assert only(world)["gceSetup"]["dataDisks"][0]["diskSizeGb"] == "200"
-        assert planned(bigger, world, state).verb is Verb.KEEP
+        assert planned(bigger, world, state).operation is Operation.KEEP
 
     def test_a_smaller_one_is_another_instance_and_the_plan_says_why(self) -> None:
         world = World()
         state = made(place({"data_disk": {"size": "200GiB"}}), world)
         action = planned(place({"data_disk": {"size": "150GiB"}}), world, state)
-        assert action.verb is Verb.REPLACE
+        assert action.operation is Operation.REPLACE
         assert "data_disk.size: 200GiB -> 150GiB" in action.notes
         assert any("never shrink" in note for note in action.notes)
 
@@ -314,12 +316,12 @@ class TestDestroy:
     def test_every_deletion_names_the_state_that_it_is_of(self) -> None:
         world = World()
         state = made(place(), world)
-        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(state))
+        (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(state))
         assert [effect.lineage for effect in action.effects if isinstance(effect, DeleteInstance)] == ["l"]
 
     def test_the_objects_of_a_run_that_was_cut_short_go_too(self) -> None:
-        names = names_of(place(), "l")
+        names = build_resource_names(place(), "l")
         details = {"instance": names.instance, "lineage": "l", "bucket": names.folder}
-        intent = Intent(place().address, "instance", "+", (), "now", (names.full("us-central1-a"),), details)
-        (action,) = TARGETS["workbench"].destroy(place().address, FOLDER, Ledger(empty("l"), (intent,)))
-        assert action.effects == (DeleteInstance(names.full("us-central1-a"), "l"), DeleteObjects(names.folder))
+        intent = Intent(place().address, "instance", "+", (), "now", (names.instance_resource_name("us-central1-a"),), details)
+        (action,) = DRIVERS["workbench"].destroy(place().address, FOLDER, Ledger(create_empty_state("l"), (intent,)))
+        assert action.effects == (DeleteInstance(names.instance_resource_name("us-central1-a"), "l"), DeleteObjects(names.folder))

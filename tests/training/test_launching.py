@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from provision.commands.launching import one_for_several
+from provision.commands.launching import single_process_warning
 from provision.probe.expectations import LAUNCHERS, STRATEGIES
-from provision.probe.proofs.launching import Launch, accelerate_configuration, as_yaml, command, command_here, deepspeed_configuration
-from provision.probe.proofs.ranks import shared_recipe, stuck_in
+from provision.probe.proofs.launching import Launch, accelerate_configuration, deepspeed_configuration, launch_command, launch_command_by_modules, to_yaml
+from provision.probe.proofs.ranks import shared_recipe, stuck_frames
 from provision.probe.proofs.recipe import Recipe
 from provision.views.exports import launching as texts
 from tests.rig import MINOR, Bench
@@ -46,13 +46,13 @@ def launch(strategy: str = "ddp", launcher: str = "auto", gpus: int = 0, **chang
     ],
 )
 def test_the_launcher_follows_from_the_strategy(asked: Launch, words: str) -> None:
-    assert " ".join(command(asked)) == words
+    assert " ".join(launch_command(asked)) == words
 
 
 def test_the_check_starts_the_same_command_through_its_own_interpreter() -> None:
     for asked in (launch("ddp"), launch("ddp", "accelerate"), launch("none")):
-        typed, here = command(asked, ("a.py",), "f.yaml"), command_here(asked, "/env/bin/python", ("a.py",), "f.yaml")
-        options = typed[{"python": 1, "torchrun": 1, "accelerate": 2}[asked.by] :]
+        typed, here = launch_command(asked, ("a.py",), "f.yaml"), launch_command_by_modules(asked, "/env/bin/python", ("a.py",), "f.yaml")
+        options = typed[{"python": 1, "torchrun": 1, "accelerate": 2}[asked.effective_launcher] :]
         assert here[0] == "/env/bin/python"
         assert here[-len(options) :] == options
 
@@ -62,7 +62,7 @@ def test_the_check_starts_the_same_command_through_its_own_interpreter() -> None
 @pytest.mark.parametrize("gpus", [0, 4])
 def test_the_yaml_says_what_the_document_says(strategy: str, launcher: str, gpus: int) -> None:
     document = accelerate_configuration(launch(strategy, launcher, gpus))
-    assert yaml.safe_load(as_yaml(document)) == document
+    assert yaml.safe_load(to_yaml(document)) == document
 
 
 def test_the_configuration_says_the_declared_strategy() -> None:
@@ -97,9 +97,9 @@ def test_processes_together_take_the_batch_of_one() -> None:
     ],
 )
 def test_one_process_for_a_strategy_is_said(argv: tuple[str, ...], says: str) -> None:
-    said = one_for_several(launch(), argv)
+    said = single_process_warning(launch(), argv)
     assert (says in said) if says else not said
-    assert one_for_several(launch("none"), argv) == one_for_several(launch("ddp", "python"), argv) == ""
+    assert single_process_warning(launch("none"), argv) == single_process_warning(launch("ddp", "python"), argv) == ""
 
 
 def test_processes_that_wait_are_told_with_the_place(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_processes_that_wait_are_told_with_the_place(tmp_path: Path) -> None:
 
     waiting_for_the_other()
     (tmp_path / "rank-0.stack").touch()
-    (told,) = stuck_in(tmp_path)
+    (told,) = stuck_frames(tmp_path)
     assert told.startswith("rank-1 in test_launching.py:")
     assert told.endswith("waiting_for_the_other")
 
@@ -152,10 +152,10 @@ def test_deepspeed_is_exported_where_it_is_declared_only(bench: Bench) -> None:
     ],
 )
 def test_what_the_command_needs_besides_is_said(asked: Launch, says: str) -> None:
-    *notes, words = texts.command(asked).splitlines()
+    *notes, words = texts.render_launch_command(asked).splitlines()
     assert says in " ".join(notes)
-    assert words == " ".join(command(asked))
-    assert json.loads(texts.deepspeed(asked)) == deepspeed_configuration(asked)
+    assert words == " ".join(launch_command(asked))
+    assert json.loads(texts.render_deepspeed_config(asked)) == deepspeed_configuration(asked)
 
 
 READ = """
@@ -179,7 +179,7 @@ def test_accelerate_reads_every_configuration(hf_python: str, tmp_path: Path) ->
     files = []
     for strategy in STRATEGIES:
         file = tmp_path / f"{strategy}.yaml"
-        file.write_text(as_yaml(accelerate_configuration(launch(strategy, "accelerate", 2))))
+        file.write_text(to_yaml(accelerate_configuration(launch(strategy, "accelerate", 2))))
         (tmp_path / f"{strategy}.yaml.odd").write_text(file.read_text() + "number_of_processes: 2\n")
         files.append(str(file))
     done = subprocess.run([hf_python, "-c", READ, *files], capture_output=True, text=True, timeout=600, check=False, env={**os.environ, "HF_HUB_OFFLINE": "1"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provision.probe.brief import whole
+from provision.probe.brief import expand
 from tests import fork_server
 from tests.support import make_once
 
@@ -48,7 +48,7 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         assert list(folder.glob(".provision/reports/*/report.json")), done.stderr[-3000:]
 
     (found,) = make_once(tmp_path_factory, f"stack-{release}", make).glob(".provision/reports/*/report.json")
-    document: dict[str, Any] = whole(json.loads(found.read_text()))
+    document: dict[str, Any] = expand(json.loads(found.read_text()))
     return document
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.diagnostics import At, Fix, Insert, Place, Position, Replace, Route, Span, Where
+from provision.diagnostics import Fix, Insert, Location, Position, Replace, Route, RouteLocation, RoutePart, Span
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -29,13 +29,13 @@ class Draft:
     """A stand-in for a parsed source: its texts, and the stretch that each route means (file, text to look for)."""
 
     files: Mapping[str, str]
-    places: Mapping[tuple[Route, At], Span]
+    places: Mapping[tuple[Route, RoutePart], Span]
     document: int = 0
 
-    def span(self, where: Where) -> Span:
-        return where if isinstance(where, Span) else self.places[where.route, where.at]
+    def span(self, where: Location) -> Span:
+        return where if isinstance(where, Span) else self.places[where.route, where.part]
 
-    def edited(self, fixes: Sequence[Fix]) -> dict[str, str]:
+    def apply_fixes(self, fixes: Sequence[Fix]) -> dict[str, str]:
         texts = dict(self.files)
         for fix in fixes:
             for edit in fix.edits:
@@ -48,7 +48,7 @@ class Draft:
         return {name: text for name, text in texts.items() if text != self.files[name]}
 
     def _insert(self, edit: Insert, texts: dict[str, str]) -> None:
-        span = self.span(Place(edit.route)) if edit.route else Span(next(iter(self.files)), Position(1, 1, 0), Position(1, 1, 0))
+        span = self.span(RouteLocation(edit.route)) if edit.route else Span(next(iter(self.files)), Position(1, 1, 0), Position(1, 1, 0))
         old = texts[span.file]
         line = f"\n{' ' * (span.start.column - 1)}{edit.key}: {edit.text}"
         texts[span.file] = old[: span.end.offset] + line + old[span.end.offset :]
@@ -56,9 +56,9 @@ class Draft:
 
 def draft(files: Mapping[str, str], **places: tuple[str, str]) -> Draft:
     """A Draft in which keyword `gpu__type` names the route ("gpu", "type"), and `gpu__type__KEY` its key."""
-    found: dict[tuple[Route, At], Span] = {}
+    found: dict[tuple[Route, RoutePart], Span] = {}
     for name, (file, needle) in places.items():
-        at = At.KEY if name.endswith("__KEY") else At.VALUE
+        at = RoutePart.KEY if name.endswith("__KEY") else RoutePart.VALUE
         route = tuple(int(part) if part.isdigit() else part for part in name.removesuffix("__KEY").split("__"))
         found[route, at] = stretch(files, file, needle)
     return Draft(files, found)

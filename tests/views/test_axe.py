@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from provision.verification import Report, read_report
-from provision.verification.compare import compare
+from provision.verification.compare import compare_reports
 from provision.views import html, side_by_side
 from tests.support import require
 from tests.views.builders import failed, hostile
@@ -45,9 +45,9 @@ def recorded(name: str) -> Report:
 
 
 def pages() -> dict[str, str]:
-    found = {make.__name__: html.report(make(), "sample on here") for make in (failed, hostile)}
+    found = {make.__name__: html.render_report(make(), "sample on here") for make in (failed, hostile)}
     for name in ("numpy-abi", "other-instruction-set"):
-        found[f"diff-{name}"] = side_by_side.page(compare(recorded("quickstart"), recorded(name), ("quickstart", name)))
+        found[f"diff-{name}"] = side_by_side.render_page(compare_reports(recorded("quickstart"), recorded(name), ("quickstart", name)))
     return found
 
 
@@ -60,8 +60,8 @@ def test_axe_finds_nothing(tmp_path: Path, name: str, scheme: str) -> None:
 
 def test_axe_finds_what_is_there(tmp_path: Path) -> None:
     """The control of the test above: the same page with text that is too faint, and no language."""
-    spoilt = html.report(failed(), "x").replace('<html lang="en">', "<html>").replace("--soft:#55606a", "--soft:#b0b0b0")
+    spoilt = html.render_report(failed(), "x").replace('<html lang="en">', "<html>").replace("--soft:#55606a", "--soft:#b0b0b0")
     assert {"html-has-lang", "color-contrast"} <= {id_ for id_, _, _ in violations(tmp_path, spoilt, "light")}
-    dark = html.report(failed(), "x").replace("--soft:#a3aeb7", "--soft:#3a4248")
+    dark = html.render_report(failed(), "x").replace("--soft:#a3aeb7", "--soft:#3a4248")
     assert "color-contrast" in {id_ for id_, _, _ in violations(tmp_path, dark, "dark")}
     assert violations(tmp_path, dark, "light") == []

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from provision.diagnostics import Applicability, At, Diagnostic, Fix, Insert, Place, Position, Related, Replace, Severity, Span
-from provision.views.ink import cells
-from provision.views.text import concise, findings, fixable, footer
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Position, RelatedLocation, Replace, RouteLocation, RoutePart, Severity, Span
+from provision.views.ink import display_width
+from provision.views.text import count_fixable, render_concise, render_findings, render_footer
 from tests.views.builders import Draft, agree, draft, stretch
 
 RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -53,7 +53,7 @@ def spec() -> Draft:
 
 
 def everything() -> list[Diagnostic]:
-    at = Place
+    at = RouteLocation
     return [
         Diagnostic(
             "PKG001",
@@ -63,7 +63,7 @@ def everything() -> list[Diagnostic]:
             at(("packages", 0)),
             why="Trainer imports accelerate when it is built; without it the job stops with ImportError at its first line.",
             help="ask for the extra that brings it",
-            related=(Related(at(("training", "framework")), "this asks for Trainer"),),
+            related=(RelatedLocation(at(("training", "framework")), "this asks for Trainer"),),
             fix=Fix('write "transformers[torch]>=5.13"', (Replace(at(("packages", 0)), "transformers[torch]>=5.13"),)),
             source="made up for this test",
         ),
@@ -74,7 +74,7 @@ def everything() -> list[Diagnostic]:
             Severity.WARNING,
             "driver 535 is older than 580",
             at(("gpu", "type")),
-            related=(Related(at(("driver",)), "the driver comes from here"),),
+            related=(RelatedLocation(at(("driver",)), "the driver comes from here"),),
             fix=Fix("choose an image with a newer driver", (), Applicability.MANUAL),
         ),
         Diagnostic(
@@ -94,45 +94,45 @@ def everything() -> list[Diagnostic]:
 
 @pytest.mark.parametrize(("name", "color", "width"), [("findings.txt", False, 80), ("findings-color.txt", True, 80), ("findings-narrow.txt", False, 44)])
 def test_golden(name: str, color: bool, width: int) -> None:
-    agree(name, findings(everything(), spec(), color, width))
+    agree(name, render_findings(everything(), spec(), color, width))
 
 
 def test_golden_concise() -> None:
-    agree("concise.txt", concise(everything(), spec()))
+    agree("concise.txt", render_concise(everything(), spec()))
 
 
 def test_rows_stay_within_the_width() -> None:
     for width in (44, 60, 80, 120):
-        rows = findings(everything(), spec(), False, width, with_footer=False).splitlines()
-        assert max(cells(row) for row in rows) <= width
+        rows = render_findings(everything(), spec(), False, width, with_footer=False).splitlines()
+        assert max(display_width(row) for row in rows) <= width
 
 
 @pytest.mark.parametrize("color", [False, True])
 def test_no_secret_is_shown(color: bool) -> None:
-    text = findings(everything(), spec(), color, 80) + concise(everything(), spec())
+    text = render_findings(everything(), spec(), color, 80) + render_concise(everything(), spec())
     for secret in ("hunter2", "user:pw", TOKEN):
         assert secret not in text
     assert "***" in text
 
 
 def test_a_secret_on_the_line_of_another_finding_is_masked() -> None:
-    beside = Diagnostic("SPC002", "odd", Severity.ERROR, f"what is {TOKEN}?", Place(("env", "HF"), At.KEY), why=TOKEN, help=TOKEN, source=TOKEN)
-    text = findings([beside], spec(), False, 80)
+    beside = Diagnostic("SPC002", "odd", Severity.ERROR, f"what is {TOKEN}?", RouteLocation(("env", "HF"), RoutePart.KEY), why=TOKEN, help=TOKEN, source=TOKEN)
+    text = render_findings([beside], spec(), False, 80)
     assert TOKEN not in text
     assert "HF: ***" in text
 
 
 def test_a_line_under_a_secret_finding_is_masked_in_other_findings_too() -> None:
     secret = everything()[3]
-    beside = Diagnostic("SPC002", "odd", Severity.ERROR, "odd", Place(("env", "TOKEN")), fix=Fix("x", (Replace(Place(("env", "TOKEN")), "7"),)))
-    assert "hunter2" in findings([beside], spec(), False, 80)
-    assert "hunter2" not in findings([beside, secret], spec(), False, 80)
+    beside = Diagnostic("SPC002", "odd", Severity.ERROR, "odd", RouteLocation(("env", "TOKEN")), fix=Fix("x", (Replace(RouteLocation(("env", "TOKEN")), "7"),)))
+    assert "hunter2" in render_findings([beside], spec(), False, 80)
+    assert "hunter2" not in render_findings([beside, secret], spec(), False, 80)
 
 
 def test_the_body_of_a_private_key_is_masked() -> None:
     files = {"a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE KEY-----\nnext: 1\n"}
     found = [Diagnostic("SPC002", "odd", Severity.ERROR, "odd", stretch(files, "a.yaml", needle)) for needle in ("MIIEbody", "next")]
-    text = findings(found, Draft(files, {}), False, 80)
+    text = render_findings(found, Draft(files, {}), False, 80)
     assert "MIIEbody" not in text
     assert "next: 1" in text
 
@@ -153,11 +153,11 @@ def test_foreign_text_cannot_steer_the_terminal(color: bool) -> None:
         place,
         HOSTILE,
         HOSTILE,
-        (Related(stretch(files, name, "next"), HOSTILE),),
+        (RelatedLocation(stretch(files, name, "next"), HOSTILE),),
         Fix(HOSTILE, (Replace(place, HOSTILE),)),
         HOSTILE,
     )
-    for text in (findings([bad], Draft(files, {}), color, 80), concise([bad], Draft(files, {}))):
+    for text in (render_findings([bad], Draft(files, {}), color, 80), render_concise([bad], Draft(files, {}))):
         assert RAW_CONTROL.search(OURS.sub("", text)) is None
         assert "\\x1b[2J" in text
         assert color or "\x1b" not in text
@@ -177,19 +177,19 @@ def test_foreign_text_cannot_steer_the_terminal(color: bool) -> None:
 def test_marks_stand_under_the_characters(line: str, needle: str, drawn: str, marks: str) -> None:
     files = {"a.yaml": line}
     found = Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", needle))
-    rows = findings([found], Draft(files, {}), False, 80).splitlines()
+    rows = render_findings([found], Draft(files, {}), False, 80).splitlines()
     assert rows[3:5] == [f"1 | {drawn}", f"  | {marks}"]
 
 
 def test_a_place_beyond_the_text_still_makes_a_frame() -> None:
     beyond = Span("a.yaml", Position(99, 7, 999), Position(99, 8, 1000))
-    text = findings([Diagnostic("YML001", "x", Severity.ERROR, "m", beyond)], Draft({"a.yaml": "a: 1"}, {}), False, 80)
+    text = render_findings([Diagnostic("YML001", "x", Severity.ERROR, "m", beyond)], Draft({"a.yaml": "a: 1"}, {}), False, 80)
     assert "--> a.yaml:99:7" in text
 
 
 def test_an_empty_span_gets_one_caret() -> None:
     here = Position(1, 3, 2)
-    text = findings([Diagnostic("YML001", "x", Severity.ERROR, "m", Span("a.yaml", here, here))], Draft({"a.yaml": "a:"}, {}), False, 80)
+    text = render_findings([Diagnostic("YML001", "x", Severity.ERROR, "m", Span("a.yaml", here, here))], Draft({"a.yaml": "a:"}, {}), False, 80)
     assert "  |   ^\n" in text
 
 
@@ -201,14 +201,14 @@ def test_a_second_mark_far_away_on_the_same_line_is_told_by_column() -> None:
         Severity.ERROR,
         "m",
         stretch(files, "a.yaml", "first"),
-        related=(Related(stretch(files, "a.yaml", "second"), "and here"),),
+        related=(RelatedLocation(stretch(files, "a.yaml", "second"), "and here"),),
     )
-    assert "column 314: and here" in findings([found], Draft(files, {}), False, 80)
+    assert "column 314: and here" in render_findings([found], Draft(files, {}), False, 80)
 
 
 def test_a_huge_line_is_cropped_around_the_mark() -> None:
     files = {"a.yaml": "a: " + "x" * 500_000 + "NEEDLE" + "y" * 500_000}
-    text = findings([Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", "NEEDLE"))], Draft(files, {}), False, 80)
+    text = render_findings([Diagnostic("SPC001", "x", Severity.ERROR, "m", stretch(files, "a.yaml", "NEEDLE"))], Draft(files, {}), False, 80)
     excerpt, marks = text.splitlines()[3:5]
     assert excerpt[marks.index("^") : marks.rindex("^") + 1] == "NEEDLE"
     assert len(excerpt) <= 80
@@ -222,34 +222,34 @@ def test_order_is_file_place_severity() -> None:
         Diagnostic("SPC001", "x", Severity.ERROR, "fourth", stretch(files, "b.yaml", "2")),
         Diagnostic("SPC001", "x", Severity.INFO, "first", stretch(files, "a.yaml", "1")),
     ]
-    assert re.findall("first|second|third|fourth", concise(one, Draft(files, {}))) == ["first", "second", "third", "fourth"]
+    assert re.findall("first|second|third|fourth", render_concise(one, Draft(files, {}))) == ["first", "second", "third", "fourth"]
 
 
 def test_footer_counts() -> None:
     found = everything()
-    assert footer(found, fixable(found, spec())) == "Found 3 errors, 2 warnings, 1 unknown, 2 notes. [*] 3 fixable with --fix."
-    assert footer(found[2:3], 0) == "Found 1 warning."
-    assert footer([], 0) == "No findings."
-    assert findings([], spec(), False, 80) == "No findings.\n"
-    assert "Found" not in findings(found, spec(), False, 80, with_footer=False)
+    assert render_footer(found, count_fixable(found, spec())) == "Found 3 errors, 2 warnings, 1 unknown, 2 notes. [*] 3 fixable with --fix."
+    assert render_footer(found[2:3], 0) == "Found 1 warning."
+    assert render_footer([], 0) == "No findings."
+    assert render_findings([], spec(), False, 80) == "No findings.\n"
+    assert "Found" not in render_findings(found, spec(), False, 80, with_footer=False)
 
 
 def test_a_fix_that_the_source_cannot_take_is_not_counted_nor_marked() -> None:
-    refused = Diagnostic("SPC001", "x", Severity.ERROR, "m", Place(("python",)), fix=Fix("change it", ()))
-    assert fixable([refused], spec()) == 0
-    text = findings([refused], spec(), False, 80)
+    refused = Diagnostic("SPC001", "x", Severity.ERROR, "m", RouteLocation(("python",)), fix=Fix("change it", ()))
+    assert count_fixable([refused], spec()) == 0
+    text = render_findings([refused], spec(), False, 80)
     assert "[*]" not in text
     assert "fix (by hand): change it" in text
 
 
 def test_a_byte_order_mark_is_not_a_change() -> None:
     class Marked(Draft):
-        def edited(self, fixes):
-            return {name: "\ufeff" + text for name, text in super().edited(fixes).items()}
+        def apply_fixes(self, fixes):
+            return {name: "\ufeff" + text for name, text in super().apply_fixes(fixes).items()}
 
     files = {"a.yaml": "name: x\npython: 3.10\n"}
     place = stretch(files, "a.yaml", "3.10")
     found = Diagnostic("YML003", "x", Severity.ERROR, "m", place, fix=Fix("quote", (Replace(place, '"3.10"'),)))
-    text = findings([found], Marked(files, {}), False, 80)
+    text = render_findings([found], Marked(files, {}), False, 80)
     assert "1 -" not in text
     assert '2 + python: "3.10"' in text

@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 
 from provision.diagnostics import Diagnostic, Position, Severity, Span
 from provision.errors import SourceError
-from provision.safe import disarmed, safe
-from provision.views.github import LARGEST_SUMMARY, MOST, annotate
-from provision.views.markdown import literal
+from provision.safe import escape_control, escape_workflow_commands
+from provision.views.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotate
+from provision.views.markdown import escape_markdown
 from provision.views.repository import Repository
 from tests.views.builders import Draft, draft
 from tests.workflow import Command, commands
@@ -81,15 +81,15 @@ def test_hostile_names_and_values_are_read_back_as_they_are(hostile: str) -> Non
     unread = (hostile, SourceError(hostile, why=hostile))
     (first, second), _ = told(one(message=hostile, where=at(hostile)), unread=(unread,))
     assert (first.name, second.name) == ("error", "error")
-    assert first.properties["file"] == second.properties["file"] == safe(f"sub/{hostile}")
-    assert second.data == safe(hostile)
+    assert first.properties["file"] == second.properties["file"] == escape_control(f"sub/{hostile}")
+    assert second.data == escape_control(hostile)
 
 
 @settings(max_examples=200, deadline=None)
 @given(some.text(), some.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_text_is_one_command(message: str, name: str) -> None:
-    found, summary = told(one(message=message, where=at("x" + name)), one(message=message), *(one() for _ in range(MOST)), summarized=True)
-    assert len(found) == MOST
+    found, summary = told(one(message=message, where=at("x" + name)), one(message=message), *(one() for _ in range(MAX_ANNOTATIONS)), summarized=True)
+    assert len(found) == MAX_ANNOTATIONS
     assert {command.name for command in found} == {"error"}
     assert commands(summary) == []
     assert len(summary.splitlines()) == 5
@@ -97,33 +97,35 @@ def test_any_text_is_one_command(message: str, name: str) -> None:
 
 def test_secrets_are_replaced() -> None:
     token = "hf_" + "Zq3" * 10
-    found = [one(message=token, why=token, help=token, where=at(token)) for _ in range(MOST + 1)]
+    found = [one(message=token, why=token, help=token, where=at(token)) for _ in range(MAX_ANNOTATIONS + 1)]
     written = annotate([(found, draft({}))], ((token, SourceError(token)),), HERE, summarized=True)
     assert token not in written.commands + written.summary
 
 
 def test_what_github_would_not_show_goes_to_the_summary() -> None:
-    found = [one(Severity.WARNING, f"w{number}") for number in range(MOST + 2)] + [one(message=f"e{number}") for number in range(MOST + 3)]
+    found = [one(Severity.WARNING, f"w{number}") for number in range(MAX_ANNOTATIONS + 2)] + [
+        one(message=f"e{number}") for number in range(MAX_ANNOTATIONS + 3)
+    ]
     shown, summary = told(*found, summarized=True)
-    assert [sum(command.name == kind for command in shown) for kind in ("error", "warning")] == [MOST, MOST]
-    assert summary.startswith(f"### provision lint: {2 * MOST + 5} findings, 5 of them beyond what GitHub annotates\n\n- **error** PKG001 ")
+    assert [sum(command.name == kind for command in shown) for kind in ("error", "warning")] == [MAX_ANNOTATIONS, MAX_ANNOTATIONS]
+    assert summary.startswith(f"### provision lint: {2 * MAX_ANNOTATIONS + 5} findings, 5 of them beyond what GitHub annotates\n\n- **error** PKG001 ")
     assert summary.count("\n- **warning** ") == 2
     everything, nothing = told(*found)
-    assert (len(everything), nothing) == (2 * MOST + 5, "")
+    assert (len(everything), nothing) == (2 * MAX_ANNOTATIONS + 5, "")
 
 
 def test_files_that_cannot_be_read_count_too() -> None:
     unread = tuple((f"{number}.yaml", SourceError("gone")) for number in range(3))
-    shown, summary = told(*(one() for _ in range(MOST)), summarized=True, unread=unread)
-    assert len(shown) == MOST
+    shown, summary = told(*(one() for _ in range(MAX_ANNOTATIONS)), summarized=True, unread=unread)
+    assert len(shown) == MAX_ANNOTATIONS
     assert summary.count("\n- ") == 3
 
 
 def test_a_summary_stays_within_its_limit() -> None:
     _, summary = told(*(one(message="é" * 400) for _ in range(3000)), summarized=True)
-    assert len(summary.encode()) <= LARGEST_SUMMARY
+    assert len(summary.encode()) <= MAX_SUMMARY_BYTES
     listed = summary.count("\n- ")
-    assert f"\n{3000 - MOST - listed} more are not listed" in summary
+    assert f"\n{3000 - MAX_ANNOTATIONS - listed} more are not listed" in summary
 
 
 def test_a_file_elsewhere_is_named_in_the_message() -> None:
@@ -134,9 +136,9 @@ def test_a_file_elsewhere_is_named_in_the_message() -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_plain_lines_are_no_commands(hostile: str) -> None:
-    text = safe(f"  {hostile}\n{hostile}\n\t{hostile}\nplain: a::b\n")
-    assert commands(disarmed(text)) == []
-    assert "plain: a::b\n" in disarmed(text)
+    text = escape_control(f"  {hostile}\n{hostile}\n\t{hostile}\nplain: a::b\n")
+    assert commands(escape_workflow_commands(text)) == []
+    assert "plain: a::b\n" in escape_workflow_commands(text)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +153,4 @@ def test_plain_lines_are_no_commands(hostile: str) -> None:
     ],
 )
 def test_markdown_is_only_text(text: str, shown: str) -> None:
-    assert literal(text) == shown
+    assert escape_markdown(text) == shown

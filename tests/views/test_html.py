@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from provision.assets import asset
+from provision.assets import find_asset
 from provision.verification import read_report
-from provision.verification.compare import compare
+from provision.verification.compare import compare_reports
 from provision.views import side_by_side
-from provision.views.html import report
+from provision.views.html import render_report
 from tests.support import require
 from tests.views.builders import check, failed, hostile, sample, stage, threshold, verified
 
@@ -80,11 +80,11 @@ def document(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def test_every_element_is_closed(document: dict[str, Any]) -> None:
-    assert Page(report(document, "t")).open == []
+    assert Page(render_report(document, "t")).open == []
 
 
 def test_nothing_is_fetched_and_nothing_runs(document: dict[str, Any]) -> None:
-    page = Page(report(document, "t"))
+    page = Page(render_report(document, "t"))
     forbidden = {"script", "img", "iframe", "object", "embed", "form", "a", "base", "audio", "video"}
     assert not forbidden & {name for name, _ in page.elements}
     assert [link["href"] for link in page.named("link")] == ["data:,"]
@@ -96,7 +96,7 @@ def test_nothing_is_fetched_and_nothing_runs(document: dict[str, Any]) -> None:
 
 
 def test_it_is_accessible(document: dict[str, Any]) -> None:
-    page = Page(report(document, "t"))
+    page = Page(render_report(document, "t"))
     assert page.named("html") == [{"lang": "en"}]
     assert page.named("title")
     assert all(cell.get("scope") in ("col", "row") for cell in page.named("th"))
@@ -113,7 +113,7 @@ def test_it_is_accessible(document: dict[str, Any]) -> None:
 
 
 def test_failures_come_first_with_declared_found_why_fix() -> None:
-    text = Page(report(failed(), "sample")).text()
+    text = Page(render_report(failed(), "sample")).text()
     story = [
         "NOT AS DECLARED",
         "2 of 22 checks failed",
@@ -138,13 +138,13 @@ def test_failures_come_first_with_declared_found_why_fix() -> None:
 
 
 def test_every_check_is_there() -> None:
-    text = Page(report(verified(), "sample")).text()
+    text = Page(render_report(verified(), "sample")).text()
     assert all(f"{one['id']} {one['title']}" in text for one in verified()["checks"])
 
 
 def test_status_is_told_in_words_too() -> None:
     every = [check(f"X{n}", "g", "t", status) for n, status in enumerate(("pass", "fail", "warn", "skip", "unknown"))]
-    text = Page(report(sample("failed", every), "t")).text()
+    text = Page(render_report(sample("failed", every), "t")).text()
     assert all(f"{word} X{n}" in text for n, word in enumerate(("passed", "failed", "warning", "skipped", "unknown")))
 
 
@@ -152,7 +152,7 @@ def test_status_is_told_in_words_too() -> None:
     ("measured", "width", "beyond"), [(0, 0.5, False), (0.5, 30.0, False), (1.0, 60.0, False), (1.5, 90.0, False), (1e9, 100.0, True), (-3, 0.5, False)]
 )
 def test_bars_stand_in_proportion_to_the_bound(measured: float, width: float, beyond: bool) -> None:
-    page = Page(report(sample("verified", [check("N01", "g", "t", observed=measured, threshold=threshold(1.0, "u"))]), "t"))
+    page = Page(render_report(sample("verified", [check("N01", "g", "t", observed=measured, threshold=threshold(1.0, "u"))]), "t"))
     values = [shape["width"] for shape in page.named("rect") if (shape.get("class") or "").startswith("value pass")]
     assert values == [str(width)]
     assert ("beyond the end" in page.text()) is beyond
@@ -160,26 +160,28 @@ def test_bars_stand_in_proportion_to_the_bound(measured: float, width: float, be
 
 def test_a_zero_bound_and_a_bound_without_a_number_draw_no_nonsense() -> None:
     checks = [check("N1", "g", "t", observed=3, threshold=threshold(0, "u")), check("N2", "g", "t", observed="text", threshold=threshold(1, "u"))]
-    values = [shape["width"] for shape in Page(report(sample("failed", checks), "t")).named("rect") if (shape.get("class") or "").startswith("value pass")]
+    values = [
+        shape["width"] for shape in Page(render_report(sample("failed", checks), "t")).named("rect") if (shape.get("class") or "").startswith("value pass")
+    ]
     assert values == ["100.0"]
 
 
 def test_a_report_with_nothing_in_it_still_makes_a_page() -> None:
-    assert "ERROR" in Page(report({}, "t")).text()
+    assert "ERROR" in Page(render_report({}, "t")).text()
 
 
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
     document = sample("failed", [check("P06", "g", "t", "fail", observed=token, message=token)], stages=[stage("x", 1.0, tail=token)])
-    assert "Zq3" not in report(document, "t")
+    assert "Zq3" not in render_report(document, "t")
 
 
 def test_no_raw_control_character(document: dict[str, Any]) -> None:
-    assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]", report(document, "\x1b\u202e")) is None
+    assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]", render_report(document, "\x1b\u202e")) is None
 
 
 def test_template_text_is_not_evaluated() -> None:
-    assert "{{7*7}}" in Page(report(hostile(), "{{7*7}}")).text()
+    assert "{{7*7}}" in Page(render_report(hostile(), "{{7*7}}")).text()
 
 
 PAIRS = [(text, ground) for text in ("ink", "soft", "good", "bad", "warn") for ground in ("page", "card")]
@@ -203,7 +205,7 @@ def test_contrast_of_bars(shape: str, ground: str, scheme: int) -> None:
 
 
 def _schemes() -> list[dict[str, str]]:
-    blocks = re.findall(r":root\{([^}]*)\}", asset("templates/page.css").read_text(encoding="utf-8"))
+    blocks = re.findall(r":root\{([^}]*)\}", find_asset("templates/page.css").read_text(encoding="utf-8"))
     found = [dict(re.findall(r"--([a-z-]+):(#[0-9a-f]+)", block)) for block in blocks]
     return [found[0], {**found[0], **found[1]}, {**found[0], **found[2]}]
 
@@ -235,7 +237,7 @@ def chromium(tmp_path: Path, *arguments: str) -> str:
 
 @pytest.mark.browser
 def test_in_a_browser_a_failed_report_has_its_headings(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(report(failed(), "sample on here"), encoding="utf-8")
+    (tmp_path / "page.html").write_text(render_report(failed(), "sample on here"), encoding="utf-8")
     page = Page(chromium(tmp_path, "--dump-dom", (tmp_path / "page.html").as_uri()))
     headings = [data.strip() for tag, data in page.texts if tag in ("h1", "h2")]
     assert headings[:3] == ["sample on here", "What is not as declared", "What was proven"]
@@ -291,7 +293,7 @@ def visit(tmp_path: Path, text: str) -> tuple[Page, list[str]]:
 def test_in_a_browser_a_hostile_report_is_inert(tmp_path: Path) -> None:
     made = hostile()
     made["checks"].append(check(LEAKS, LEAKS, LEAKS, "fail", message=LEAKS, fix=LEAKS, expected=LEAKS, observed=LEAKS))
-    page, asked = visit(tmp_path, report(made, f"</title>{LEAKS}"))
+    page, asked = visit(tmp_path, render_report(made, f"</title>{LEAKS}"))
     assert asked == ["/page.html"]
     assert not {"script", "img", "iframe", "a"} & {name for name, _ in page.elements}
     assert [link["href"] for link in page.named("link")] == ["data:,"]
@@ -312,7 +314,11 @@ def test_in_a_browser_the_recorder_sees_what_an_unescaped_page_fetches(tmp_path:
 def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int) -> None:
     """A frame of that width reports the scroll width of the page in it; the frame's own script runs because the policy is the inner page's."""
     pair = [read_report((KEPT / f"{name}.json").read_bytes(), name) for name in ("recorded/shadowed-package", "simulated/l4-one-of-two")]
-    pages = {"failed": report(failed(), "sample"), "hostile": report(hostile(), "sample"), "diff": side_by_side.page(compare(*pair, ("here", "there")))}
+    pages = {
+        "failed": render_report(failed(), "sample"),
+        "hostile": render_report(hostile(), "sample"),
+        "diff": side_by_side.render_page(compare_reports(*pair, ("here", "there"))),
+    }
     for name, made in pages.items():
         (tmp_path / "page.html").write_text(made, encoding="utf-8")
         (tmp_path / "frame.html").write_text(
@@ -339,16 +345,16 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
     ],
 )
 def test_the_band_is_where_the_value_has_to_lie(status: str, measured: float, band: list[tuple[str, str]]) -> None:
-    page = Page(report(sample("failed", [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))]), "t"))
+    page = Page(render_report(sample("failed", [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))]), "t"))
     assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "band"] == band
 
 
 def test_stages_stand_one_after_another() -> None:
-    page = Page(report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t"))
+    page = Page(render_report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t"))
     assert [(shape["x"], shape["width"]) for shape in page.named("rect") if shape.get("class") == "value"] == [("0.0", "25.0"), ("25.0", "75.0")]
 
 
 def test_the_packages_that_the_spec_names_are_listed() -> None:
     readings = [{"key": "package.torch", "value": "2.13.0+cpu", "class": "identity"}, {"key": "package.gone", "value": None, "class": "identity"}]
-    text = Page(report({**sample("verified", []), "readings": readings}, "t")).text()
+    text = Page(render_report({**sample("verified", []), "readings": readings}, "t")).text()
     assert "What the spec names 2 Package Version torch 2.13.0+cpu gone absent" in text

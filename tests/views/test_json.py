@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Related, Replace, Severity
-from provision.views.json import findings, joined
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RelatedLocation, Replace, RouteLocation, Severity
+from provision.views.json import findings_to_json, merge_documents
 from tests.views.builders import Draft, draft, stretch
 
 FILES = {"a.yaml": 'name: "漢😀"\r\npython: 3.10\n', "b.yaml": "driver: 535\n"}
@@ -24,11 +24,11 @@ def found() -> list[Diagnostic]:
             "type-lost",
             Severity.ERROR,
             "3.10 is read as 3.1",
-            Place(("python",)),
+            RouteLocation(("python",)),
             "why",
             "help",
-            (Related(Place(("driver",)), "and this"),),
-            Fix("quote it", (Replace(Place(("python",)), '"3.10"'), Insert((), "cuda", '"12.8"'))),
+            (RelatedLocation(RouteLocation(("driver",)), "and this"),),
+            Fix("quote it", (Replace(RouteLocation(("python",)), '"3.10"'), Insert((), "cuda", '"12.8"'))),
             "source",
         ),
         Diagnostic("YML001", "odd", Severity.WARNING, "odd", stretch(FILES, "a.yaml", "name"), fix=Fix("by hand", (), Applicability.MANUAL)),
@@ -36,7 +36,7 @@ def found() -> list[Diagnostic]:
 
 
 def test_shape() -> None:
-    document = findings(found(), spec())
+    document = findings_to_json(found(), spec())
     assert document["version"] == 1
     assert document["tool"]["name"] == "provision"
     assert document["summary"] == {"error": 1, "warning": 1, "unknown": 0, "info": 0, "fixable": 1}
@@ -80,20 +80,20 @@ def test_shape() -> None:
 
 
 def test_columns_count_code_points() -> None:
-    wide = Diagnostic("SPC001", "x", Severity.INFO, "m", Place(("name",)))
-    stretch_ = findings([wide], spec())["diagnostics"][0]["range"]
+    wide = Diagnostic("SPC001", "x", Severity.INFO, "m", RouteLocation(("name",)))
+    stretch_ = findings_to_json([wide], spec())["diagnostics"][0]["range"]
     assert (stretch_["start"]["column"], stretch_["end"]["column"]) == (7, 11)
 
 
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
     place = stretch(FILES, "a.yaml", "name")
-    leaky = Diagnostic("SEC001", "x", Severity.ERROR, token, place, token, token, (Related(place, token),), Fix(token, (Replace(place, token),)), token)
-    assert token not in json.dumps(findings([leaky], spec()))
+    leaky = Diagnostic("SEC001", "x", Severity.ERROR, token, place, token, token, (RelatedLocation(place, token),), Fix(token, (Replace(place, token),)), token)
+    assert token not in json.dumps(findings_to_json([leaky], spec()))
 
 
 def test_joined_adds_up() -> None:
-    both = joined([findings(found(), spec()), findings(found()[:1], spec())])
+    both = merge_documents([findings_to_json(found(), spec()), findings_to_json(found()[:1], spec())])
     assert both["summary"]["error"] == 2
     assert both["summary"]["fixable"] == 2
     assert len(both["diagnostics"]) == 3

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provision.views.junit import junit
+from provision.views.junit import render_junit
 from tests.views.builders import check, crowded, failed, hostile, sample, stage, verified
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
@@ -60,7 +60,7 @@ def fits(text: str) -> list[ET.Element]:
 
 @pytest.mark.parametrize("report", [verified(), failed(), crowded(), hostile(), {}], ids=["verified", "failed", "crowded", "hostile", "empty"])
 def test_it_fits_the_usual_schema(report: dict[str, Any]) -> None:
-    fits(junit([report]))
+    fits(render_junit([report]))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_it_fits_the_usual_schema(report: dict[str, Any]) -> None:
 )
 def test_the_schema_refuses_what_is_wrong(spoil: str, by: str) -> None:
     with pytest.raises(AssertionError):
-        fits(junit([failed()]).replace(spoil, by))
+        fits(render_junit([failed()]).replace(spoil, by))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_schema_refuses_what_is_wrong(spoil: str, by: str) -> None:
     ],
 )
 def test_how_checks_are_told(status: str, required: bool, outcome: str | None) -> None:
-    (suite,) = fits(junit([sample("failed", [check("P02", "packages", "locked packages", status, required=required, message="said", fix="mend")])]))
+    (suite,) = fits(render_junit([sample("failed", [check("P02", "packages", "locked packages", status, required=required, message="said", fix="mend")])]))
     case = suite.findall("testcase")[1]
     assert (case.attrib["classname"], case.attrib["name"]) == ("packages", "P02 locked packages")
     assert [one.tag for one in case] == ([outcome] if outcome else [])
@@ -104,12 +104,12 @@ def test_how_checks_are_told(status: str, required: bool, outcome: str | None) -
     [("verified", []), ("simulated", ["skipped"]), ("failed", ["failure"]), ("unverified", ["error"]), ("error", ["error"]), ("splendid", ["error"])],
 )
 def test_no_suite_is_green_whose_verdict_is_not(result: str, outcome: list[str]) -> None:
-    (suite,) = fits(junit([sample(result, [check("P02", "packages", "t")])]))
+    (suite,) = fits(render_junit([sample(result, [check("P02", "packages", "t")])]))
     assert [one.tag for one in suite.findall("testcase")[0]] == outcome
 
 
 def test_several_reports_are_several_suites() -> None:
-    suites = fits(junit([verified(), failed()]))
+    suites = fits(render_junit([verified(), failed()]))
     assert [(suite.attrib["id"], suite.attrib["name"]) for suite in suites] == [("0", "sample-trainer.here"), ("1", "sample-trainer.here")]
 
 
@@ -117,12 +117,12 @@ def test_several_reports_are_several_suites() -> None:
 @given(st.text(), st.text(alphabet=st.characters(exclude_categories=())))
 def test_any_text_makes_xml(one: str, other: str) -> None:
     rows = [check(one, other, one, "fail", message=other, expected=one, fix=other), check("X", "g", "t", "warn", message=one + other)]
-    fits(junit([sample("failed", rows, stages=[stage(one, 1.0, tail=other)], spec={"name": other, "digest": one})]))
+    fits(render_junit([sample("failed", rows, stages=[stage(one, 1.0, tail=other)], spec={"name": other, "digest": one})]))
 
 
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
-    assert "Zq3" not in junit([sample("failed", [check("P06", "g", "t", "fail", observed=token, message=token)], stages=[stage("x", 1.0, tail=token)])])
+    assert "Zq3" not in render_junit([sample("failed", [check("P06", "g", "t", "fail", observed=token, message=token)], stages=[stage("x", 1.0, tail=token)])])
 
 
 def test_the_command() -> None:

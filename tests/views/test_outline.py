@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from provision.views.outline import Line, Measure, outline
-from provision.views.words import amount, figure, seconds, short, words
+from provision.views.outline import CheckLine, Measurement, build_report_view
+from provision.views.words import format_amount, format_json_value, format_number, format_seconds, shorten_digest
 from tests.views.builders import check, sample, threshold, verified
 
 
-def only(**more: Any) -> Line:
+def only(**more: Any) -> CheckLine:
     document = sample("failed", [check("X1", "g", "t", **{"status": "fail", **more})])
     document["readings"] = [{"key": key, "value": 1} for key in ("host.ram_bytes", "host.nofile", "disk.tmp.free_bytes", "disk.env.free_bytes")]
-    return outline(document).lines[0]
+    return build_report_view(document).lines[0]
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def test_bytes_inside_a_mapping() -> None:
 
 
 def test_a_number_is_held_against_the_threshold() -> None:
-    assert only(observed=3, threshold=threshold(4, "u", "s")).measures == (Measure("", 3.0, 4.0, "u", "s"),)
+    assert only(observed=3, threshold=threshold(4, "u", "s")).measures == (Measurement("", 3.0, 4.0, "u", "s"),)
 
 
 def test_a_share_is_held_against_what_is_declared() -> None:
-    assert only(expected=100, observed=50, threshold=threshold(0.9, "of the declared bytes", "s")).measures == (Measure("", 50.0, 90.0, "bytes", "s"),)
+    assert only(expected=100, observed=50, threshold=threshold(0.9, "of the declared bytes", "s")).measures == (Measurement("", 50.0, 90.0, "bytes", "s"),)
 
 
 def test_numbers_by_key_are_held_against_each_other_and_keep_the_source_of_their_own_bound() -> None:
     line = only(expected={"a": 4, "b": 9, "c": "x"}, observed={"a": 3, "b": 8, "c": 1, "d": 1}, threshold=threshold(4, "u", "s"))
-    assert line.measures == (Measure("a", 3.0, 4.0, "u", "s"), Measure("b", 8.0, 9.0, "u", ""))
+    assert line.measures == (Measurement("a", 3.0, 4.0, "u", "s"), Measurement("b", 8.0, 9.0, "u", ""))
 
 
 @pytest.mark.parametrize("more", [{"status": "skip", "observed": 3}, {"observed": "3"}, {"observed": True}, {"observed": float("nan")}, {"observed": None}])
@@ -54,12 +54,12 @@ def test_nothing_is_measured_where_nothing_can_be(more: dict[str, Any]) -> None:
 
 
 def test_proof_needs_a_verified_report_in_which_training_ran() -> None:
-    assert outline(verified()).proven == ("imports and arguments", "learns", "resumes exactly in a fresh process")
-    assert outline({**verified(), "verdict": {"result": "unverified"}}).proven == ()
+    assert build_report_view(verified()).proven == ("imports and arguments", "learns", "resumes exactly in a fresh process")
+    assert build_report_view({**verified(), "verdict": {"result": "unverified"}}).proven == ()
 
 
 def test_unknown_words_of_a_newer_tool_are_never_good() -> None:
-    told = outline(sample("splendid", [check("X1", "g", "t", "superb")]))
+    told = build_report_view(sample("splendid", [check("X1", "g", "t", "superb")]))
     assert told.result == "error"
     assert told.lines[0].status.value == "unknown"
 
@@ -80,11 +80,11 @@ def test_unknown_words_of_a_newer_tool_are_never_good() -> None:
     ],
 )
 def test_words(value: object, told: str) -> None:
-    assert words(value) == told
+    assert format_json_value(value) == told
 
 
 def test_amounts() -> None:
-    assert [amount(value, "bytes") for value in (0, 1023, 1024, 2**30, 1.5 * 2**40, 2**60)] == [
+    assert [format_amount(value, "bytes") for value in (0, 1023, 1024, 2**30, 1.5 * 2**40, 2**60)] == [
         "0 bytes",
         "1023 bytes",
         "1 KiB",
@@ -92,7 +92,7 @@ def test_amounts() -> None:
         "1.5 TiB",
         "1.049e+06 TiB",
     ]
-    assert amount(2e-6, "relative error") == "2e-06 relative error"
-    assert (figure(12345.6), figure(0.123456)) == ("12,346", "0.1235")
-    assert [seconds(value) for value in (0.014, 1.74, 20.35)] == ["0.01", "1.7", "20"]
-    assert (short("sha256:" + "a" * 64), short("plain")) == ("sha256:aaaaaaaaaaaa", "plain")
+    assert format_amount(2e-6, "relative error") == "2e-06 relative error"
+    assert (format_number(12345.6), format_number(0.123456)) == ("12,346", "0.1235")
+    assert [format_seconds(value) for value in (0.014, 1.74, 20.35)] == ["0.01", "1.7", "20"]
+    assert (shorten_digest("sha256:" + "a" * 64), shorten_digest("plain")) == ("sha256:aaaaaaaaaaaa", "plain")

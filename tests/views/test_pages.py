@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from provision.commands.explain import pages
+from provision.commands.explain import all_pages
 from provision.diagnostics import Severity
-from provision.views.ink import cells
-from provision.views.pages import Page, document, text
+from provision.views.ink import display_width
+from provision.views.pages import RulePage, render_text, to_json
 
-MADE = Page(
+MADE = RulePage(
     "ABC001",
     "made-up",
     Severity.WARNING,
@@ -25,19 +25,19 @@ MADE = Page(
 
 
 def test_paragraphs_are_wrapped_and_specs_are_not() -> None:
-    assert text(MADE, False, 20) == (
+    assert render_text(MADE, False, 20) == (
         "ABC001 made-up\n\nSeverity: warning\n\nA summary that goes\non.\n\n- one point that is\n  long\n- another\n\n    gpu: L4\n\n    # kept\n\nLast.\n"
     )
 
 
 def test_only_headings_are_coloured() -> None:
-    told = text(MADE, True, 80)
+    told = render_text(MADE, True, 80)
     assert told.count("\x1b[") == 2
     assert told.startswith("\x1b[1mABC001 made-up\x1b[0m\n")
 
 
 def test_data_holds_the_whole_page() -> None:
-    told = document(MADE)
+    told = to_json(MADE)
     assert told["examples"] == {"bad": ["bad: 1\n"], "good": ["good: 1\n"]}
     assert (told["version"], told["id"], told["severity"], told["sources"]) == (1, "ABC001", "warning", ["somewhere"])
     assert told["markdown"] == MADE.markdown
@@ -45,9 +45,9 @@ def test_data_holds_the_whole_page() -> None:
 
 
 def test_every_page_is_told_whole(subtests: pytest.Subtests) -> None:
-    for page in pages():
+    for page in all_pages():
         with subtests.test(page.id):
-            told = text(page, False, 60)
+            told = render_text(page, False, 60)
             said = " ".join(told.split())
             assert page.name in told
             assert "```" not in told
@@ -55,4 +55,4 @@ def test_every_page_is_told_whole(subtests: pytest.Subtests) -> None:
             for spec in (*page.bad, *page.good):
                 assert all(f"    {line}".rstrip() in told for line in spec.strip().splitlines())
             prose = [line for line in told.splitlines() if not line.startswith("    ")]
-            assert max(map(cells, prose)) <= 60
+            assert max(map(display_width, prose)) <= 60

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from provision.verification import read_report
 from provision.views import html, junit
-from provision.views.ink import cells
-from provision.views.outcome import report
+from provision.views.ink import display_width
+from provision.views.outcome import render_report
 from tests.views.builders import agree, check, crowded, failed, hostile, sample, stage, threshold, verified
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
@@ -34,21 +34,21 @@ RAW_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-
     ],
 )
 def test_golden(name: str, document: dict[str, Any], color: bool, width: int, verbose: bool) -> None:
-    agree(name, report(document, color, width, verbose, PATH))
+    agree(name, render_report(document, color, width, verbose, PATH))
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
 @pytest.mark.parametrize("document", [verified(), failed(), crowded(), crowded(1), crowded(2), crowded(400), hostile()])
 def test_one_screen(document: dict[str, Any], width: int) -> None:
-    rows = report(document, False, width, False, PATH).splitlines()
+    rows = render_report(document, False, width, False, PATH).splitlines()
     wide = max(40, width)
-    assert sum(max(1, -(-cells(row) // wide)) for row in rows) <= 25
-    assert max(cells(row) for row in rows if not row.startswith("report ")) <= wide
+    assert sum(max(1, -(-display_width(row) // wide)) for row in rows) <= 25
+    assert max(display_width(row) for row in rows if not row.startswith("report ")) <= wide
 
 
 def test_on_a_narrow_terminal_no_count_of_the_verdict_is_cut() -> None:
-    head = report(failed(), False, 40, False, PATH).split("\n\n")[0]
-    whole = report(failed(), False, 200, False, PATH).splitlines()[0]
+    head = render_report(failed(), False, 40, False, PATH).split("\n\n")[0]
+    whole = render_report(failed(), False, 200, False, PATH).splitlines()[0]
     assert " ".join(head.split()).startswith(" ".join(whole.split()))
 
 
@@ -57,10 +57,10 @@ def test_an_error_is_not_told_against_no_exception_and_not_twice() -> None:
     raised = "import torch raised ImportError: not numpy (__init__.py:1 in <module>)"
     checks = [one for one in document["checks"] if one["id"] in ("P06:torch", "P06:safetensors")]
     alone = {**document, "checks": checks}
-    text = report(alone, False, 200, False)
+    text = render_report(alone, False, 200, False)
     assert text.count("ImportError: not numpy") == 1
     assert f"FAIL P06:torch import torch\n  why       {raised}\n" in text
-    for shown in (text, report(alone, False, 200, True), html.report(alone, "x").partition("<pre")[0], junit.junit([alone])):
+    for shown in (text, render_report(alone, False, 200, True), html.render_report(alone, "x").partition("<pre")[0], junit.render_junit([alone])):
         assert raised in shown.replace("&lt;", "<").replace("&gt;", ">")
         assert "no exception" not in shown
 
@@ -68,7 +68,7 @@ def test_an_error_is_not_told_against_no_exception_and_not_twice() -> None:
 @pytest.mark.parametrize(("problems", "remarks"), [(p, r) for p in range(7) for r in (0, 1, 5, 30)])
 def test_what_is_left_out_is_counted(problems: int, remarks: int) -> None:
     document = sample("failed", [*_many("F", "fail", problems), *_many("W", "warn", remarks)])
-    text = report(document, False, 80, False, PATH)
+    text = render_report(document, False, 80, False, PATH)
     shown = len(re.findall(r"^(?:FAIL F|warn W)\d", text, re.MULTILINE))
     more = re.search(r"\(\+(\d+) more, -v shows all\)", text)
     assert shown + (int(more[1]) if more else 0) == problems + remarks
@@ -78,7 +78,7 @@ def test_what_is_left_out_is_counted(problems: int, remarks: int) -> None:
 
 def test_verbose_shows_every_check_and_every_fix() -> None:
     document = crowded(30)
-    text = report(document, False, 80, True, PATH)
+    text = render_report(document, False, 80, True, PATH)
     assert all(f"FAIL {one['id']} " in text for one in document["checks"])
     assert "more, -v" not in text
 
@@ -88,11 +88,11 @@ def test_verbose_shows_every_check_and_every_fix() -> None:
     [("verified", "VERIFIED"), ("failed", "NOT AS DECLARED"), ("unverified", "UNVERIFIED"), ("error", "ERROR"), ("simulated", "SIMULATED"), ("??", "ERROR")],
 )
 def test_headline(result: str, word: str) -> None:
-    assert report(sample(result, []), False, 80, False, PATH).splitlines()[0] == word
+    assert render_report(sample(result, []), False, 80, False, PATH).splitlines()[0] == word
 
 
 def test_failure_reads_declared_found_why_fix() -> None:
-    text = report(failed(), False, 100, False, PATH)
+    text = render_report(failed(), False, 100, False, PATH)
     assert text.startswith("NOT AS DECLARED  2 of 22 checks failed, 1 unknown, 1 warning, 1 skipped (37 s)\n")
     rows = [row.split()[0] for row in text[text.index("FAIL P02") : text.index("FAIL T02")].splitlines() if row]
     assert rows == ["FAIL", "declared", "found", "why", "fix"]
@@ -102,35 +102,35 @@ def test_failure_reads_declared_found_why_fix() -> None:
 def test_the_first_cause_leads() -> None:
     document = sample("failed", [check("A1", "g", "t", "fail"), check("B1", "g", "t", "fail")])
     document["verdict"]["first_cause"] = "B1"
-    text = report(document, False, 80, False, PATH)
+    text = render_report(document, False, 80, False, PATH)
     assert text.index("FAIL B1") < text.index("FAIL A1")
 
 
 def test_only_a_verified_report_with_training_claims_a_proof() -> None:
     claim = "proof: a Hugging Face Trainer run on this machine"
-    assert claim in report(verified(), False, 80, False, PATH)
-    assert claim not in report(failed(), False, 80, False, PATH)
+    assert claim in render_report(verified(), False, 80, False, PATH)
+    assert claim not in render_report(failed(), False, 80, False, PATH)
     without = verified()
     without["checks"] = [one for one in without["checks"] if one["group"] != "training"]
-    assert "proof: no training ran in this verification" in report(without, False, 80, False, PATH)
+    assert "proof: no training ran in this verification" in render_report(without, False, 80, False, PATH)
 
 
 def test_simulated_parts_are_named() -> None:
     document = verified()
     document["subject"]["simulated"] = ["gpu"]
-    assert "simulated, not a real device: gpu" in report(document, False, 80, False, PATH)
+    assert "simulated, not a real device: gpu" in render_report(document, False, 80, False, PATH)
 
 
 def test_a_required_unknown_is_told_as_a_problem_and_an_optional_one_as_a_remark() -> None:
     one = check("T03", "torch", "arch", "unknown", message="not observed", required=True)
-    text = report(sample("unverified", [one, {**one, "id": "H09", "required": False}]), False, 80, False, PATH)
+    text = render_report(sample("unverified", [one, {**one, "id": "H09", "required": False}]), False, 80, False, PATH)
     assert "UNKNOWN T03 arch\n  why       not observed\n" in text
     assert "UNKNOWN H09 arch: not observed\n" in text
 
 
 def test_a_stage_that_died_shows_its_last_output_with_v() -> None:
     document = sample("failed", [], stages=[stage("loaders", 2.0, exit=None, signal="SIGBUS", tail="worker 1\nbus error"), stage("host", 0.1)])
-    text = report(document, False, 80, True, PATH)
+    text = render_report(document, False, 80, True, PATH)
     assert "died with SIGBUS" in text
     assert "    bus error\n" in text
 
@@ -139,13 +139,13 @@ def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
     document = sample("failed", [check("P06", "g", "t", "fail", observed=f"https://u:{token}@h", message=token, cause=token, fix=token)])
     for verbose in (False, True):
-        assert "Zq3" not in report(document, False, 80, verbose, PATH)
+        assert "Zq3" not in render_report(document, False, 80, verbose, PATH)
 
 
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("color", [False, True])
 def test_foreign_text_cannot_steer_the_terminal(color: bool, verbose: bool) -> None:
-    text = report(hostile(), color, 80, verbose, "\x1b]0;x\x07")
+    text = render_report(hostile(), color, 80, verbose, "\x1b]0;x\x07")
     assert RAW_CONTROL.search(OURS.sub("", text)) is None
     assert "\\x1b[2J" in text
     assert color or "\x1b" not in text
@@ -168,14 +168,14 @@ CHECKS = st.lists(
     st.integers(1, 120),
 )
 def test_any_document_is_told_on_one_screen(document: dict[str, Any], checks: list[Any], width: int) -> None:
-    text = report({**document, "checks": checks}, False, width, False, "report.json")
+    text = render_report({**document, "checks": checks}, False, width, False, "report.json")
     assert len(text.splitlines()) <= 25
     assert RAW_CONTROL.search(text) is None
 
 
 def test_bytes_are_told_in_powers_of_1024() -> None:
     document = sample("failed", [check("H05", "host", "memory", "fail", expected=2**34, observed=3 * 2**29, threshold=threshold(2**34, "bytes"))])
-    text = report(document, False, 80, False, PATH)
+    text = render_report(document, False, 80, False, PATH)
     assert "declared  16 GiB\n" in text
     assert "found     1.5 GiB\n" in text
 
@@ -207,12 +207,12 @@ def test_a_report_of_many_failures_is_told_on_one_screen(checks: list[Any], widt
     document = sample(result, checks)
     document["verdict"]["sentence"] = sentence
     document["subject"]["simulated"] = simulated
-    rows = report(document, False, width, False, PATH).splitlines()
+    rows = render_report(document, False, width, False, PATH).splitlines()
     wide = max(40, width)
-    assert sum(max(1, -(-cells(row) // wide)) for row in rows) <= 25
+    assert sum(max(1, -(-display_width(row) // wide)) for row in rows) <= 25
     wrong = sum(one["status"] in ("fail", "unknown", "warn") for one in checks)
     shown = sum(row.startswith(("FAIL X", "UNKNOWN X", "warn X")) for row in rows)
     more = re.search(r"\(\+(\d+) more, -v shows all\)", "\n".join(rows))
     assert shown + (int(more[1]) if more else 0) == wrong
-    verbose = report(document, False, width, True, PATH)
+    verbose = render_report(document, False, width, True, PATH)
     assert all(f"{one['id']}" in verbose for one in checks)

@@ -14,14 +14,14 @@ import pytest
 from jsonschema import Draft4Validator, Draft7Validator
 from jsonschema.protocols import Validator
 
-from provision.commands.explain import pages
-from provision.commands.loading import Judged, judge
-from provision.diagnostics import Diagnostic, Place, Severity
+from provision.commands.explain import all_pages
+from provision.commands.loading import CheckedDocument, check_file
+from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.errors import SourceError
-from provision.facts import load
+from provision.facts import load_facts
 from provision.views.repository import Repository
-from provision.views.sarif import log
-from provision.world import Machine
+from provision.views.sarif import to_sarif_log
+from provision.world import RealSystem
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 BAD = "gpu: L4\npython: 3.12\npackages: [torch==2.13.0, transformers==5.13.1]\nenv: {HF_TOKEN: correct-horse-battery}\n"
@@ -32,14 +32,14 @@ Told = Callable[..., dict[str, Any]]
 @pytest.fixture
 def told(tmp_path: Path) -> Told:
     def told(*texts: str, names: tuple[str, ...] = (), unread: tuple[tuple[str, SourceError], ...] = (), extra: tuple[Diagnostic, ...] = ()) -> dict[str, Any]:
-        documents: list[Judged] = []
+        documents: list[CheckedDocument] = []
         for number, text in enumerate(texts):
             path = tmp_path / (names[number] if names else f"{number}.yaml")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())
-            documents += judge(path, Machine({}), load())
+            documents += check_file(path, RealSystem({}), load_facts())
         found = [((*judged.diagnostics, *extra), judged.source) for judged in documents]
-        return log(found, unread, pages(), Repository(tmp_path, tmp_path), 1)
+        return to_sarif_log(found, unread, all_pages(), Repository(tmp_path, tmp_path), 1)
 
     return told
 
@@ -99,7 +99,7 @@ def test_results_are_there_when_there_are_none(told: Told) -> None:
 def test_every_rule_is_described(told: Told) -> None:
     (run,) = told()["runs"]
     rules = run["tool"]["driver"]["rules"]
-    assert [rule["id"] for rule in rules] == [page.id for page in pages() if page.id != "BUG000"]
+    assert [rule["id"] for rule in rules] == [page.id for page in all_pages() if page.id != "BUG000"]
     for rule in rules:
         assert re.fullmatch(r"([A-Z][a-z0-9]*)+", rule["name"])
         assert all((rule["shortDescription"]["text"], rule["fullDescription"]["text"], rule["help"]["text"], rule["help"]["markdown"]))
@@ -174,7 +174,10 @@ def test_marks_tell_places_apart(told: Told) -> None:
 
 
 def test_the_same_place_twice_gets_numbers(told: Told) -> None:
-    extra = (Diagnostic("PKG001", "x", Severity.ERROR, "one", Place(("python",))), Diagnostic("PKG001", "x", Severity.ERROR, "two", Place(("python",))))
+    extra = (
+        Diagnostic("PKG001", "x", Severity.ERROR, "one", RouteLocation(("python",))),
+        Diagnostic("PKG001", "x", Severity.ERROR, "two", RouteLocation(("python",))),
+    )
     found = [one["partialFingerprints"]["provisionPath/v1"] for one in results(told('gpu: none\npython: "3.11"\npackages: []\n', extra=extra))]
     assert [mark.rpartition(":")[2] for mark in found] == ["1", "2"]
     assert len({mark.rpartition(":")[0] for mark in found}) == 1
@@ -190,7 +193,7 @@ def test_names_are_percent_encoded_and_relative(told: Told, name: str) -> None:
 
 
 def test_what_went_wrong_with_us_is_no_result(told: Told) -> None:
-    fault = Diagnostic("BUG000", "rule-failed", Severity.ERROR, "rule X failed", Place(()))
+    fault = Diagnostic("BUG000", "rule-failed", Severity.ERROR, "rule X failed", RouteLocation(()))
     (run,) = told('gpu: none\npython: "3.11"\npackages: []\n', extra=(fault,), unread=(("gone.yaml", SourceError("cannot read gone.yaml", why="why")),))["runs"]
     assert run["results"] == []
     (invocation,) = run["invocations"]
@@ -209,7 +212,7 @@ def test_no_fix_repeats_a_secret(told: Told) -> None:
 
 
 def test_messages_hold_no_links_and_no_controls(told: Told) -> None:
-    hostile = Diagnostic("PKG001", "x", Severity.ERROR, "see [this](https://evil.example)\x1b[2J\u202e", Place(()), related=())
+    hostile = Diagnostic("PKG001", "x", Severity.ERROR, "see [this](https://evil.example)\x1b[2J\u202e", RouteLocation(()), related=())
     (one,) = results(told('gpu: none\npython: "3.11"\npackages: []\n', extra=(hostile,)))
     assert "](" not in one["message"]["text"]
     assert "\x1b" not in one["message"]["text"]
@@ -228,9 +231,9 @@ def test_nothing_of_this_machine_is_told(told: Told, tmp_path: Path) -> None:
 
 def test_a_file_outside_the_root_is_absolute(tmp_path: Path) -> None:
     inside = Repository(tmp_path / "a", tmp_path / "a")
-    assert inside.location("../b c.yaml") == {"uri": f"file://{tmp_path}/b%20c.yaml"}
-    assert inside.path("../b.yaml") is None
-    assert inside.location("builtin:huggingface-trainer") == {"uri": "builtin:huggingface-trainer"}
+    assert inside.sarif_location("../b c.yaml") == {"uri": f"file://{tmp_path}/b%20c.yaml"}
+    assert inside.relative_path("../b.yaml") is None
+    assert inside.sarif_location("builtin:huggingface-trainer") == {"uri": "builtin:huggingface-trainer"}
 
 
 @pytest.mark.parametrize(
@@ -238,4 +241,4 @@ def test_a_file_outside_the_root_is_absolute(tmp_path: Path) -> None:
     [("/w", "/w/sub", "sub/a.yaml"), ("/w", "/elsewhere", "a.yaml"), ("", "/w", "a.yaml"), ("w", "/w/sub", "a.yaml"), ("/w/../v", "/v/x", "x/a.yaml")],
 )
 def test_the_checkout_is_the_root(workspace: str, here: str, path: str) -> None:
-    assert Repository.of(Path(here), {"GITHUB_WORKSPACE": workspace}).path("a.yaml") == path
+    assert Repository.from_environment(Path(here), {"GITHUB_WORKSPACE": workspace}).relative_path("a.yaml") == path

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from provision.verification import Report, read_report
-from provision.verification.compare import compare
-from provision.verification.compared import Comparison
-from provision.views.side_by_side import page
+from provision.verification.compare import compare_reports
+from provision.verification.compared import ReportComparison
+from provision.views.side_by_side import render_page
 from tests import fork_server
 from tests.views.builders import failed, hostile, sample, verified
 from tests.views.test_html import LEAKS, REMOTE, Page, visit
@@ -30,22 +30,22 @@ def of(document: dict[str, Any]) -> Report:
     return Report(document["verdict"]["result"], "", "", document)
 
 
-def attacked() -> Comparison:
+def attacked() -> ReportComparison:
     evil = hostile()
     bad = str(evil["spec"]["name"]) + LEAKS
     keys = [{"key": f"{n}{bad}", "value": [bad], "class": kind} for n, kind in enumerate(("identity", "context", "exact", "measurement"))]
     evil["readings"] += keys
     calm = {**sample("verified", [{**one, "status": "pass"} for one in evil["checks"]]), "readings": [{**one, "value": bad + "2"} for one in keys]}
-    return compare(of(calm), of(evil), (f"a{bad}", f"b{bad}"))
+    return compare_reports(of(calm), of(evil), (f"a{bad}", f"b{bad}"))
 
 
 @pytest.fixture(params=["numpy-abi", "other-instruction-set", "quickstart-again", "python-3.12", "hostile", "samples"])
 def made(request: pytest.FixtureRequest) -> str:
     if request.param == "hostile":
-        return page(attacked())
+        return render_page(attacked())
     if request.param == "samples":
-        return page(compare(of(verified()), of(failed()), ("verified", "failed")))
-    return page(compare(recorded("quickstart"), recorded(request.param), ("quickstart", request.param)))
+        return render_page(compare_reports(of(verified()), of(failed()), ("verified", "failed")))
+    return render_page(compare_reports(recorded("quickstart"), recorded(request.param), ("quickstart", request.param)))
 
 
 def test_it_is_whole_inert_and_accessible(made: str) -> None:
@@ -69,7 +69,7 @@ def test_it_is_whole_inert_and_accessible(made: str) -> None:
 
 
 def test_the_difference_that_matters_comes_first() -> None:
-    text = Page(page(compare(recorded("quickstart"), recorded("numpy-abi"), ("colab", "workbench")))).text()
+    text = Page(render_page(compare_reports(recorded("quickstart"), recorded("numpy-abi"), ("colab", "workbench")))).text()
     story = [
         "WORKS ON ONE, FAILS ON THE OTHER",
         "works on colab, fails on workbench: P02 locked packages",
@@ -91,7 +91,7 @@ def test_the_difference_that_matters_comes_first() -> None:
 
 def test_every_reading_and_every_check_of_both_is_there() -> None:
     one, other = recorded("quickstart"), recorded("accelerate-too-old")
-    text = Page(page(compare(one, other, ("a", "b")))).text()
+    text = Page(render_page(compare_reports(one, other, ("a", "b")))).text()
     for report in (one, other):
         assert all(f" {check['id']} {check['title']} " in text for check in report.document["checks"])
         assert all(f" {row['key']} " in text for row in report.document["readings"] if row["class"] != "noise")
@@ -101,12 +101,12 @@ def test_every_reading_and_every_check_of_both_is_there() -> None:
     ("other", "headline"), [("quickstart-again", "THE SAME ENVIRONMENT"), ("other-instruction-set", "NOT THE SAME"), ("small-shm", "WORKS ON ONE, FAILS")]
 )
 def test_the_headline(other: str, headline: str) -> None:
-    assert headline in Page(page(compare(recorded("quickstart"), recorded(other), ("a", "b")))).text()
+    assert headline in Page(render_page(compare_reports(recorded("quickstart"), recorded(other), ("a", "b")))).text()
 
 
 def test_what_fails_on_both_sides_is_no_good_news() -> None:
     sides = [read_report((SIMULATED / f"l4-{name}.json").read_bytes(), name) for name in ("ecc-errors", "remap-failed")]
-    made = page(compare(*sides, ("a", "b")))
+    made = render_page(compare_reports(*sides, ("a", "b")))
     text = Page(made).text()
     assert "THE SAME ENVIRONMENT" in text
     assert "Fails, and holds on neither side D05 memory errors a failed b failed why A: the card's memory is faulty: 3 uncorrected errors" in text
@@ -117,7 +117,7 @@ def test_measurements_have_a_bar_for_each_side() -> None:
     sides = [
         of({**sample("verified", []), "readings": [{"key": "bandwidth_gb_s", "value": value, "class": "measurement"}], "packages": {}}) for value in (50.0, 100)
     ]
-    found = Page(page(compare(*sides, ("a", "b"))))
+    found = Page(render_page(compare_reports(*sides, ("a", "b"))))
     assert [shape["width"] for shape in found.named("rect") if shape.get("class") in ("a", "b")] == ["50.0", "100.0"]
 
 
@@ -126,12 +126,12 @@ def test_secrets_are_redacted() -> None:
     leaking = [{"key": "env.X", "value": f"x {token}", "class": "context"}, {"key": "host.platform", "value": "l", "class": "identity"}]
     one = of({**sample("verified", []), "readings": leaking})
     other = of({**sample("verified", []), "readings": leaking[1:]})
-    assert "Zq3" not in page(compare(one, other, (token, "b")))
+    assert "Zq3" not in render_page(compare_reports(one, other, (token, "b")))
 
 
 @pytest.mark.browser
 def test_in_a_browser_a_hostile_pair_is_inert(tmp_path: Path) -> None:
-    found, asked = visit(tmp_path, page(attacked()))
+    found, asked = visit(tmp_path, render_page(attacked()))
     assert asked == ["/page.html"]
     assert not {"script", "img", "iframe", "a"} & {name for name, _ in found.elements}
     assert "alert(1)" in found.text()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from provision.effects import AwaitReport
-from provision.world.awaiting import Clock, DeviceFailed, NoReport, Overdue, await_report
+from provision.world.awaiting import DeviceFailed, PollingClock, ReportTimeout, ReportUnavailable, await_report
 
 NAME = "projects/my-project/locations/us-central1-a/instances/provision-spec-wb"
 URI = "gs://my-bucket/p/provision-spec-wb/n1/"
@@ -67,7 +67,7 @@ class Device:
 
 def wait(device: Device, lines: list[str], *, timeout_s: int = 6000, verify_s: int = 600) -> bytes:
     effect = AwaitReport(NAME, "my-project", "us-central1-a", URI, "n1", Path("report.json"), timeout_s, verify_s)
-    clock = Clock(now=device.now, sleep=device.sleep, today=lambda: MIDDAY + device.time)
+    clock = PollingClock(now=device.now, sleep=device.sleep, wall_time=lambda: MIDDAY + device.time)
     return await_report(effect, device, lines.append, clock)  # type: ignore[arg-type]
 
 
@@ -89,7 +89,7 @@ def test_every_minute_says_what_is_waited_for_since_when_and_until_when() -> Non
 def test_a_device_that_says_nothing_at_all_is_given_up_with_what_was_seen_last() -> None:
     lines: list[str] = []
     device = Device(console="\n".join(["kernel: line"] * 9 + ["\x1b[31mstartup-script: curl: (22) 404 hf_" + "A1b2" * 8]))
-    with pytest.raises(Overdue) as caught:
+    with pytest.raises(ReportTimeout) as caught:
         wait(device, lines)
     assert (device.time, caught.value.exit_code) == (1200, 3)
     assert len(lines) == 19
@@ -108,7 +108,7 @@ def test_a_device_that_says_nothing_at_all_is_given_up_with_what_was_seen_last()
 
 def test_the_verification_has_a_limit_of_its_own() -> None:
     device = Device({60: {"p": "packages", "i": 1, "of": 2}, 3000: {"p": "verify", "i": 2, "of": 2}})
-    with pytest.raises(Overdue, match="was not verified") as caught:
+    with pytest.raises(ReportTimeout, match="was not verified") as caught:
         wait(device, [])
     assert device.time == 3600
     assert caught.value.why.startswith("the verification did not end within 10 minutes (verify.timeout")
@@ -118,7 +118,7 @@ def test_the_verification_has_a_limit_of_its_own() -> None:
 def test_the_whole_has_a_limit_whatever_the_device_says() -> None:
     script = {float(second): {"p": "packages", "i": second, "of": 10**6} for second in range(60, 9000, 60)}
     device = Device(script)
-    with pytest.raises(Overdue) as caught:
+    with pytest.raises(ReportTimeout) as caught:
         wait(device, [])
     assert device.time == 6000
     assert caught.value.why.startswith("the report did not come within 100 minutes\nlast word: packages: 6000 of 1000000, 0 s ago")
@@ -133,7 +133,7 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
     assert lines[1] == "still boot: no word from the device yet (since 12:00, until 13:40 UTC at the latest); its console: phase packages"
     assert sum("cannot be read" in line for line in lines) == 1
     device = Device(attributes=None)
-    with pytest.raises(Overdue) as caught:
+    with pytest.raises(ReportTimeout) as caught:
         wait(device, [])
     assert "guest attributes: cannot be read (a policy, or a role that is missing)" in caught.value.why
     assert "console: nothing, or it cannot be read" in caught.value.why
@@ -143,7 +143,7 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
 def test_a_silent_device_whose_console_shows_that_it_works_is_not_given_up(line: str, seconds: int) -> None:
     lines: list[str] = []
     device = Device(console=f"startup-script: provision: {line}\n")
-    with pytest.raises(Overdue):
+    with pytest.raises(ReportTimeout):
         wait(device, lines)
     assert device.time == seconds
     assert sum("its console shows that its program runs" in said for said in lines) == (seconds == 6000)
@@ -151,9 +151,9 @@ def test_a_silent_device_whose_console_shows_that_it_works_is_not_given_up(line:
 
 
 def test_an_instance_that_stops_ends_the_wait() -> None:
-    with pytest.raises(NoReport) as caught:
+    with pytest.raises(ReportUnavailable) as caught:
         wait(Device({90: {"state": "STOPPED"}}), [])
-    assert type(caught.value) is NoReport
+    assert type(caught.value) is ReportUnavailable
     assert caught.value.why.startswith("the instance is STOPPED, and it sent no report")
 
 
@@ -169,5 +169,5 @@ def test_a_failure_of_the_device_ends_the_wait_at_once() -> None:
 def test_what_answers_another_run_is_not_heard() -> None:
     device = Device()
     device.attributes = {"status": json.dumps({"n": "n0", "s": "error", "p": "packages", "e": "an old failure"})}
-    with pytest.raises(Overdue, match="was not verified"):
+    with pytest.raises(ReportTimeout, match="was not verified"):
         wait(device, [])

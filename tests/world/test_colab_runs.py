@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from provision.effects import RunOnColab, Tell
-from provision.errors import WorldError
-from provision.facts import load as load_facts
-from provision.world.awaiting import DeviceFailed, NoReport
+from provision.effects import ProgressCallback, RunOnColab
+from provision.errors import ExternalError
+from provision.facts import load_facts as load_facts
+from provision.world.awaiting import DeviceFailed, ReportUnavailable
 from provision.world.colab import runs
 
 NONCE, LOCK = "0123456789abcdef" * 2, "sha256:" + "1" * 64
@@ -44,7 +44,7 @@ class Scripted:
     def take(self, session: str, gpu: str, *, high_memory: bool) -> None:
         self.taken.append(session)
 
-    def run(self, session: str, cell: bytes, timeout_s: int, tell: Tell) -> bool:
+    def run(self, session: str, cell: bytes, timeout_s: int, tell: ProgressCallback) -> bool:
         self.calls.append("run")
         self.during()
         return self.ends
@@ -57,11 +57,11 @@ class Scripted:
         told = self.turns[0][0 if name == "status.json" else 1]
         return told if told is None or isinstance(told, bytes) else json.dumps(told).encode()
 
-    def give_back(self, session: str, tell: Tell) -> None:
+    def give_back(self, session: str, tell: ProgressCallback) -> None:
         self.calls.append("give back")
         if self.deaf:
             self.deaf -= 1
-            raise WorldError("it could not be stopped")
+            raise ExternalError("it could not be stopped")
         if session in self.taken:
             self.taken.remove(session)
 
@@ -69,7 +69,7 @@ class Scripted:
 def run(machines: Scripted, folder: Path, lines: list[str] | None = None, *, keep: bool = False) -> bytes:
     path = folder / "report.json"
     effect = RunOnColab("provision-1", "T4", False, b"pass", NONCE, LOCK, folder, path, 60, keep)
-    runs.run(effect, machines, (lines if lines is not None else []).append)
+    runs.perform_run(effect, machines, (lines if lines is not None else []).append)
     return path.read_bytes()
 
 
@@ -90,23 +90,23 @@ def test_as_many_restarts_as_the_cell_asks_for(tmp_path: Path) -> None:
 def test_restarts_come_to_an_end(tmp_path: Path) -> None:
     asks = (status("restart-needed"), report())
     machines = Scripted([asks] * 9)
-    with pytest.raises(NoReport, match="after 2 restarts") as caught:
+    with pytest.raises(ReportUnavailable, match="after 2 restarts") as caught:
         run(machines, tmp_path)
-    assert (machines.taken, caught.value.exit_code, caught.value.left) == ([], 3, ())
+    assert (machines.taken, caught.value.exit_code, caught.value.still_running) == ([], 3, ())
 
 
-REFUSED: dict[str, tuple[Any, Any, type[NoReport], str]] = {
-    "another run's nonce": (status("verified"), report(nonce="f" * 32), NoReport, "answers another run"),
-    "another lock": (status("verified"), report(lock="sha256:" + "2" * 64), NoReport, "of another lock"),
-    "no JSON": (status("verified"), b"{", NoReport, "answers another run"),
-    "no object": (status("verified"), b"[1]", NoReport, "answers another run"),
-    "nothing": (None, None, NoReport, "left no report"),
-    "status of another run": (status("stopped", nonce="f" * 32), None, NoReport, "left no report"),
+REFUSED: dict[str, tuple[Any, Any, type[ReportUnavailable], str]] = {
+    "another run's nonce": (status("verified"), report(nonce="f" * 32), ReportUnavailable, "answers another run"),
+    "another lock": (status("verified"), report(lock="sha256:" + "2" * 64), ReportUnavailable, "of another lock"),
+    "no JSON": (status("verified"), b"{", ReportUnavailable, "answers another run"),
+    "no object": (status("verified"), b"[1]", ReportUnavailable, "answers another run"),
+    "nothing": (None, None, ReportUnavailable, "left no report"),
+    "status of another run": (status("stopped", nonce="f" * 32), None, ReportUnavailable, "left no report"),
     "stopped": (status("stopped", stage="check", message="the GPU is Tesla T4, not L4"), None, DeviceFailed, "stopped at stage check"),
     "stopped beside an older report": (status("stopped"), report(), DeviceFailed, "stopped at stage report"),
-    "unverified and no report": (status("unverified"), None, NoReport, "stopped at stage report"),
-    "a status that is none": (b"\xff", None, NoReport, "left no report"),
-    "an endless status": (b'"' + b"x" * 2**17 + b'"', None, NoReport, "left no report"),
+    "unverified and no report": (status("unverified"), None, ReportUnavailable, "stopped at stage report"),
+    "a status that is none": (b"\xff", None, ReportUnavailable, "left no report"),
+    "an endless status": (b'"' + b"x" * 2**17 + b'"', None, ReportUnavailable, "left no report"),
 }
 
 
@@ -114,22 +114,22 @@ REFUSED: dict[str, tuple[Any, Any, type[NoReport], str]] = {
 def test_nothing_else_is_a_report(tmp_path: Path, case: str) -> None:
     told, found, kind, words = REFUSED[case]
     machines = Scripted([(told, found)])
-    with pytest.raises(NoReport, match=words) as caught:
+    with pytest.raises(ReportUnavailable, match=words) as caught:
         run(machines, tmp_path)
     assert type(caught.value) is kind
-    assert (machines.taken, caught.value.left) == ([], ())
+    assert (machines.taken, caught.value.still_running) == ([], ())
     assert not (tmp_path / "report.json").exists()
 
 
 def test_cell_that_did_not_end(tmp_path: Path) -> None:
     machines = Scripted([(status("stopped", stage="install"), report())], ends=False)
-    with pytest.raises(NoReport, match="did not end") as caught:
+    with pytest.raises(ReportUnavailable, match="did not end") as caught:
         run(machines, tmp_path)
     assert "its last stage: install" in caught.value.why
     assert machines.taken == []
 
 
-@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit, OSError, WorldError])
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit, OSError, ExternalError])
 def test_every_ending_gives_the_machine_back(tmp_path: Path, ending: type[BaseException]) -> None:
     def ends() -> None:
         raise ending("now")
@@ -149,9 +149,9 @@ def test_giving_back_is_tried_again(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_error_stays_the_one_that_is_told_when_giving_back_fails_too(tmp_path: Path) -> None:
     machines, lines = Scripted([(None, None)], deaf=9), []
-    with pytest.raises(NoReport, match="left no report") as caught:
+    with pytest.raises(ReportUnavailable, match="left no report") as caught:
         run(machines, tmp_path, lines)
-    assert caught.value.left is None
+    assert caught.value.still_running is None
     assert any("may still run, and cost" in line for line in lines)
 
 
@@ -160,18 +160,18 @@ def test_kept_only_where_a_report_came(tmp_path: Path) -> None:
     run(machines, tmp_path, keep=True)
     assert machines.taken == ["provision-1"]
     lost = Scripted([(None, None)])
-    with pytest.raises(NoReport):
+    with pytest.raises(ReportUnavailable):
         run(lost, tmp_path, keep=True)
     assert lost.taken == []
 
 
 @pytest.mark.parametrize(("gpu", "high"), [("V100", False), ("t4", False), ("--tpu", False), ("H100", True), ("T4\x1b", False)])
 def test_machines_that_colab_does_not_have(gpu: str, high: bool) -> None:
-    with pytest.raises(WorldError, match="Colab has no machine with") as caught:
-        runs.refuse_unknown(gpu, high_memory=high)
+    with pytest.raises(ExternalError, match="Colab has no machine with") as caught:
+        runs.refuse_unknown_machine(gpu, high_memory=high)
     assert "\x1b" not in caught.value.what
 
 
 def test_machines_that_colab_has() -> None:
     for shape in load_facts().shapes:
-        runs.refuse_unknown(shape.colab, high_memory=shape.shape == "high")
+        runs.refuse_unknown_machine(shape.colab, high_memory=shape.shape == "high")

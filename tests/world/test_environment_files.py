@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from provision.agent.core.installed_files import note_of, read_record
+from provision.agent.core.installed_files import make_install_note, read_record
 from provision.effects import Damage
-from provision.world import Machine
+from provision.world import RealSystem
 
 CODE = b"VALUE = 1\n"
 
@@ -32,25 +32,25 @@ def site(tmp_path: Path) -> Path:
 
 
 def note(site: Path, **of_alpha: Any) -> None:
-    packages = {name: note_of(read_record(str(site / f"{name}-1.0.dist-info"))).to_json() for name in ("alpha", "beta")}
+    packages = {name: make_install_note(read_record(str(site / f"{name}-1.0.dist-info"))).to_json() for name in ("alpha", "beta")}
     (site.parents[2] / "installed.json").write_text(json.dumps({"packages": {**packages, "alpha": {**packages["alpha"], **of_alpha}}}))
 
 
 def damage(site: Path, *, hashed: bool = False, shared: bool = False) -> Damage:
-    return Machine().damage(site.parents[2], "3.11", ("alpha", "beta", "gone"), hashed=hashed, shared=shared)
+    return RealSystem().find_damage(site.parents[2], "3.11", ("alpha", "beta", "gone"), hashed=hashed, shared=shared)
 
 
 def test_what_is_compared_is_said(site: Path) -> None:
-    assert damage(site) == Damage(by="size")
-    assert damage(site, hashed=True) == Damage(by="sha256")
+    assert damage(site) == Damage(compared_by="size")
+    assert damage(site, hashed=True) == Damage(compared_by="sha256")
     note(site)
-    assert damage(site) == Damage(by="size and time of change")
+    assert damage(site) == Damage(compared_by="size and time of change")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"packages": 1}', '{"packages": {"alpha": []}}', "[" * 100_000])
 def test_a_note_that_cannot_be_read_is_none(site: Path, text: str) -> None:
     (site.parents[2] / "installed.json").write_text(text)
-    assert damage(site) == Damage(by="size")
+    assert damage(site) == Damage(compared_by="size")
     (site / "alpha/__init__.py").unlink()
     assert damage(site).packages == (("alpha", ("alpha/__init__.py is missing",)),)
 
@@ -89,5 +89,5 @@ def test_a_file_that_conda_remade_and_one_of_two_packages_are_fine(site: Path) -
 def test_a_file_that_is_read_at_each_start_and_belongs_to_nobody(site: Path) -> None:
     (site / "evil.pth").write_text("import os\n")
     (site / "stray.py").write_text("")
-    assert damage(site).started == ("evil.pth",)
-    assert damage(site, shared=True).started == ()
+    assert damage(site).startup_files == ("evil.pth",)
+    assert damage(site, shared=True).startup_files == ()

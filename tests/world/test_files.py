@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.world import files
 
 WRITE_FOR_EVER = """
@@ -85,15 +85,15 @@ def test_a_link_in_the_way_is_replaced_and_what_it_points_at_stays(tmp_path: Pat
         (lambda root: files.read(root / "pipe", 10), "no regular file"),
         (lambda root: files.read(root / "file", 3), "longer than 3 bytes"),
         (lambda root: files.read(root / "nowhere", 3), "No such file"),
-        (lambda root: files.point_link(root / "file", "x"), "something that is no link"),
-        (lambda root: files.point_link(root / "folder", "x"), "something that is no link"),
+        (lambda root: files.set_symlink(root / "file", "x"), "something that is no link"),
+        (lambda root: files.set_symlink(root / "folder", "x"), "something that is no link"),
     ],
 )
 def test_every_failure_names_path_and_reason(tmp_path: Path, act, why: str) -> None:
     (tmp_path / "file").write_text("file")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(ExternalError) as caught:
         act(tmp_path)
     assert str(tmp_path) in caught.value.what
     assert why in caught.value.why
@@ -103,8 +103,8 @@ def test_every_failure_names_path_and_reason(tmp_path: Path, act, why: str) -> N
 
 
 def test_a_link_is_pointed_elsewhere_in_one_step_even_when_its_end_is_gone(tmp_path: Path) -> None:
-    files.point_link(tmp_path / "link", "first")
-    files.point_link(tmp_path / "link", "second")
+    files.set_symlink(tmp_path / "link", "first")
+    files.set_symlink(tmp_path / "link", "second")
     assert (tmp_path / "link").readlink() == Path("second")
     assert [entry.name for entry in tmp_path.iterdir()] == ["link"]
 
@@ -147,10 +147,10 @@ def test_a_removal_cut_short_leaves_nothing_at_the_path(tmp_path: Path) -> None:
 
 
 def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path: Path) -> None:
-    assert files.writable(tmp_path / "a/b/c")
+    assert files.is_writable(tmp_path / "a/b/c")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
 def test_a_folder_without_write_permission_is_not_writable(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    assert not files.writable(tmp_path / "a/b")
+    assert not files.is_writable(tmp_path / "a/b")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from provision.world.pip_configuration import PipConfiguration
-from provision.world.uv import scrubbed
+from provision.world.pip_configuration import PipConfig
+from provision.world.uv import isolated_environment
 from tests import fork_server
 from tests.rig import Bench, make_index, make_wheel, small_spec
 from tests.world.serving import behind_password, contents, proxying, running
@@ -112,7 +112,7 @@ def test_what_uv_is_given_of_the_callers_variables() -> None:
         "VIRTUAL_ENV": "/foreign",
         "CONDA_PREFIX": "/foreign",
     }
-    given = scrubbed(caller, PipConfiguration())
+    given = isolated_environment(caller, PipConfig())
     kept = {"PATH", "HOME", "HTTPS_PROXY", "UV_CACHE_DIR", "UV_OFFLINE", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES"}
     kept |= {"UV_INDEX_PRIVATE_USERNAME", "UV_INDEX_PRIVATE_PASSWORD"}
     assert {key: value for key, value in given.items() if key in caller and key in kept} == {key: caller[key] for key in kept}
@@ -122,10 +122,10 @@ def test_what_uv_is_given_of_the_callers_variables() -> None:
 
 
 def test_pips_proxy_and_certificates_count_where_the_caller_says_nothing() -> None:
-    pip = PipConfiguration(proxy="http://pips.example:3128", cert="/pips/ca.pem")
-    given = scrubbed({}, pip)
+    pip = PipConfig(proxy="http://pips.example:3128", cert="/pips/ca.pem")
+    given = isolated_environment({}, pip)
     assert (given["HTTP_PROXY"], given["HTTPS_PROXY"], given["SSL_CERT_FILE"]) == (pip.proxy, pip.proxy, pip.cert)
-    own = scrubbed({"https_proxy": "http://own.example:1", "SSL_CERT_FILE": "/own/ca.pem"}, pip)
+    own = isolated_environment({"https_proxy": "http://own.example:1", "SSL_CERT_FILE": "/own/ca.pem"}, pip)
     assert (own["https_proxy"], own["SSL_CERT_FILE"], own["HTTP_PROXY"]) == ("http://own.example:1", "/own/ca.pem", pip.proxy)
     assert "HTTPS_PROXY" not in own
 

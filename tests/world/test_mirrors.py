@@ -6,36 +6,36 @@ from pathlib import Path
 
 import pytest
 
-from provision.effects import Index, Sources
-from provision.world.mirrors import override_variable, sources
-from provision.world.pip_configuration import PipConfiguration
+from provision.effects import Index, PackageSources
+from provision.world.mirrors import index_override_variable, locate_sources
+from provision.world.pip_configuration import PipConfig
 
 CPU = Index("pytorch-cpu", "https://download.pytorch.org/whl/cpu", "cpu", ("torch",), ("linux-x86_64",))
 PRIVATE = Index("private", "https://packages.example.com/simple")
 GOOD = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
-def held(folder: Path, *names: str) -> PipConfiguration:
+def held(folder: Path, *names: str) -> PipConfig:
     """A pip configuration whose find-links folder holds wheels of those names."""
     folder.mkdir(exist_ok=True)
     for name in names:
         (folder / name).touch()
-    return PipConfiguration(find_links=(str(folder),))
+    return PipConfig(find_links=(str(folder),))
 
 
-def asked(pip: PipConfiguration, *indexes: Index, minor: str = "3.11", **environment: str) -> Sources:
-    return sources(pip, environment, indexes, minor)
+def asked(pip: PipConfig, *indexes: Index, minor: str = "3.11", **environment: str) -> PackageSources:
+    return locate_sources(pip, environment, indexes, minor)
 
 
 def test_nothing_set_means_the_indexes_own_addresses() -> None:
-    found = asked(PipConfiguration(), CPU, PRIVATE)
+    found = asked(PipConfig(), CPU, PRIVATE)
     assert found.default.url == ""
     assert [(source.name, source.url, source.wheels) for source in found.named] == [(CPU.name, CPU.url, ()), (PRIVATE.name, PRIVATE.url, ())]
     assert found.notes == ()
 
 
 def test_pips_index_takes_the_place_of_the_default_one_and_a_variable_that_of_both() -> None:
-    pip = PipConfiguration(index_url="https://mirror.example/simple")
+    pip = PipConfig(index_url="https://mirror.example/simple")
     found = asked(pip)
     assert found.default.url == "https://mirror.example/simple"
     assert found.notes == ("default index: https://mirror.example/simple (pip's index-url)",)
@@ -50,12 +50,12 @@ def test_a_variable_overrides_a_named_index_even_when_a_folder_could_stand_in(tm
     (source,) = found.named
     assert found.notes == ("index pytorch-cpu: file:///mirror/cpu (PROVISION_INDEX_PYTORCH_CPU)",)
     assert (source.url, source.wheels) == ("file:///mirror/cpu", ())
-    assert override_variable("pytorch-cpu") == "PROVISION_INDEX_PYTORCH_CPU"
+    assert index_override_variable("pytorch-cpu") == "PROVISION_INDEX_PYTORCH_CPU"
 
 
 def test_extra_indexes_are_not_passed_on_and_a_note_says_so() -> None:
-    found = asked(PipConfiguration(extra_index_urls=("https://user:secret@extra.example/simple", "https://more.example/simple")), CPU)
-    assert "extra" not in str((found.default, found.named, found.links, found.wheels))
+    found = asked(PipConfig(extra_index_urls=("https://user:secret@extra.example/simple", "https://more.example/simple")), CPU)
+    assert "extra" not in str((found.default, found.named, found.find_links, found.wheels))
     (note,) = found.notes
     assert "extra-index-url (2) is not used" in note
     assert "`indexes:`" in note
@@ -151,15 +151,15 @@ def test_folders_are_found_as_pip_finds_them_and_links_are_passed_on(tmp_path: P
     held(home / "wheels", "alpha-1.0-py3-none-any.whl")
     held(tmp_path / "with space", "beta-1.0-py3-none-any.whl")
     links = ("~/wheels", (tmp_path / "with space").as_uri(), "https://w.example/page.html", "http://w.example/x", str(tmp_path / "nowhere"))
-    found = asked(PipConfiguration(find_links=links), HOME=str(home))
+    found = asked(PipConfig(find_links=links), HOME=str(home))
     assert [wheel.name for wheel in found.wheels] == ["alpha-1.0-py3-none-any.whl", "beta-1.0-py3-none-any.whl"]
-    assert found.links == ("https://w.example/page.html", "http://w.example/x")
+    assert found.find_links == ("https://w.example/page.html", "http://w.example/x")
 
 
 def test_a_wheel_that_lies_in_two_folders_is_taken_once_from_the_first(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         held(tmp_path / folder, GOOD, "alpha-1.0-py3-none-any.whl")
     links = (str(tmp_path / "b"), str(tmp_path / "a"), str(tmp_path / "b"))
-    found = asked(PipConfiguration(find_links=links), CPU)
+    found = asked(PipConfig(find_links=links), CPU)
     assert found.wheels == (tmp_path / "b/alpha-1.0-py3-none-any.whl",)
     assert found.named[0].wheels == (tmp_path / "b" / GOOD,)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from provision.effects import InstallPython
-from provision.errors import NetworkError, ProvisionError, WorldError
-from provision.world import Machine
-from provision.world.uv import install_python, why_not_fetched
+from provision.errors import ExternalError, NetworkError, ProvisionError
+from provision.world import RealSystem
+from provision.world.uv import install_python, why_not_downloadable
 from tests.rig import Bench, small_spec
 
 MIRROR = {"UV_PYTHON_INSTALL_MIRROR": "http://127.0.0.1:9/nowhere", "UV_HTTP_RETRIES": "0"}
@@ -35,7 +35,7 @@ def test_without_network_the_hint_names_a_mirror(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_names_the_variable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     error = refused(tmp_path, UV_PYTHON_INSTALL_DIR=str(tmp_path / "file/pythons"))
-    assert isinstance(error, WorldError)
+    assert isinstance(error, ExternalError)
     assert "failed to create directory" in error.why
     assert "UV_PYTHON_INSTALL_DIR" in error.hint
 
@@ -47,7 +47,7 @@ def test_a_version_that_uv_does_not_know(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_used_is_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "UV_"))}
-    found = why_not_fetched("3.14", {**kept, "HOME": str(tmp_path / "file")})
+    found = why_not_downloadable("3.14", {**kept, "HOME": str(tmp_path / "file")})
     assert found.startswith("uv cannot list its downloads: error: ")
     assert str(tmp_path / "file") in found
 
@@ -55,7 +55,7 @@ def test_a_home_that_cannot_be_used_is_the_reason(tmp_path: Path) -> None:
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize(("option", "variables"), [("--offline", {}), ("", {"UV_PYTHON_DOWNLOADS": "never"})])
 def test_plan_names_what_keeps_uv_from_fetching_it(bench: Bench, option: str, variables: dict[str, str]) -> None:
-    missing = next((minor for minor in ("3.14", "3.13", "3.12") if Machine(bench.environment()).interpreters(minor).chosen is None), None)
+    missing = next((minor for minor in ("3.14", "3.13", "3.12") if RealSystem(bench.environment()).find_pythons(minor).selected is None), None)
     if missing is None:
         pytest.skip("every Python is on this machine")
     spec = bench.spec(small_spec("alpha"))

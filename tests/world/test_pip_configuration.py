@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.world.pip_configuration import PipConfiguration, home_of, read_pip_configuration
+from provision.world.pip_configuration import PipConfig, home_folder, read_pip_config
 
 # What `pip install` would use, asked of pip itself.
 ASK_PIP = """
@@ -43,9 +43,9 @@ def index_of(name: str) -> str:
     return f"[global]\nindex-url = https://{name.replace(' ', '-')}.example/simple\n"
 
 
-def read(root: Path, **variables: str) -> PipConfiguration:
+def read(root: Path, **variables: str) -> PipConfig:
     environment = {"HOME": str(root / "home"), "XDG_CONFIG_DIRS": str(root / "etc"), **variables}
-    return read_pip_configuration(environment, (str(root / "prefix"),))
+    return read_pip_config(environment, (str(root / "prefix"),))
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS keeps the global and the user's file elsewhere")
@@ -76,8 +76,8 @@ def test_a_named_file_that_exists_switches_the_users_own_off(tmp_path: Path) -> 
 def test_devnull_switches_all_files_off(tmp_path: Path) -> None:
     for place in PLACES:
         write(tmp_path, place, index_of(place))
-    assert read(tmp_path, PIP_CONFIG_FILE=os.devnull) == PipConfiguration()
-    assert read(tmp_path, PIP_CONFIG_FILE=os.devnull, PIP_CERT="/some/ca.pem") == PipConfiguration(cert="/some/ca.pem")
+    assert read(tmp_path, PIP_CONFIG_FILE=os.devnull) == PipConfig()
+    assert read(tmp_path, PIP_CONFIG_FILE=os.devnull, PIP_CERT="/some/ca.pem") == PipConfig(cert="/some/ca.pem")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_pip_itself_answers_the_same(tmp_path: Path, case: str) -> None:
     environment = {**inherited, "HOME": str(tmp_path / "home"), "XDG_CONFIG_DIRS": f"{tmp_path / 'etc'}:{tmp_path / 'etc2'}", **changes}
     answer = subprocess.run([sys.executable, "-c", ASK_PIP], env=environment, capture_output=True, text=True, check=True, timeout=600)
     index, extra, links, proxy, cert = json.loads(answer.stdout)
-    ours = read_pip_configuration(environment, (sys.prefix,))
+    ours = read_pip_config(environment, (sys.prefix,))
     assert ours.index_url == index
     assert list(ours.extra_index_urls) == extra
     assert list(ours.find_links) == links
@@ -160,7 +160,7 @@ def test_no_home_is_no_home_folder() -> None:
     def nobody() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    assert home_of({}, nobody) is None
-    assert home_of({"HOME": ""}, nobody) is None
-    assert home_of({"HOME": "/home/jane"}, nobody) == Path("/home/jane")
-    assert home_of({}, lambda: Path("/home/jane")) == Path("/home/jane")
+    assert home_folder({}, nobody) is None
+    assert home_folder({"HOME": ""}, nobody) is None
+    assert home_folder({"HOME": "/home/jane"}, nobody) == Path("/home/jane")
+    assert home_folder({}, lambda: Path("/home/jane")) == Path("/home/jane")

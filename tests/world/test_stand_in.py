@@ -87,7 +87,7 @@ def test_an_override_may_be_a_folder_index_and_confirms_nothing(cuda_by_default:
     ],
 )
 def test_only_an_index_elsewhere_confirms_a_hash(url: str, here: bool) -> None:
-    assert IndexSource("pypi", url).of_this_machine is here
+    assert IndexSource("pypi", url).is_local is here
 
 
 def test_a_cpu_wheel_that_needs_cuda_packages_is_refused_with_the_path(cuda_by_default: Bench, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from provision.effects import IndexSource, Sources
-from provision.world.uv_answers import explained
+from provision.effects import IndexSource, PackageSources
+from provision.world.uv_answers import error_from_output
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 
@@ -87,7 +87,7 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
 )
 def test_the_variable_of_the_index_that_was_asked_is_named(address: str, says: str, says_not: str) -> None:
     stood_in = IndexSource("pytorch-cu128", "https://torch.example/cu128", (Path("torch-2.11.0-py3-none-any.whl"),))
-    sources = Sources(IndexSource("pypi", ""), (IndexSource("pytorch-cpu", "https://torch.example/cpu"), stood_in))
-    error = explained("lock", f"Failed to fetch: {address}\n  cause: dns error", 2, None, sources)
+    sources = PackageSources(IndexSource("pypi", ""), (IndexSource("pytorch-cpu", "https://torch.example/cpu"), stood_in))
+    error = error_from_output("lock", f"Failed to fetch: {address}\n  cause: dns error", 2, None, sources)
     assert says in error.hint
     assert says_not not in error.hint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .document import SCHEMA, Document, DocumentError, parse_document
 from .opening import rollback, run, start, verify
-from .payload import MEMBERS, pack
-from .stopped import Stopped
+from .payload import PAYLOAD_FILES, pack_payload
+from .stopped import StageError
 
-__all__ = ["MEMBERS", "SCHEMA", "Document", "DocumentError", "Stopped", "pack", "parse_document", "rollback", "run", "start", "verify"]
+__all__ = ["PAYLOAD_FILES", "SCHEMA", "Document", "DocumentError", "StageError", "pack_payload", "parse_document", "rollback", "run", "start", "verify"]

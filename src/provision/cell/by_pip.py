@@ -8,28 +8,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..agent.core.versions import same_version
-from .comparing import Comparison
+from ..agent.core.versions import is_same_version
+from .comparing import PackageDiff
 from .document import Document
-from .inventory import Dist, files_of, flaw_of
+from .inventory import InstalledPackage, find_flaw, read_recorded_files
 from .ledger import write_json
-from .programs import ask
-from .stopped import Stopped
+from .programs import run_process
+from .stopped import StageError
 from .tools import pip_variables
 
 SCHEMA = "provision.installed/1"
-MARKER = "EXTERNALLY-MANAGED"
+EXTERNALLY_MANAGED_FILE = "EXTERNALLY-MANAGED"
 _INSTALL_S = 3600.0
 
 
-def is_managed(environment: bool) -> bool:
+def is_externally_managed(environment: bool) -> bool:
     """Tell whether another installer owns this interpreter, unless it is a virtual environment (packaging.python.org, "Externally Managed Environments")."""
-    return not environment and os.path.isfile(os.path.join(sysconfig.get_path("stdlib"), MARKER))
+    return not environment and os.path.isfile(os.path.join(sysconfig.get_path("stdlib"), EXTERNALLY_MANAGED_FILE))
 
 
-def install(
+def install_with_pip(
     document: Document,
-    comparison: Comparison,
+    comparison: PackageDiff,
     folder: Path,
     python: str,
     managed: bool,
@@ -37,10 +37,10 @@ def install(
     beat: Callable[[float], None],
 ) -> None:
     """Have pip install what is missing, changed or damaged; pip changes nothing before it has every file. Raises Stopped."""
-    pins = [one for one in document.install["packages"] if one["name"] in comparison.work]
+    pins = [one for one in document.install["packages"] if one["name"] in comparison.to_install]
     built = sorted(pin["name"] for pin in pins if any(not name.endswith(".whl") for name in pin["files"]))
     if built:
-        raise Stopped(
+        raise StageError(
             f"{', '.join(built)} is locked as source, which only uv builds here", "no uv could be had", "install uv (pip install uv) and run the cell again"
         )
     wanted = folder / "requirements.txt"
@@ -50,22 +50,24 @@ def install(
     words += ["--break-system-packages"] if managed else []
     # An installed version is never looked at by pip, so a damaged one is installed anew.
     words += ["--force-reinstall"] if comparison.damaged else []
-    answer = ask([python, "-I", "-m", "pip", *words, "--requirement", str(wanted)], _INSTALL_S, pip_variables(document.install, environ), folder, beat)
+    answer = run_process([python, "-I", "-m", "pip", *words, "--requirement", str(wanted)], _INSTALL_S, pip_variables(document.install, environ), folder, beat)
     if answer.code:
-        raise Stopped("pip could not install the locked packages; nothing was changed", answer.said[-1500:], "run the cell again when the index can be reached")
+        raise StageError(
+            "pip could not install the locked packages; nothing was changed", answer.output_tail[-1500:], "run the cell again when the index can be reached"
+        )
 
 
-def note(document: Document, before: Mapping[str, Dist], after: Mapping[str, Dist], path: Path) -> dict[str, Any]:
+def write_install_result(document: Document, before: Mapping[str, InstalledPackage], after: Mapping[str, InstalledPackage], path: Path) -> dict[str, Any]:
     """Write what became of each package, as the installer does. Raises Stopped where one is not there as locked."""
-    wrong = [name for name, version in document.packages.items() if name not in after or not same_version(after[name].version, version)]
+    wrong = [name for name, version in document.packages.items() if name not in after or not is_same_version(after[name].version, version)]
     if wrong:
-        raise Stopped(f"pip said that all is installed, and {', '.join(wrong[:5])} is not", "", "look for another copy that comes first on sys.path")
-    flaws = {name: flaw for name in document.packages if (flaw := flaw_of(after[name]))}
+        raise StageError(f"pip said that all is installed, and {', '.join(wrong[:5])} is not", "", "look for another copy that comes first on sys.path")
+    flaws = {name: flaw for name in document.packages if (flaw := find_flaw(after[name]))}
     packages = {
         name: {
             "version": after[name].version,
             "provenance": _provenance(before.get(name), after[name]),
-            "files_checked": len(files_of(after[name])),
+            "files_checked": len(read_recorded_files(after[name])),
             **({"record_fits": False} if name in flaws else {}),
         }
         for name in sorted(document.packages)
@@ -78,7 +80,7 @@ def note(document: Document, before: Mapping[str, Dist], after: Mapping[str, Dis
     return result
 
 
-def _provenance(before: Dist | None, after: Dist) -> str:
+def _provenance(before: InstalledPackage | None, after: InstalledPackage) -> str:
     if before is None:
         return "hash-checked"
     return "preinstalled" if before == after else "reinstalled"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .kernel import Notebook
 from .opening import rollback, run, start, verify
-from .stopped import Stopped
+from .stopped import StageError
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> int:
             rollback(asked.folder)
         else:
             return run(asked.folder, asked.program)
-    except Stopped as stopped:
+    except StageError as stopped:
         print("\n".join(stopped.lines), file=sys.stderr)
         return 1
     return 0

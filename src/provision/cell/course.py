@@ -9,42 +9,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .checking import Moved
-from .comparing import Comparison
-from .detecting import Place
+from .checking import CatalogueDrift
+from .comparing import PackageDiff
+from .detecting import Host
 from .document import Document
-from .inventory import Dist, entries_of, entries_of_environment, installed
+from .inventory import InstalledPackage, find_environment_package_folders, find_installed_packages, find_package_folders
 from .kernel import Notebook
-from .ledger import Ledger, read_json
-from .machine import Machine
-from .telling import Teller
+from .ledger import RunState, read_json
+from .machine import MachineInfo
+from .telling import Printer
 
-INSTALLED = "installed.json"
+INSTALL_RESULT_FILE = "installed.json"
 
 
 @dataclass
-class Course:
+class Session:
     """A run in `folder`, which holds what the cell laid out. `environ` is the kernel's own: declared variables are set there."""
 
     folder: Path
     document: Document
-    payload: str
+    payload_digest: str
     notebook: Notebook
-    ledger: Ledger
-    tell: Teller
+    run_state: RunState
+    printer: Printer
     environ: MutableMapping[str, str]
     continue_anyway: bool = False
     restart: bool = False
     again: bool = False
-    path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+    sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
     modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
-    place: Place = Place.PYTHON
-    machine: Machine | None = None
-    moved: list[Moved] = field(default_factory=list)
-    comparison: Comparison | None = None
-    stale: tuple[str, ...] = ()
-    unset: list[str] = field(default_factory=list)
-    stored: bool = False
+    host: Host = Host.PYTHON
+    machine: MachineInfo | None = None
+    catalogue_drift: list[CatalogueDrift] = field(default_factory=list)
+    comparison: PackageDiff | None = None
+    stale_packages: tuple[str, ...] = ()
+    missing_secrets: list[str] = field(default_factory=list)
+    is_stored_report: bool = False
     report: dict[str, Any] = field(default_factory=dict)
     installed_now: int = 0
     outcome: str = "stopped"
@@ -72,18 +72,18 @@ class Course:
         return sys.prefix if self.document.shared else str(self.environment)
 
     @property
-    def result(self) -> dict[str, Any]:
+    def install_result(self) -> dict[str, Any]:
         """What the installer noted; {} before it did."""
-        return read_json(self.folder / INSTALLED)
+        return read_json(self.folder / INSTALL_RESULT_FILE)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def provenance_counts(self) -> dict[str, int]:
         """How many packages came there in which way."""
-        counts = self.result.get("counts")
+        counts = self.install_result.get("counts")
         return {str(kind): count for kind, count in counts.items() if isinstance(count, int)} if isinstance(counts, dict) else {}
 
     @property
-    def foreign(self) -> dict[str, str]:
+    def environ_without_secrets(self) -> dict[str, str]:
         """The variables for programs that need no secret."""
         return {key: value for key, value in self.environ.items() if key not in self.document.secrets}
 
@@ -96,21 +96,21 @@ class Course:
         kept = {key: value for key, value in self.environ.items() if key not in dropped}
         return {**kept, "VIRTUAL_ENV": self.prefix, "PATH": os.pathsep.join([os.path.dirname(self.python), self.environ.get("PATH", os.defpath)])}
 
-    def packages(self) -> dict[str, Dist]:
+    def list_packages(self) -> dict[str, InstalledPackage]:
         """The packages that are there now."""
         if not self.document.shared:
-            return installed(entries_of_environment(self.environment))
+            return find_installed_packages(find_environment_package_folders(self.environment))
         import site
 
         user = site.getusersitepackages() if site.ENABLE_USER_SITE is not None else ""
-        return installed(entries_of(self.path, os.environ.get("PYTHONPATH", ""), user))
+        return find_installed_packages(find_package_folders(self.sys_path, os.environ.get("PYTHONPATH", ""), user))
 
-    def unfit(self) -> frozenset[str]:
+    def list_packages_with_wrong_record(self) -> frozenset[str]:
         """Packages whose own RECORD is wrong, as the installer noted."""
-        packages = self.result.get("packages")
+        packages = self.install_result.get("packages")
         told = packages.items() if isinstance(packages, dict) else ()
         return frozenset(str(name) for name, one in told if isinstance(one, dict) and one.get("record_fits") is False)
 
-    def beat(self, seconds: float) -> None:
+    def print_heartbeat(self, seconds: float) -> None:
         """Say that something takes long."""
-        self.tell.more(f"still at work after {seconds:.0f} s")
+        self.printer.print_detail(f"still at work after {seconds:.0f} s")

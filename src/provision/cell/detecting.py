@@ -8,7 +8,7 @@ from enum import Enum
 _HOSTNAME = "/var/colab/hostname"
 
 
-class Place(str, Enum):
+class Host(str, Enum):
     """A place, by the words that a person knows it by."""
 
     COLAB = "Google Colab"
@@ -20,19 +20,19 @@ class Place(str, Enum):
     @property
     def is_colab(self) -> bool:
         """Whether its kernel is Colab's."""
-        return self in (Place.COLAB, Place.ENTERPRISE)
+        return self in (Host.COLAB, Host.ENTERPRISE)
 
 
-def detect(environ: Mapping[str, str], modules: Collection[str], exists: Callable[[str], bool], in_kernel: bool) -> Place:
+def detect_host(environ: Mapping[str, str], modules: Collection[str], exists: Callable[[str], bool], in_kernel: bool) -> Host:
     """Return the place. Sources: googlecolab/colabtools `_resource_monitor.py` and the variables of Vertex AI's images.
 
     Vertex is asked first: Colab Enterprise has Colab's modules and files too.
     """
     product = environ.get("VERTEX_PRODUCT", "")
     if product == "COLAB_ENTERPRISE":
-        return Place.ENTERPRISE
+        return Host.ENTERPRISE
     if product == "WORKBENCH_INSTANCE":
-        return Place.WORKBENCH
+        return Host.WORKBENCH
     if "COLAB_RELEASE_TAG" in environ or "google.colab" in modules or exists(_HOSTNAME):
-        return Place.COLAB
-    return Place.JUPYTER if in_kernel else Place.PYTHON
+        return Host.COLAB
+    return Host.JUPYTER if in_kernel else Host.PYTHON

@@ -26,7 +26,7 @@ class DocumentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class CatalogueRuntime:
     """What the catalogue of Colab runtimes lists, as of a day; None where it does not tell."""
 
     version: str
@@ -48,7 +48,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Uv:
+class LockedUv:
     """The uv that may be fetched: its exact version, and the sha256 of every wheel of it that may be taken."""
 
     version: str
@@ -63,7 +63,7 @@ class Document:
     spec: dict[str, str]
     lock: dict[str, str]
     nonce: str
-    runtime: Runtime | None
+    runtime: CatalogueRuntime | None
     isolation: str
     python: str
     gpu: Gpu | None
@@ -77,7 +77,7 @@ class Document:
     env: dict[str, str]
     paths: dict[str, str]
     secrets: dict[str, str]
-    uv: Uv | None
+    uv: LockedUv | None
     expectations: dict[str, Any]
 
     @property
@@ -90,7 +90,7 @@ class Document:
         """What programs get: `env`, and PROVISION_PATH_<NAME> for each path."""
         return {**self.env, **{f"PROVISION_PATH_{name.upper()}": path for name, path in self.paths.items()}}
 
-    def requires(self, key: str) -> int | None:
+    def required_size(self, key: str) -> int | None:
         """A size that the spec asks for ("ram_bytes"), None where it asks for none."""
         found = self.expectations.get("requires")
         value = found.get(key) if isinstance(found, dict) else None
@@ -114,7 +114,7 @@ def parse_document(document: object) -> Document:
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise DocumentError(f"the document is not for this program, which reads {SCHEMA}")
-    take = _Taker(document)
+    take = _FieldReader(document)
     isolation = take.one_of("isolation", ("system", "venv"))
     gpu, uv, runtime, predicted = take.part("gpu", optional=True), take.part("uv", optional=True), take.part("runtime", optional=True), take.part("predicted")
     install = _install(take, "shared" if isolation == "system" else "own")
@@ -141,16 +141,16 @@ def parse_document(document: object) -> Document:
         env=take.part("env").table(_VARIABLE),
         paths={name: _absolute(path, name) for name, path in take.part("paths").table(_VARIABLE).items()},
         secrets=take.part("secrets").table(_VARIABLE, _SECRET),
-        uv=uv and Uv(uv.like("version", _VERSION), tuple(one.removeprefix("sha256:") for one in uv.part("files").table(_WHEEL, _DIGEST).values())),
+        uv=uv and LockedUv(uv.like("version", _VERSION), tuple(one.removeprefix("sha256:") for one in uv.part("files").table(_WHEEL, _DIGEST).values())),
         expectations=expectations,
     )
 
 
-def _runtime(take: _Taker) -> Runtime:
-    return Runtime(take.text("version"), take.text("as_of"), *(take.maybe(key) for key in ("python", "torch", "flavour", "os", "driver")))
+def _runtime(take: _FieldReader) -> CatalogueRuntime:
+    return CatalogueRuntime(take.text("version"), take.text("as_of"), *(take.maybe(key) for key in ("python", "torch", "flavour", "os", "driver")))
 
 
-def _install(take: _Taker, mode: str) -> dict[str, Any]:
+def _install(take: _FieldReader, mode: str) -> dict[str, Any]:
     install: dict[str, Any] = take.part("install").document
     if "python" in install or install.get("mode") != mode:
         raise DocumentError(f"the document: install has to be in mode {mode}, without an interpreter: that is chosen here")
@@ -173,7 +173,7 @@ def _absolute(path: str, name: str) -> str:
     return path
 
 
-class _Taker:
+class _FieldReader:
     """Takes typed values out of one object of the document."""
 
     def __init__(self, document: dict[str, Any], where: str = "") -> None:
@@ -185,7 +185,7 @@ class _Taker:
             return None
         if not isinstance(value, dict):
             raise self._wrong(key, "an object")
-        return _Taker(value, f"{self.where}{key}.")
+        return _FieldReader(value, f"{self.where}{key}.")
 
     def text(self, key: str) -> str:
         value = self.document.get(key)

@@ -18,7 +18,7 @@ _COLAB_DATA = "application/vnd.colab-display-data+json"
 """What Colab's front end shows with a button of its own. Source: googlecolab/colabtools, `google/colab/_pip.py`."""
 
 
-class NoSecret(Exception):
+class SecretUnavailable(Exception):
     """A secret could not be read from Colab's store; the text says what to do."""
 
 
@@ -41,7 +41,7 @@ class Notebook:
             except Exception:  # noqa: BLE001 - a front end that cannot show it is no reason to stop
                 return
 
-    def restart_button(self, packages: tuple[str, ...], identity: str) -> None:
+    def show_restart_button(self, packages: tuple[str, ...], identity: str) -> None:
         """Show Colab's own button for a restart."""
         text = "restart the runtime"
         self.display({_COLAB_DATA: {"pip_warning": {"packages": list(packages)}, "id": identity}, "text/plain": text})
@@ -53,31 +53,31 @@ class Notebook:
             asyncio.ensure_future(answer)  # noqa: RUF006 - the loop ends with the kernel
 
 
-def notebook_here() -> Notebook:
+def find_notebook() -> Notebook:
     """Return the notebook that this runs in. IPython is only asked where it is loaded."""
     ipython = sys.modules.get("IPython")
     return Notebook(ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None)
 
 
-def colab_secret(name: str, timeout_s: float = 120.0) -> str:
+def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
     """Return a secret of Colab's store, which may ask the person for access first. Raises NoSecret."""
     where = f"add {name} under the key symbol at the left of the notebook, and switch its notebook access on"
     try:
         userdata = import_module("google.colab.userdata")
     except ImportError:
-        raise NoSecret("this is not Colab, which would keep it: set the variable before the kernel starts") from None
+        raise SecretUnavailable("this is not Colab, which would keep it: set the variable before the kernel starts") from None
     try:
         with _time_limit(timeout_s):
             value = userdata.get(name)
     except Exception as error:  # noqa: BLE001 - its exceptions are Colab's own and differ between releases
         kind = type(error).__name__
         if kind == "NotebookAccessError":
-            raise NoSecret(f"this notebook has no access to it: {where}") from None
+            raise SecretUnavailable(f"this notebook has no access to it: {where}") from None
         if kind in ("TimeoutException", "TimeoutError"):
-            raise NoSecret("Colab's store did not answer: it needs the notebook open in a browser; elsewhere set the variable before") from None
-        raise NoSecret(f"Colab's store does not hold it ({kind}): {where}") from None
+            raise SecretUnavailable("Colab's store did not answer: it needs the notebook open in a browser; elsewhere set the variable before") from None
+        raise SecretUnavailable(f"Colab's store does not hold it ({kind}): {where}") from None
     if not isinstance(value, str) or not value:
-        raise NoSecret(f"Colab's store holds nothing for it: {where}")
+        raise SecretUnavailable(f"Colab's store holds nothing for it: {where}")
     return value
 
 

@@ -9,17 +9,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .stale import Kernel
+from .stale import KernelProcess
 
 SCHEMA = "provision.cell-state/1"
-FILE = "state.json"
+STATE_FILE = "state.json"
 
 
 @dataclass
-class Ledger:
+class RunState:
     """`in_use` are packages that this kernel had loaded when they were changed. `proven` is the digest of what `report_sha256` and `verdict` were found of."""
 
-    kernel: Kernel
+    kernel: KernelProcess
     in_use: list[str] = field(default_factory=list)
     alive: str = ""
     proven: str = ""
@@ -28,18 +28,18 @@ class Ledger:
 
     def save(self, folder: Path) -> None:
         """Write it, whole or not at all."""
-        write_json(folder / FILE, {"schema": SCHEMA, **asdict(self)})
+        write_json(folder / STATE_FILE, {"schema": SCHEMA, **asdict(self)})
 
 
-def read_ledger(folder: Path, kernel: Kernel) -> Ledger:
+def read_run_state(folder: Path, kernel: KernelProcess) -> RunState:
     """Return what is known for this kernel: of another one, what it had loaded counts no more. What cannot be read is nothing."""
-    document = read_json(folder / FILE)
+    document = read_json(folder / STATE_FILE)
     if document.get("schema") != SCHEMA:
-        return Ledger(kernel)
+        return RunState(kernel)
     texts = {key: str(document.get(key) or "") for key in ("alive", "proven", "verdict", "report_sha256")}
     same = document.get("kernel") == asdict(kernel)
     in_use = document.get("in_use") if same else []
-    return Ledger(kernel, [str(one) for one in in_use] if isinstance(in_use, list) else [], **texts)
+    return RunState(kernel, [str(one) for one in in_use] if isinstance(in_use, list) else [], **texts)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -53,10 +53,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """Write an object, whole or not at all. Raises OSError."""
-    write_whole(path, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())
+    write_file_atomically(path, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_file_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old one or the new one, never half. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .programs import NOT_STARTED, TIME_UP, ask
+from .programs import NOT_STARTED, TIMED_OUT, run_process
 
 _SMI_PLACES = ("/opt/bin/nvidia-smi", "/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
 _ASKED = ("name", "driver_version", "memory.total", "memory.used")
@@ -27,14 +27,14 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineInfo:
     """`no_cards` says why there are none. `holders` are the programs that hold GPU memory. Sizes in bytes; `disk_bytes` is what is free."""
 
     python: str
     os: str
     cards: tuple[Card, ...]
-    no_cards: str
-    holders: tuple[str, ...]
+    no_cards_reason: str
+    gpu_processes: tuple[str, ...]
     ram_bytes: int | None
     disk_bytes: int | None
 
@@ -44,26 +44,26 @@ class Machine:
         return self.cards[0].driver if self.cards else None
 
 
-def look(folder: Path, environ: Mapping[str, str]) -> Machine:
+def inspect_machine(folder: Path, environ: Mapping[str, str]) -> MachineInfo:
     """Look at the machine; `folder` is where disk space counts."""
     smi = shutil.which("nvidia-smi", path=environ.get("PATH")) or next((path for path in _SMI_PLACES if os.access(path, os.X_OK)), None)
     cards, why = _cards(smi, environ) if smi else ((), "there is no nvidia-smi")
     holders = _holders(smi, environ) if smi and any((card.used_mib or 0) > _MUCH_MIB for card in cards) else ()
-    return Machine(platform.python_version(), _system(), cards, why, holders, _memory(), _disk(folder))
+    return MachineInfo(platform.python_version(), _system(), cards, why, holders, _memory(), _disk(folder))
 
 
 _MUCH_MIB = 600
 """Own choice: a card without work holds 0 to 500 MiB for its driver; a CUDA context with a model holds more."""
 
 
-def held_much(card: Card) -> bool:
+def is_card_in_use(card: Card) -> bool:
     """Tell whether something already works on a card."""
     return (card.used_mib or 0) > _MUCH_MIB
 
 
 def _cards(smi: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], str]:
-    answer = ask([smi, f"--query-gpu={','.join(_ASKED)}", "--format=csv,noheader,nounits"], _TIMEOUT_S, environ)
-    if answer.code == TIME_UP:
+    answer = run_process([smi, f"--query-gpu={','.join(_ASKED)}", "--format=csv,noheader,nounits"], _TIMEOUT_S, environ)
+    if answer.code == TIMED_OUT:
         return (), f"nvidia-smi did not answer within {_TIMEOUT_S:.0f} s"
     if answer.code == NOT_STARTED:
         return (), answer.stderr
@@ -75,7 +75,7 @@ def _cards(smi: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], str]
 
 
 def _holders(smi: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    answer = ask([smi, "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader,nounits"], _TIMEOUT_S, environ)
+    answer = run_process([smi, "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader,nounits"], _TIMEOUT_S, environ)
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()] if answer.code == 0 else []
     return tuple(f"{_named(row[0], row[1])} holds {row[2]} MiB" for row in rows if len(row) == 3 and row[0].isdecimal())
 

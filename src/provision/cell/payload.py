@@ -8,17 +8,17 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-MEMBERS = ("cell.pyz", "document.json", "installer.pyz", "probe.pyz")
-DIGITS = 12
+PAYLOAD_FILES = ("cell.pyz", "document.json", "installer.pyz", "probe.pyz")
+FOLDER_DIGITS = 12
 """How many digits of the payload's sha256 name the folder that holds its files."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class Damaged(Exception):
+class DamagedPayload(Exception):
     """The files that the cell laid out are not those of its payload; the text says which, or what is wrong."""
 
 
-def pack(members: Mapping[str, bytes]) -> bytes:
+def pack_payload(members: Mapping[str, bytes]) -> bytes:
     """Return the members as a zip: sorted, uncompressed, of one fixed time."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -30,15 +30,15 @@ def pack(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def payload_of(folder: Path) -> str:
+def compute_payload_digest(folder: Path) -> str:
     """Return the sha256 (hexadecimal) of the payload whose members lie in a folder named after it. Raises Damaged."""
     members: dict[str, bytes] = {}
-    for name in MEMBERS:
+    for name in PAYLOAD_FILES:
         try:
             members[name] = (folder / name).read_bytes()
         except OSError as error:
-            raise Damaged(f"{folder / name} cannot be read: {error.strerror or error}") from None
-    digest = hashlib.sha256(pack(members)).hexdigest()
-    if folder.name != digest[:DIGITS]:
-        raise Damaged(f"the files in {folder} are not those that the cell laid out: together they have the sha256 {digest[:DIGITS]}...")
+            raise DamagedPayload(f"{folder / name} cannot be read: {error.strerror or error}") from None
+    digest = hashlib.sha256(pack_payload(members)).hexdigest()
+    if folder.name != digest[:FOLDER_DIGITS]:
+        raise DamagedPayload(f"the files in {folder} are not those that the cell laid out: together they have the sha256 {digest[:FOLDER_DIGITS]}...")
     return digest

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TIME_UP = 124
+TIMED_OUT = 124
 NOT_STARTED = 127
 _BEAT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProcessResult:
     """How a program ended (124: its time was up, 127: it could not be started), and what it wrote."""
 
     code: int
@@ -27,49 +27,53 @@ class Answer:
     stderr: str
 
     @property
-    def said(self) -> str:
+    def output_tail(self) -> str:
         """The end of what it wrote, stderr first asked."""
         return (self.stderr.strip() or self.stdout.strip())[-3000:]
 
 
-def ask(argv: Sequence[str], timeout_s: float, environ: Mapping[str, str], folder: Path | None = None, beat: Callable[[float], None] | None = None) -> Answer:
+def run_process(
+    argv: Sequence[str], timeout_s: float, environ: Mapping[str, str], folder: Path | None = None, beat: Callable[[float], None] | None = None
+) -> ProcessResult:
     """Run a program to its end; `beat` is called with the seconds so far while it takes long."""
     began = time.monotonic()
     try:
         process = _start(argv, environ, folder)
     except OSError as error:
-        return Answer(NOT_STARTED, "", f"{argv[0]}: {error.strerror or error}")
+        return ProcessResult(NOT_STARTED, "", f"{argv[0]}: {error.strerror or error}")
     try:
         while True:
             left = timeout_s - (time.monotonic() - began)
             try:
                 stdout, stderr = process.communicate(timeout=max(0.0, min(left, _BEAT_S)))
-                return Answer(process.returncode, stdout, stderr)
+                return ProcessResult(process.returncode, stdout, stderr)
             except subprocess.TimeoutExpired:
                 if left <= _BEAT_S:
-                    end_group(process)
+                    end_process_group(process)
                     stdout, stderr = process.communicate()
-                    return Answer(TIME_UP, stdout, stderr)
+                    return ProcessResult(TIMED_OUT, stdout, stderr)
                 if beat is not None:
                     beat(time.monotonic() - began)
     except BaseException:
-        end_group(process)
+        end_process_group(process)
         process.communicate()
         raise
 
 
-def follow(argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float, environ: Mapping[str, str], folder: Path | None = None) -> Answer:
+def stream_process(
+    argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float, environ: Mapping[str, str], folder: Path | None = None
+) -> ProcessResult:
     """Run a program to its end and hand on each line of its stdout as it comes; the answer holds its stderr only."""
     try:
         process = _start(argv, environ, folder)
     except OSError as error:
-        return Answer(NOT_STARTED, "", f"{argv[0]}: {error.strerror or error}")
+        return ProcessResult(NOT_STARTED, "", f"{argv[0]}: {error.strerror or error}")
     late = threading.Event()
     told: list[str] = []
 
     def too_late() -> None:
         late.set()
-        end_group(process)
+        end_process_group(process)
 
     watch = None
     try:
@@ -82,17 +86,17 @@ def follow(argv: Sequence[str], on_line: Callable[[str], None], timeout_s: float
             on_line(line.rstrip("\n"))
         code = process.wait()
     except BaseException:
-        end_group(process)
+        end_process_group(process)
         process.wait()
         raise
     finally:
         if watch is not None:
             watch.cancel()
     reader.join(5)
-    return Answer(TIME_UP if late.is_set() else code, "", "".join(told))
+    return ProcessResult(TIMED_OUT if late.is_set() else code, "", "".join(told))
 
 
-def end_group(process: subprocess.Popen[Any]) -> None:
+def end_process_group(process: subprocess.Popen[Any]) -> None:
     """End a program and all that it started: asked first, then killed."""
     for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         try:
@@ -119,7 +123,7 @@ def _start(argv: Sequence[str], environ: Mapping[str, str], folder: Path | None)
             start_new_session=True,
         )
     if interrupted:
-        end_group(process)
+        end_process_group(process)
         process.communicate()
         raise KeyboardInterrupt
     return process

@@ -8,40 +8,40 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..agent.core.versions import same_version
-from .inventory import Dist, files_of
+from ..agent.core.versions import is_same_version
+from .inventory import InstalledPackage, read_recorded_files
 
 _DELETED = " (deleted)"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModules:
     """What a process has loaded: files of modules and libraries, versions that top-level modules state, and mapped files that are gone from the disk."""
 
     files: frozenset[str]
     versions: dict[str, str]
-    gone: frozenset[str]
+    deleted_files: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelProcess:
     """A process that stays itself: its number and the moment of its start, in clock ticks since boot (0 where the system does not tell)."""
 
     pid: int
     started: int
 
 
-def kernel_here() -> Kernel:
+def identify_kernel_process() -> KernelProcess:
     """Return this process."""
     try:
         # The name in parentheses may hold spaces; the 20th field after it is the start (proc_pid_stat(5)).
         fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        return Kernel(os.getpid(), int(fields[19]))
+        return KernelProcess(os.getpid(), int(fields[19]))
     except (OSError, ValueError, IndexError):
-        return Kernel(os.getpid(), 0)
+        return KernelProcess(os.getpid(), 0)
 
 
-def started_ns(kernel: Kernel) -> int:
+def process_start_ns(kernel: KernelProcess) -> int:
     """Return when a process started, in nanoseconds since 1970, to about a second; 0 where the system does not tell."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii", errors="replace").splitlines()
@@ -51,7 +51,7 @@ def started_ns(kernel: Kernel) -> int:
     return int((boot + kernel.started / os.sysconf("SC_CLK_TCK")) * 1e9)
 
 
-def loaded_here(modules: Mapping[str, object]) -> Loaded:
+def inspect_loaded_modules(modules: Mapping[str, object]) -> LoadedModules:
     """Return what this process has loaded, without importing or starting anything."""
     files, versions = set(), {}
     for name, module in list(modules.items()):
@@ -63,15 +63,15 @@ def loaded_here(modules: Mapping[str, object]) -> Loaded:
                 versions[os.path.realpath(file)] = version
     mapped = _mapped()
     gone = frozenset(path.removesuffix(_DELETED) for path in mapped if path.endswith(_DELETED))
-    return Loaded(frozenset(files | {path for path in mapped if not path.endswith(_DELETED)}), versions, gone)
+    return LoadedModules(frozenset(files | {path for path in mapped if not path.endswith(_DELETED)}), versions, gone)
 
 
-def in_use(dists: Iterable[Dist], loaded: Loaded) -> tuple[str, ...]:
+def find_packages_in_use(dists: Iterable[InstalledPackage], loaded: LoadedModules) -> tuple[str, ...]:
     """Return those packages of which something is loaded."""
     return tuple(sorted(dist.name for dist in dists if any(path in loaded.files for path in _real_files(dist))))
 
 
-def stale(dists: Iterable[Dist], loaded: Loaded, noted: Collection[str], since_ns: int) -> tuple[str, ...]:
+def find_stale_packages(dists: Iterable[InstalledPackage], loaded: LoadedModules, noted: Collection[str], since_ns: int) -> tuple[str, ...]:
     """Return the packages that a restart would load anew; `since_ns` is when this process started.
 
     A package is stale when it was in use when it was changed (`noted`, of this kernel), when a library of it is loaded whose file was replaced, or when it was
@@ -80,13 +80,13 @@ def stale(dists: Iterable[Dist], loaded: Loaded, noted: Collection[str], since_n
     return tuple(sorted(dist.name for dist in dists if dist.name in noted or _differs(dist, loaded, since_ns)))
 
 
-def _differs(dist: Dist, loaded: Loaded, since_ns: int) -> bool:
+def _differs(dist: InstalledPackage, loaded: LoadedModules, since_ns: int) -> bool:
     # Without the time, a module that states another version than its metadata for good would ask for a restart after every restart.
-    fresh = dist.written_ns > since_ns
-    if not fresh and not loaded.gone:
+    fresh = dist.installed_ns > since_ns
+    if not fresh and not loaded.deleted_files:
         return False
     files = _real_files(dist)
-    if not loaded.gone.isdisjoint(files):
+    if not loaded.deleted_files.isdisjoint(files):
         return True
     told = [loaded.versions[path] for path in files if path in loaded.versions] if fresh else []
     return any(_plain(one) and not _public_same(one, dist.version) for one in told)
@@ -106,13 +106,13 @@ def _plain(version: str) -> bool:
 
 
 def _public_same(one: str, other: str) -> bool:
-    return same_version(one.partition("+")[0], other.partition("+")[0])
+    return is_same_version(one.partition("+")[0], other.partition("+")[0])
 
 
-def _real_files(dist: Dist) -> frozenset[str]:
-    root = os.path.dirname(dist.metadata)
+def _real_files(dist: InstalledPackage) -> frozenset[str]:
+    root = os.path.dirname(dist.metadata_folder)
     real = os.path.realpath(root)
-    return frozenset(real + path[len(root) :] if path.startswith(root + os.sep) else path for path, _ in files_of(dist))
+    return frozenset(real + path[len(root) :] if path.startswith(root + os.sep) else path for path, _ in read_recorded_files(dist))
 
 
 def _mapped() -> frozenset[str]:

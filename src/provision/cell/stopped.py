@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Stopped(Exception):
+class StageError(Exception):
     """A stage did not reach its end. `what` is one line; `why` and `hint` may be empty or have several; `outcome` is the word for status.json."""
 
     def __init__(self, what: str, why: str = "", hint: str = "", outcome: str = "stopped") -> None:

@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from .document import Document, Uv
-from .programs import ask
+from .document import Document, LockedUv
+from .programs import run_process
 
-OLDEST_UV = (0, 9)
+MIN_UV_VERSION = (0, 9)
 """As the tool that wrote the cell asks for: earlier ones read a project and its indexes otherwise."""
 _FETCH_S = 600.0
 _FOREIGN = re.compile(r"(PIP_|UV_|PYTHON)|(VIRTUAL_ENV|CONDA_PREFIX|__PYVENV_LAUNCHER__)$")
@@ -29,7 +29,7 @@ _QUIET = {
 def find_uv(document: Document, folder: Path, python: str, environ: Mapping[str, str], say: Callable[[str], None]) -> str | None:
     """Return a uv that is new enough: that of the PATH, that beside the interpreter, else the locked wheel by its hash. None where none can be had."""
     for found in (shutil.which("uv", path=environ.get("PATH")), shutil.which("uv", path=os.path.dirname(python))):
-        if found and (version := _version(found, environ)) and version >= OLDEST_UV:
+        if found and (version := _version(found, environ)) and version >= MIN_UV_VERSION:
             return found
     if document.uv is None:
         say("there is no uv here, and the cell names none: pip installs")
@@ -53,7 +53,7 @@ def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> 
     return {**kept, **_QUIET, **{key: value for key, value in given.items() if value}}
 
 
-def _fetch(document: Document, uv: Uv, folder: Path, python: str, environ: Mapping[str, str], say: Callable[[str], None]) -> str | None:
+def _fetch(document: Document, uv: LockedUv, folder: Path, python: str, environ: Mapping[str, str], say: Callable[[str], None]) -> str | None:
     tools = folder / "tools" / f"uv-{uv.version}"
     program = str(tools / "bin/uv")
     if _version(program, environ) is not None:
@@ -61,16 +61,16 @@ def _fetch(document: Document, uv: Uv, folder: Path, python: str, environ: Mappi
     wanted = folder / "uv.txt"
     wanted.write_text(f"uv=={uv.version} " + " ".join(f"--hash=sha256:{one}" for one in uv.hashes) + "\n", encoding="utf-8")
     words = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade", "--target", str(tools), "--requirement", str(wanted)]
-    answer = ask([python, "-I", "-m", "pip", *words], _FETCH_S, pip_variables(document.install, environ), folder)
+    answer = run_process([python, "-I", "-m", "pip", *words], _FETCH_S, pip_variables(document.install, environ), folder)
     if answer.code == 0 and _version(program, environ) is not None:
         say(f"uv {uv.version} was fetched, its hash checked")
         return program
-    why = (answer.said.splitlines() or [f"pip ended with {answer.code}"])[-1]
+    why = (answer.output_tail.splitlines() or [f"pip ended with {answer.code}"])[-1]
     say(f"uv {uv.version} cannot be had ({why}): pip installs")
     return None
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:
-    answer = ask([program, "--version"], 60, {key: value for key, value in environ.items() if not _FOREIGN.match(key)})
+    answer = run_process([program, "--version"], 60, {key: value for key, value in environ.items() if not _FOREIGN.match(key)})
     found = re.match(r"uv (\d+(?:\.\d+)*)", answer.stdout)
     return tuple(map(int, found[1].split("."))) if answer.code == 0 and found else None

@@ -8,59 +8,59 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from .inventory import Dist, files_of
+from .inventory import InstalledPackage, read_recorded_files
 from .ledger import read_json, write_json
 
-FILE, KEPT = "before.json", "before"
+BACKUP_FILE, BACKUP_FOLDER = "before.json", "before"
 SCHEMA = "provision.before/1"
-MOST_BYTES = 256 * 2**20
+MAX_PACKAGE_BYTES = 256 * 2**20
 """Of one package. Own choice: torch and its libraries are larger, and copying them would cost seconds. On one disk files are linked and take no space."""
 
 
-def save(folder: Path, there: Mapping[str, Dist], work: Collection[str]) -> list[str]:
+def back_up_packages(folder: Path, there: Mapping[str, InstalledPackage], work: Collection[str]) -> list[str]:
     """Keep the set of packages, and the files of those in `work` that are there; return those that were too large to keep.
 
     What an earlier run of this cell kept stays: that was the state before. Raises OSError.
     """
-    before = read_json(folder / FILE)
+    before = read_json(folder / BACKUP_FILE)
     packages = before.get("packages") if before.get("schema") == SCHEMA else None
     if not isinstance(packages, dict):
         packages = {name: dist.version for name, dist in sorted(there.items())}
-        write_json(folder / FILE, {"schema": SCHEMA, "packages": packages, "kept": {}})
-    kept = dict(read_json(folder / FILE).get("kept", {}))
+        write_json(folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": {}})
+    kept = dict(read_json(folder / BACKUP_FILE).get("kept", {}))
     left = []
     for name in sorted(work):
         if name in kept or name not in there or packages.get(name) != there[name].version:
             continue
         files = _all_files(there[name])
-        if sum(_size(path) for path in files) > MOST_BYTES:
+        if sum(_size(path) for path in files) > MAX_PACKAGE_BYTES:
             left.append(name)
             continue
-        kept[name] = _keep(folder / KEPT / name, files)
-        write_json(folder / FILE, {"schema": SCHEMA, "packages": packages, "kept": kept})
+        kept[name] = _keep(folder / BACKUP_FOLDER / name, files)
+        write_json(folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": kept})
     return left
 
 
-def versions_before(folder: Path) -> dict[str, str]:
+def read_versions_before(folder: Path) -> dict[str, str]:
     """Return the packages as they were before this cell changed any; {} where it did not yet."""
-    packages = read_json(folder / FILE).get("packages")
+    packages = read_json(folder / BACKUP_FILE).get("packages")
     return {str(name): str(version) for name, version in packages.items()} if isinstance(packages, dict) else {}
 
 
-def put_back(folder: Path, there: Mapping[str, Dist], wanted: Iterable[str], root: str) -> tuple[list[str], list[str]]:
+def restore_packages(folder: Path, there: Mapping[str, InstalledPackage], wanted: Iterable[str], root: str) -> tuple[list[str], list[str]]:
     """Bring the packages of the lock back to what they were; return those that are back (or gone again), and those that could not be.
 
     Nothing outside `root`, the interpreter's own folder, is removed. Raises OSError.
     """
-    document = read_json(folder / FILE)
-    packages, kept = versions_before(folder), document.get("kept", {})
+    document = read_json(folder / BACKUP_FILE)
+    packages, kept = read_versions_before(folder), document.get("kept", {})
     done, left = [], []
     for name in sorted(wanted):
         dist, files = there.get(name), kept.get(name)
         if isinstance(files, dict):
             if dist is not None:
                 _remove(dist, root)
-            _restore(folder / KEPT / name, files)
+            _restore(folder / BACKUP_FOLDER / name, files)
             done.append(name)
         elif dist is not None and packages and name not in packages:
             _remove(dist, root)
@@ -70,10 +70,10 @@ def put_back(folder: Path, there: Mapping[str, Dist], wanted: Iterable[str], roo
     return done, left
 
 
-def _all_files(dist: Dist) -> list[str]:
+def _all_files(dist: InstalledPackage) -> list[str]:
     """Return the files that a package brought and the rest of its metadata folder, but no bytecode."""
-    listed = [path for path, _ in files_of(dist)]
-    metadata = [os.path.join(dist.metadata, name) for name in os.listdir(dist.metadata)] if os.path.isdir(dist.metadata) else []
+    listed = [path for path, _ in read_recorded_files(dist)]
+    metadata = [os.path.join(dist.metadata_folder, name) for name in os.listdir(dist.metadata_folder)] if os.path.isdir(dist.metadata_folder) else []
     return [path for path in dict.fromkeys([*listed, *metadata]) if os.path.isfile(path)]
 
 
@@ -96,7 +96,7 @@ def _restore(folder: Path, files: Mapping[str, str]) -> None:
         os.replace(temporary, path)
 
 
-def _remove(dist: Dist, root: str) -> None:
+def _remove(dist: InstalledPackage, root: str) -> None:
     folders = set()
     for path in _all_files(dist):
         if path.startswith(root.rstrip(os.sep) + os.sep):
@@ -104,7 +104,7 @@ def _remove(dist: Dist, root: str) -> None:
                 os.unlink(path)
             folders.add(os.path.dirname(path))
     for one in sorted(folders, key=len, reverse=True):
-        _tidy(one, os.path.dirname(dist.metadata))
+        _tidy(one, os.path.dirname(dist.metadata_folder))
 
 
 def _tidy(folder: str, top: str) -> None:

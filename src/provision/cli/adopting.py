@@ -9,8 +9,8 @@ from pathlib import Path
 from provision.cli import terminal
 from provision.commands.adopt import Adoption
 from provision.commands.adopt import adopt as bind
-from provision.safe import safe_line
-from provision.world import Machine
+from provision.safe import escape_line
+from provision.world import RealSystem
 
 
 def adopt(path: Path, *, wait: float, yes: bool, form: str, sandbox: bool) -> int:
@@ -18,21 +18,25 @@ def adopt(path: Path, *, wait: float, yes: bool, form: str, sandbox: bool) -> in
 
     def agree(found: Adoption) -> None:
         if form == "text" or not yes:
-            terminal.beside(_shown(found))
-        terminal.agree("Adopt it?", yes=yes, doing="adopt")
+            terminal.print_stderr(_format_adoption(found))
+        terminal.confirm("Adopt it?", yes=yes, doing="adopt")
 
-    done = bind(path, Machine(), agree, terminal.note, lock_wait_s=wait, sandbox=sandbox)
+    done = bind(path, RealSystem(), agree, terminal.print_note, lock_wait_s=wait, sandbox=sandbox)
     if form == "json":
-        named = [dataclasses.asdict(one) for one in done.named]
-        terminal.show(json.dumps({"version": 1, "state": str(done.path), "adopted": bool(done.why), "because": done.why, "resources": named}, indent=1))
+        named = [dataclasses.asdict(one) for one in done.resources]
+        terminal.print_result(
+            json.dumps(
+                {"version": 1, "state": str(done.path), "adopted": bool(done.foreign_reason), "because": done.foreign_reason, "resources": named}, indent=1
+            )
+        )
     else:
-        terminal.show(f"{done.path} belongs to this machine and this folder" + ("" if done.why else " already"))
+        terminal.print_result(f"{done.path} belongs to this machine and this folder" + ("" if done.foreign_reason else " already"))
     return 0
 
 
-def _shown(found: Adoption) -> str:
-    lines = [f"{found.path} names {len(found.named)} things; {found.why}"]
-    for one in found.named:
+def _format_adoption(found: Adoption) -> str:
+    lines = [f"{found.path} names {len(found.resources)} things; {found.foreign_reason}"]
+    for one in found.resources:
         lines.append(f"  {one.address} {one.part}: {one.title}")
         lines.append(f"    {one.where}: {one.becomes}")
-    return "\n".join(safe_line(line) for line in lines) + "\n"
+    return "\n".join(escape_line(line) for line in lines) + "\n"

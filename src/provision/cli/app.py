@@ -10,7 +10,22 @@ import click
 
 from provision import __version__
 from provision.cli.knowing import facts
-from provision.cli.options import ADOPT, DEFAULT, EVERYTHING, FAULTS, FORM, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, YES, examples, spec_or_default
+from provision.cli.options import (
+    ADOPT,
+    ALL_TARGETS,
+    DEFAULT_SPEC,
+    FAULTS,
+    LOCK_TIMEOUT,
+    OFFLINE,
+    OUTPUT_FORMAT,
+    SANDBOX,
+    SPEC,
+    TARGET,
+    VERBOSE,
+    YES,
+    examples,
+    spec_or_default,
+)
 from provision.cli.probing import probe
 from provision.cli.reports import report
 from provision.cli.sandboxing import sandbox
@@ -25,10 +40,10 @@ _SECTIONS = {
     "try": ("sandbox",),
     "shell": ("completion",),
 }
-_ALL = "*"
+_UPGRADE_ALL = "*"
 
 
-class Grouped(click.Group):
+class SectionedGroup(click.Group):
     """A group whose help lists commands by what they are for."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -39,7 +54,7 @@ class Grouped(click.Group):
                 formatter.write_dl([(name, command.get_short_help_str(80)) for name, command in commands if command is not None])
 
 
-class Launcher(click.Command):
+class PassthroughCommand(click.Command):
     """A command whose words after the first `--` are another program's: they are set apart before click reads any."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -61,7 +76,7 @@ class Launcher(click.Command):
         return [*super().collect_usage_pieces(ctx), "--", "PROGRAM", "[ARGUMENT]..."]
 
 
-@click.group(cls=Grouped, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="provision")
 def app() -> None:
     """Make machine learning environments from one spec, and prove on the device that they work.
@@ -79,9 +94,9 @@ for _command in (facts, probe, report, sandbox, *COMMANDS):
 
 
 @app.command(epilog=examples("provision init", "provision init specs/mine.yaml"))
-@click.argument("path", type=click.Path(path_type=Path), default=Path(DEFAULT))
+@click.argument("path", type=click.Path(path_type=Path), default=Path(DEFAULT_SPEC))
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@FORM
+@OUTPUT_FORMAT
 def init(path: Path, force: bool, form: str) -> int:
     """Write a commented first spec."""
     from provision.cli import making
@@ -123,7 +138,7 @@ def explain(rule: str, form: str) -> int:
 @click.option("--most", type=click.IntRange(1, 20), default=3, show_default=True, help="How many combinations to look for.")
 @click.option("--resolve", "with_uv", is_flag=True, help="Ask uv whether each can be resolved; needs the network.")
 @OFFLINE
-@FORM
+@OUTPUT_FORMAT
 def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: str, **words: str | None) -> int:
     """Find versions that every rule accepts, near a spec or for a card."""
     from provision.cli import checking
@@ -141,7 +156,7 @@ def suggest(spec: Path | None, most: int, with_uv: bool, offline: bool, form: st
 @click.option("--spec", type=click.Path(path_type=Path), help="Hold the causes against this spec and its lock.")
 @click.option("--report", type=click.Path(path_type=Path), help="Hold the causes against this report.json.")
 @click.option("--fix", is_flag=True, help="Change the spec so that the findings that explain it are gone; prints the change.")
-@FORM
+@OUTPUT_FORMAT
 def why(trace: str, spec: Path | None, report: Path | None, fix: bool, form: str) -> int:
     """Say what an error means, and which of its causes is true here.
 
@@ -184,7 +199,7 @@ def schema(of: str) -> int:
     "--upgrade",
     "upgrades",
     is_flag=False,
-    flag_value=_ALL,
+    flag_value=_UPGRADE_ALL,
     multiple=True,
     metavar="[PACKAGE]",
     help="Choose every version anew, or that of one package and what must move with it; may be given several times.",
@@ -209,12 +224,12 @@ def lock(spec: Path | None, check: bool, asking: bool, upgrades: tuple[str, ...]
         raise click.UsageError("--verify asks indexes, so --offline does not go with it; --check needs no network")
     if form == "markdown" and old is None:
         raise click.UsageError("--output-format markdown is for --diff")
-    spec, upgrade = _upgraded(spec, upgrades)
+    spec, upgrade = _parse_upgrade(spec, upgrades)
     path = spec_or_default(spec)
     if old is not None:
         from provision.cli import comparing
 
-        return comparing.locks(path, old, form)
+        return comparing.show_lock_diff(path, old, form)
     if check:
         from provision.cli import holding
 
@@ -238,7 +253,7 @@ def lock(spec: Path | None, check: bool, asking: bool, upgrades: tuple[str, ...]
 @SANDBOX
 @FAULTS
 @OFFLINE
-@FORM
+@OUTPUT_FORMAT
 def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Show what apply would do, and why. Changes nothing."""
     from provision.cli import making
@@ -252,8 +267,8 @@ def plan(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @click.option("--check", is_flag=True, help="Only say whether the files are what spec and lock make; exit 1 when they are not.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="Write them there instead of beside the spec.")
 @click.option("--payload-url", default="", metavar="URL", help="Write what the cell carries into NAME.payload, and have the cell fetch it from here.")
-@WAIT
-@FORM
+@LOCK_TIMEOUT
+@OUTPUT_FORMAT
 def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Write the notebook and the cell of Colab targets."""
     from provision.cli import rendering
@@ -264,7 +279,7 @@ def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @app.command(epilog=examples("provision apply", "provision apply specs/quickstart.yaml --yes", "provision apply --locked --yes   # in CI"))
 @SPEC
 @TARGET
-@EVERYTHING
+@ALL_TARGETS
 @click.option("--plan", "saved_plan", type=click.Path(path_type=Path), help="Carry out a saved plan, and only that.")
 @click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
 @click.option("--locked", "frozen", is_flag=True, help="Refuse a missing or stale lock.")
@@ -273,11 +288,11 @@ def render(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @ADOPT
 @SANDBOX
 @FAULTS
-@WAIT
+@LOCK_TIMEOUT
 @OFFLINE
 @YES
 @VERBOSE
-@FORM
+@OUTPUT_FORMAT
 def apply(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Make what the spec says, and prove it on the device."""
     from provision.cli import making
@@ -286,7 +301,7 @@ def apply(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 
 
 @app.command(
-    cls=Launcher,
+    cls=PassthroughCommand,
     epilog=examples("provision run -- python train.py", "provision run specs/quickstart.yaml -- python -c 'import torch'"),
 )
 @SPEC
@@ -308,13 +323,13 @@ def run(argv: tuple[str, ...], spec: Path | None, target: str | None, *, monitor
 @app.command(epilog=examples("provision destroy", "provision destroy specs/quickstart.yaml --yes"))
 @SPEC
 @TARGET
-@EVERYTHING
+@ALL_TARGETS
 @click.option("--force", is_flag=True, help="Also remove environments in which programs run.")
 @SANDBOX
 @FAULTS
-@WAIT
+@LOCK_TIMEOUT
 @YES
-@FORM
+@OUTPUT_FORMAT
 def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Remove exactly what apply made."""
     from provision.cli import making
@@ -325,9 +340,9 @@ def destroy(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @app.command(epilog=examples("provision adopt", "provision adopt specs/quickstart.yaml --yes"))
 @SPEC
 @SANDBOX
-@WAIT
+@LOCK_TIMEOUT
 @YES
-@FORM
+@OUTPUT_FORMAT
 def adopt(spec: Path | None, **options: Any) -> int:
     """Make a state that came from another machine or folder this folder's own.
 
@@ -342,16 +357,16 @@ def adopt(spec: Path | None, **options: Any) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the completion script of a shell."""
-    from provision.cli.door import complete
+    from provision.cli.door import completion_script
 
-    click.echo(complete(shell))
+    click.echo(completion_script(shell))
     return 0
 
 
-def _upgraded(spec: Path | None, words: tuple[str, ...]) -> tuple[Path | None, bool | frozenset[str]]:
+def _parse_upgrade(spec: Path | None, words: tuple[str, ...]) -> tuple[Path | None, bool | frozenset[str]]:
     """Return the spec and what to choose anew. A value that ends as specs do is the spec: click gives an option that may have a value the next word."""
     specs = [Path(word) for word in words if word.endswith((".yaml", ".yml"))]
-    names = frozenset(word for word in words if word != _ALL and Path(word) not in specs)
+    names = frozenset(word for word in words if word != _UPGRADE_ALL and Path(word) not in specs)
     named = [*specs, *([spec] if spec is not None else [])]
     if len(named) > 1:
         raise click.UsageError(f"two specs are named, {named[0]} and {named[1]}; a package is named as in --upgrade torch")

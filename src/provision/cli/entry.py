@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _AGAIN_S = 0.01
-_arrived: list[int] = []
+_received_signals: list[int] = []
 
 
 class Terminated(BaseException):
@@ -30,7 +30,7 @@ class Terminated(BaseException):
         self.number = number
 
 
-def main(arguments: list[str] | None = None) -> int:
+def run_cli(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     end_on_signals()
     atexit.register(_ignore_signals)  # the first one registered runs last
@@ -39,12 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
 
         return answer(arguments)
     except (KeyboardInterrupt, Terminated):  # a second signal, just before `end_on_signals` after the first one
-        _end(_arrived[-1] if _arrived else signal.SIGINT, None)
+        _exit_on_signal(_received_signals[-1] if _received_signals else signal.SIGINT, None)
 
 
 def end_on_signals() -> None:
     """Make the signals end this process at once: for before a command begins, and for after it has ended."""
-    _set_handlers(_end)
+    _set_handlers(_exit_on_signal)
 
 
 def raise_on_signals() -> None:
@@ -54,9 +54,9 @@ def raise_on_signals() -> None:
     sys.unraisablehook = _keep_interrupt
 
 
-def arrived() -> int | None:
+def last_signal() -> int | None:
     """Return the number of the last signal that was raised in this process."""
-    return _arrived[-1] if _arrived else None
+    return _received_signals[-1] if _received_signals else None
 
 
 def _set_handlers(handler: Any) -> None:
@@ -65,18 +65,18 @@ def _set_handlers(handler: Any) -> None:
             signal.signal(number, handler)
 
 
-def _end(number: int, _frame: FrameType | None) -> NoReturn:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
 def _raise(number: int, _frame: FrameType | None) -> NoReturn:
-    _arrived.append(number)
+    _received_signals.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def _raise_again(_number: int, frame: FrameType | None) -> None:
-    if _arrived and signal.getsignal(_arrived[-1]) is _raise:
-        _raise(_arrived[-1], frame)
+    if _received_signals and signal.getsignal(_received_signals[-1]) is _raise:
+        _raise(_received_signals[-1], frame)
 
 
 def _keep_interrupt(lost: sys.UnraisableHookArgs) -> None:

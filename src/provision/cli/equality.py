@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from provision.cli import homecoming, terminal
-from provision.cli.worlds import loaded_in, opened
+from provision.cli.worlds import load_session_spec, open_system
 
 
 def parity(path: Path, *, sandbox: bool, form: str) -> int:
@@ -15,14 +15,14 @@ def parity(path: Path, *, sandbox: bool, form: str) -> int:
     from provision.stores import LocalStore
     from provision.views import parity as view
 
-    with opened(path, sandbox=sandbox) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox)
-        homecoming.gathered(loaded, world)
-        found = state(loaded, LocalStore(loaded.folder, world).ledger(), world)
+    with open_system(path, sandbox=sandbox) as world:
+        loaded = load_session_spec(path, world, sandbox=sandbox)
+        homecoming.import_dropped_reports(loaded, world)
+        found = state(loaded, LocalStore(loaded.folder, world).load_ledger(), world)
     if form == "json":
-        terminal.show(json.dumps(view.document(found), indent=1))
+        terminal.print_result(json.dumps(view.to_json(found), indent=1))
     elif form == "markdown":
-        terminal.show(terminal.for_log(view.markdown(found)))
+        terminal.print_result(terminal.escape_for_log(view.render_markdown(found)))
     else:
-        terminal.show(terminal.for_log(view.text(found, terminal.colored(), terminal.width())))
+        terminal.print_result(terminal.escape_for_log(view.render_text(found, terminal.supports_color(), terminal.width())))
     return found.exit_code

@@ -7,66 +7,73 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.cli import terminal
-from provision.commands.lint import Linted
-from provision.diagnostics import Place
-from provision.safe import redact, safe_line
-from provision.views.secrecy import is_secret
+from provision.commands.lint import LintResult
+from provision.diagnostics import RouteLocation
+from provision.safe import escape_line, redact
+from provision.views.secrecy import may_contain_secret
 
 
-def show(result: Linted, form: str, environment: Mapping[str, str], exit_code: int) -> None:
+def print_lint_result(result: LintResult, form: str, environment: Mapping[str, str], exit_code: int) -> None:
     """Write the findings; `environment` says where a step of a GitHub workflow takes its summary."""
     from provision.views import text
 
     documents = [(judged.diagnostics, judged.source) for judged in result.documents]
-    unread = [(str(path), error) for path, error in result.unread]
+    unread = [(str(path), error) for path, error in result.failed_files]
     if form == "json":
         from provision.views import json as data
 
-        found = data.joined(data.findings(*document) for document in documents)
-        errors = {"errors": [terminal.told(error) for _, error in unread]} if unread else {}
-        terminal.show(json.dumps({**found, **errors}, indent=1))
+        found = data.merge_documents(data.findings_to_json(*document) for document in documents)
+        errors = {"errors": [terminal.error_to_json(error) for _, error in unread]} if unread else {}
+        terminal.print_result(json.dumps({**found, **errors}, indent=1))
     elif form == "sarif":
-        from provision.commands.explain import pages
+        from provision.commands.explain import all_pages
         from provision.views import sarif
         from provision.views.repository import Repository
 
-        terminal.show(json.dumps(sarif.log(documents, unread, pages(), Repository.of(Path.cwd(), environment), exit_code), indent=1))
+        terminal.print_result(
+            json.dumps(sarif.to_sarif_log(documents, unread, all_pages(), Repository.from_environment(Path.cwd(), environment), exit_code), indent=1)
+        )
     elif form == "github":
         _annotate(result, environment)
     elif form == "concise":
-        terminal.show(terminal.for_log("".join(text.concise(*document) for document in documents)))
+        terminal.print_result(terminal.escape_for_log("".join(text.render_concise(*document) for document in documents)))
     elif documents or not unread:
-        frames = (text.findings(*document, terminal.colored(), terminal.width(), with_footer=False) for document in documents)
+        frames = (text.render_findings(*document, terminal.supports_color(), terminal.width(), with_footer=False) for document in documents)
         everything = [diagnostic for diagnostics, _ in documents for diagnostic in diagnostics]
-        fixable = sum(text.fixable(*document) for document in documents)
-        terminal.show(terminal.for_log("\n".join([*(frame for frame in frames if frame), text.footer(everything, fixable)])))
+        fixable = sum(text.count_fixable(*document) for document in documents)
+        terminal.print_result(terminal.escape_for_log("\n".join([*(frame for frame in frames if frame), text.render_footer(everything, fixable)])))
 
 
-def show_beside(result: Linted, form: str, *, dry: bool) -> None:
+def print_changes_and_errors(result: LintResult, form: str, *, dry: bool) -> None:
     """Write to standard error what was fixed, or with `dry` would be, and which files could not be read."""
     for name, diff in result.changed.items():
-        terminal.note(redact(diff, _secrets(result)) if dry else f"fixed {safe_line(name)}")
+        terminal.print_note(redact(diff, _secrets(result)) if dry else f"fixed {escape_line(name)}")
     if form != "github":
-        for _, error in result.unread:
-            terminal.show_error(error)
+        for _, error in result.failed_files:
+            terminal.print_error(error)
 
 
-def _annotate(result: Linted, environment: Mapping[str, str]) -> None:
+def _annotate(result: LintResult, environment: Mapping[str, str]) -> None:
     from provision.views.github import annotate
     from provision.views.repository import Repository
 
     summary = environment.get("GITHUB_STEP_SUMMARY", "")
     documents = [(judged.diagnostics, judged.source) for judged in result.documents]
-    unread = [(str(path), error) for path, error in result.unread]
-    told = annotate(documents, unread, Repository.of(Path.cwd(), environment), summarized=bool(summary))
+    unread = [(str(path), error) for path, error in result.failed_files]
+    told = annotate(documents, unread, Repository.from_environment(Path.cwd(), environment), summarized=bool(summary))
     if told.commands:
-        terminal.show(told.commands)
+        terminal.print_result(told.commands)
     if told.summary:
         with Path(summary).open("a", encoding="utf-8") as file:
             file.write(told.summary)
 
 
-def _secrets(result: Linted) -> tuple[str, ...]:
+def _secrets(result: LintResult) -> tuple[str, ...]:
     """The values that findings about secrets point at, and what stands where a secret should be named."""
-    pointed = (judged.source.text(d.where.route) for judged in result.documents for d in judged.diagnostics if is_secret(d) and isinstance(d.where, Place))
-    return (*filter(None, pointed), *(text for judged in result.documents for text in judged.source.written_secrets()))
+    pointed = (
+        judged.source.text(d.where.route)
+        for judged in result.documents
+        for d in judged.diagnostics
+        if may_contain_secret(d) and isinstance(d.where, RouteLocation)
+    )
+    return (*filter(None, pointed), *(text for judged in result.documents for text in judged.source.literal_secrets()))

@@ -6,20 +6,20 @@ import json
 from pathlib import Path
 
 from provision.cli import terminal
-from provision.commands.holding import moved_since
+from provision.commands.holding import list_lock_differences
 from provision.commands.naming import lock_path
-from provision.world import Machine
+from provision.world import RealSystem
 
 
 def lock_check(path: Path, form: str) -> int:
     """Say whether the lock still holds; exit 1 when it does not."""
-    moved, lock = moved_since(path, Machine()), lock_path(path)
+    moved, lock = list_lock_differences(path, RealSystem()), lock_path(path)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "lock": str(lock), "holds": not moved, "moved": list(moved)}, indent=1))
+        terminal.print_result(json.dumps({"version": 1, "lock": str(lock), "holds": not moved, "moved": list(moved)}, indent=1))
     elif moved:
-        terminal.say("\n".join([f"{lock} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
+        terminal.print_text("\n".join([f"{lock} does not hold; since it was made these moved:", *(f"  {line}" for line in moved)]))
     else:
-        terminal.say(f"{lock} holds")
+        terminal.print_text(f"{lock} holds")
     return 1 if moved else 0
 
 
@@ -29,11 +29,11 @@ def lock_verify(path: Path, form: str) -> int:
     from provision.views import published
 
     with terminal.progress() as (tell, _):
-        found = verify_lock(path, Machine(), tell)
+        found = verify_lock(path, RealSystem(), tell)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "lock": str(found.lock), **published.document(found.published, found.sources)}, indent=1))
+        terminal.print_result(json.dumps({"version": 1, "lock": str(found.lock), **published.to_json(found.published, found.sources)}, indent=1))
     else:
-        terminal.say(published.text(found.published, str(found.lock), found.sources))
+        terminal.print_text(published.render_text(found.published, str(found.lock), found.sources))
     if found.published.mismatches:
         return 1
     return 3 if found.published.unproven else 0

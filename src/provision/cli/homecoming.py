@@ -11,125 +11,125 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli import terminal
-from provision.cli.options import DEFAULT
-from provision.errors import StateError, WorldError
-from provision.verification.report import LIMIT, content_at
+from provision.cli.options import DEFAULT_SPEC
+from provision.errors import ExternalError, StateError
+from provision.verification.report import MAX_REPORT_BYTES, read_report_bytes
 
 if TYPE_CHECKING:
-    from provision.commands.carried import Carried
-    from provision.commands.dropped import Gathered
-    from provision.commands.loading import Loaded
-    from provision.commands.reconsidering import Reconsidered
-    from provision.effects import World
+    from provision.commands.carried import ImportedProbeReport
+    from provision.commands.dropped import InboxResult
+    from provision.commands.loading import LoadedSpec
+    from provision.commands.reconsidering import FactsComparison
+    from provision.effects import System
 
 
 def add(file: Path, spec: Path | None, target: str | None, *, wait: float, verbose: bool, form: str) -> int:
     """File a report and show it; the exit code is that of its verdict."""
-    from provision.cli.looking import show_report, summary
-    from provision.commands.carried import bring_home
-    from provision.commands.receiving import receive
-    from provision.world import Machine
+    from provision.cli.looking import report_summary, show_report
+    from provision.commands.carried import import_probe_report
+    from provision.commands.receiving import import_report
+    from provision.world import RealSystem
 
-    world = Machine()
-    content, name = (_given(), "standard input") if str(file) == "-" else (content_at(file, world), str(file))
+    world = RealSystem()
+    content, name = (_read_stdin(), "standard input") if str(file) == "-" else (read_report_bytes(file, world), str(file))
     with terminal.progress() as (tell, _):
-        if carried := bring_home(content, name, spec, target, world, tell, default=_here(), lock_wait_s=wait):
-            return _show_carried(carried, verbose=verbose, form=form)
-        received = receive(content, name, spec, target, world, tell, lock_wait_s=wait)
+        if carried := import_probe_report(content, name, spec, target, world, tell, default=_default_spec(), lock_wait_s=wait):
+            return _show_probe_report(carried, verbose=verbose, form=form)
+        received = import_report(content, name, spec, target, world, tell, lock_wait_s=wait)
     if form == "json":
-        told = {**summary(received.report, received.json_path), "target": received.place.target, "filed": received.fresh}
-        terminal.show(json.dumps({"version": 1, **told, **reconsidered_document(received.reconsidered, received.loaded)}, indent=1))
+        told = {**report_summary(received.report, received.json_path), "target": received.context.target, "filed": received.fresh}
+        terminal.print_result(json.dumps({"version": 1, **told, **facts_comparison_document(received.facts_comparison, received.loaded)}, indent=1))
         return received.exit_code
-    show_report(received.report.shown, received.json_path, verbose=verbose)
+    show_report(received.report.displayed_document, received.json_path, verbose=verbose)
     if not received.fresh:
-        terminal.say("No changes: this report was filed before.")
-    show_reconsidered(received.reconsidered, received.loaded)
-    terminal.say(f"\npage         {os.path.relpath(received.html_path)}")
-    terminal.say(f"filed under  {received.place.address}")
+        terminal.print_text("No changes: this report was filed before.")
+    show_facts_comparison(received.facts_comparison, received.loaded)
+    terminal.print_text(f"\npage         {os.path.relpath(received.html_path)}")
+    terminal.print_text(f"filed under  {received.context.address}")
     return received.exit_code
 
 
-def _here() -> Path | None:
-    return Path(DEFAULT) if Path(DEFAULT).exists() else None
+def _default_spec() -> Path | None:
+    return Path(DEFAULT_SPEC) if Path(DEFAULT_SPEC).exists() else None
 
 
-def _show_carried(carried: Carried, *, verbose: bool, form: str) -> int:
+def _show_probe_report(carried: ImportedProbeReport, *, verbose: bool, form: str) -> int:
     """Show a report of a probe that was carried by hand; it is the verdict of that machine, and no target's."""
-    from provision.cli.looking import show_report, summary
+    from provision.cli.looking import report_summary, show_report
 
     if form == "json":
-        told = {**summary(carried.report, carried.json_path), "target": carried.place.target, "carried": True}
-        terminal.show(json.dumps({"version": 1, **told}, indent=1))
+        told = {**report_summary(carried.report, carried.json_path), "target": carried.context.target, "carried": True}
+        terminal.print_result(json.dumps({"version": 1, **told}, indent=1))
         return carried.report.exit_code
-    show_report(carried.report.shown, carried.json_path, verbose=verbose)
-    terminal.say(f"\npage         {os.path.relpath(carried.html_path)}")
-    terminal.say(f"kept as      the report of a machine like {carried.place.address}, which `provision parity` counts; its own verdict is what it was")
+    show_report(carried.report.displayed_document, carried.json_path, verbose=verbose)
+    terminal.print_text(f"\npage         {os.path.relpath(carried.html_path)}")
+    terminal.print_text(f"kept as      the report of a machine like {carried.context.address}, which `provision parity` counts; its own verdict is what it was")
     return carried.report.exit_code
 
 
-def gathered(loaded: Loaded, world: World, *, wait: float = 0) -> Gathered:
+def import_dropped_reports(loaded: LoadedSpec, world: System, *, wait: float = 0) -> InboxResult:
     """File what was dropped into the folders of a spec's targets, and say of each file what became of it. Another provision at work is left alone."""
-    from provision.commands.dropped import Gathered, gather
+    from provision.commands.dropped import InboxResult, process_inbox
 
     if not any(target.kind == "colab" for target in loaded.spec.targets.values()):
-        return Gathered()
+        return InboxResult()
     try:
-        found = gather(loaded, world, terminal.note, lock_wait_s=wait)
+        found = process_inbox(loaded, world, terminal.print_note, lock_wait_s=wait)
     except StateError as error:
-        terminal.note(f"what was dropped into the folder of reports is not looked at now: {error.what}")
-        return Gathered()
-    for received in found.filed:
-        terminal.note(f"filed the report that was dropped for {received.place.address}")
-    for path, why in found.refused:
-        terminal.show_error(why)
-        terminal.note(f"  it lies in {os.path.relpath(path)} now, and is not looked at again")
+        terminal.print_note(f"what was dropped into the folder of reports is not looked at now: {error.what}")
+        return InboxResult()
+    for received in found.imported:
+        terminal.print_note(f"filed the report that was dropped for {received.context.address}")
+    for path, why in found.rejected:
+        terminal.print_error(why)
+        terminal.print_note(f"  it lies in {os.path.relpath(path)} now, and is not looked at again")
     return found
 
 
-def show_reconsidered(found: Reconsidered, loaded: Loaded) -> None:
+def show_facts_comparison(found: FactsComparison, loaded: LoadedSpec) -> None:
     """Show what moved since the day of the facts, and what the rules find in what was observed."""
     from provision.views import text
 
-    if found.moved:
-        terminal.say(f"\nmoved since the catalogue of {found.as_of}:")
-    for moved in found.moved:
-        terminal.say(f"  {moved.line}")
+    if found.differences:
+        terminal.print_text(f"\nmoved since the catalogue of {found.as_of}:")
+    for moved in found.differences:
+        terminal.print_text(f"  {moved.line}")
     if found.findings:
-        terminal.say("\nThe rules, asked again of what was observed:")
-        terminal.show(terminal.for_log(text.findings(found.findings, loaded.source, terminal.colored(), terminal.width())))
+        terminal.print_text("\nThe rules, asked again of what was observed:")
+        terminal.print_result(terminal.escape_for_log(text.render_findings(found.findings, loaded.source, terminal.supports_color(), terminal.width())))
 
 
-def reconsidered_document(found: Reconsidered, loaded: Loaded) -> dict[str, Any]:
+def facts_comparison_document(found: FactsComparison, loaded: LoadedSpec) -> dict[str, Any]:
     """Return the same as data."""
     from provision.views import json as data
 
-    moved = [moved._asdict() for moved in found.moved]
-    return {"facts_as_of": found.as_of, "moved": moved, "findings": data.findings(found.findings, loaded.source)["diagnostics"]}
+    moved = [moved._asdict() for moved in found.differences]
+    return {"facts_as_of": found.as_of, "moved": moved, "findings": data.findings_to_json(found.findings, loaded.source)["diagnostics"]}
 
 
-def notebook_of(record: Mapping[str, Any]) -> str:
+def notebook_name(record: Mapping[str, Any]) -> str:
     """Return the name of a recorded notebook."""
     return next((str(name) for name in record.get("files", {}) if str(name).endswith(".ipynb")), "")
 
 
-def show_notebook(loaded: Loaded, target: str, record: Mapping[str, Any], because: str, link: str | None) -> None:
+def show_pending_notebook(loaded: LoadedSpec, target: str, record: Mapping[str, Any], because: str, link: str | None) -> None:
     """Show what a person does next with a notebook that has no verdict yet."""
     place = loaded.spec.targets[target]
     version, gpu = getattr(place, "runtime", "latest"), place.gpu or loaded.spec.gpu
     words = shlex.quote(str(loaded.path))
-    terminal.say(f"\n{loaded.stem}/{target}: rendered, not verified: {because}")
-    terminal.say(
-        f"open         {link}" if link else f"open         {os.path.relpath(loaded.folder.parent / notebook_of(record))} in Colab (File > Upload notebook)"
+    terminal.print_text(f"\n{loaded.stem}/{target}: rendered, not verified: {because}")
+    terminal.print_text(
+        f"open         {link}" if link else f"open         {os.path.relpath(loaded.folder.parent / notebook_name(record))} in Colab (File > Upload notebook)"
     )
-    terminal.say(f"choose       Runtime > Change runtime type: version {version}, {'CPU' if gpu.none else gpu}")
-    terminal.say("run          Runtime > Run all; its last cell offers report.json")
-    terminal.say(f"then         provision report add report.json --spec {words}" + (f" --target {target}" if len(loaded.spec.targets) > 1 else ""))
+    terminal.print_text(f"choose       Runtime > Change runtime type: version {version}, {'CPU' if gpu.is_none else gpu}")
+    terminal.print_text("run          Runtime > Run all; its last cell offers report.json")
+    terminal.print_text(f"then         provision report add report.json --spec {words}" + (f" --target {target}" if len(loaded.spec.targets) > 1 else ""))
     if link:
-        terminal.say("             (the link opens what is pushed: push the notebook first)")
+        terminal.print_text("             (the link opens what is pushed: push the notebook first)")
 
 
-def _given() -> bytes:
+def _read_stdin() -> bytes:
     try:
-        return sys.stdin.buffer.read(LIMIT + 1)
+        return sys.stdin.buffer.read(MAX_REPORT_BYTES + 1)
     except OSError as error:
-        raise WorldError("cannot read standard input", why=error.strerror or str(error), hint="pipe the report into it, or name a file") from error
+        raise ExternalError("cannot read standard input", why=error.strerror or str(error), hint="pipe the report into it, or name a file") from error

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import FORM
+from provision.cli.options import OUTPUT_FORMAT
 
 if TYPE_CHECKING:
-    from provision.commands.facts import Nothing
-    from provision.facts.consequences import Known
+    from provision.commands.facts import UnknownFact
+    from provision.facts.consequences import ExplainedRow
 _EXAMPLES = "\b\nExamples:\n  provision facts list\n  provision facts show gpus L4\n  provision facts why torch:2.11.0:cu128"
 
 
-class Asked(click.Group):
+class FactsGroup(click.Group):
     """A group whose readers often name a thing where a command stands."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -30,78 +30,80 @@ class Asked(click.Group):
             raise click.UsageError(f"{error.format_message()} {ask}", ctx) from None
 
 
-@click.group(cls=Asked, epilog=_EXAMPLES)
+@click.group(cls=FactsGroup, epilog=_EXAMPLES)
 def facts() -> None:
     """Show what is known of GPUs, CUDA, torch, packages, images and prices."""
 
 
 @facts.command("list")
 @click.argument("table", required=False)
-@FORM
+@OUTPUT_FORMAT
 def list_(table: str | None, form: str) -> int:
     """List the tables, or the keys of one TABLE."""
     from provision.cli import terminal
-    from provision.commands.facts import Nothing, list_table, list_tables
+    from provision.commands.facts import UnknownFact, list_table, list_tables
     from provision.views import facts as view
-    from provision.world import Machine
+    from provision.world import RealSystem
 
     if table is None:
-        found = list_tables(Machine())
-        terminal.show(json.dumps(view.tables_document(found), indent=1) if form == "json" else view.tables(found, terminal.colored()))
+        found = list_tables(RealSystem())
+        terminal.print_result(json.dumps(view.tables_to_json(found), indent=1) if form == "json" else view.render_tables(found, terminal.supports_color()))
         return 0
-    rows = list_table(table, Machine())
-    if isinstance(rows, Nothing):
-        return _lacking(rows, form)
-    terminal.show(json.dumps(view.rows_document(rows), indent=1) if form == "json" else view.keys(rows))
+    rows = list_table(table, RealSystem())
+    if isinstance(rows, UnknownFact):
+        return _show_unknown(rows, form)
+    terminal.print_result(json.dumps(view.rows_to_json(rows), indent=1) if form == "json" else view.render_keys(rows))
     return 0
 
 
 @facts.command()
 @click.argument("table")
 @click.argument("key")
-@FORM
+@OUTPUT_FORMAT
 def show(table: str, key: str, form: str) -> int:
     """Show the rows of TABLE that KEY means.
 
     The first parts of a key are enough.
     """
     from provision.commands import facts as known
-    from provision.world import Machine
+    from provision.world import RealSystem
 
-    return _shown(known.show(table, key, Machine()), form)
+    return _show_rows(known.show(table, key, RealSystem()), form)
 
 
 @facts.command()
 @click.argument("key")
-@FORM
+@OUTPUT_FORMAT
 def why(key: str, form: str) -> int:
     """Show all that is known of KEY, and what follows.
 
     As in torch:2.11.0:cu128, gpu:L4 or cuda:12.8.
     """
     from provision.commands import facts as known
-    from provision.world import Machine
+    from provision.world import RealSystem
 
-    return _shown(known.why(key, Machine()), form)
+    return _show_rows(known.why(key, RealSystem()), form)
 
 
-def _shown(found: tuple[Known, ...] | Nothing, form: str) -> int:
+def _show_rows(found: tuple[ExplainedRow, ...] | UnknownFact, form: str) -> int:
     from provision.cli import terminal
-    from provision.commands.facts import Nothing
+    from provision.commands.facts import UnknownFact
     from provision.views import facts as view
 
-    if isinstance(found, Nothing):
-        return _lacking(found, form)
-    terminal.show(json.dumps(view.rows_document(found), indent=1) if form == "json" else view.rows(found, terminal.colored(), terminal.width()))
+    if isinstance(found, UnknownFact):
+        return _show_unknown(found, form)
+    terminal.print_result(
+        json.dumps(view.rows_to_json(found), indent=1) if form == "json" else view.render_rows(found, terminal.supports_color(), terminal.width())
+    )
     return 0
 
 
-def _lacking(nothing: Nothing, form: str) -> int:
+def _show_unknown(nothing: UnknownFact, form: str) -> int:
     from provision.cli import terminal
 
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "asked": nothing.asked, "rows": [], "nearest": list(nothing.nearest)}, indent=1))
+        terminal.print_result(json.dumps({"version": 1, "asked": nothing.query, "rows": [], "nearest": list(nothing.nearest)}, indent=1))
     near = f"; the nearest: {', '.join(nothing.nearest)}" if nothing.nearest else ""
-    terminal.note(f"the facts know nothing of {nothing.asked}{near}")
-    terminal.note("see what they know with `provision facts list`")
+    terminal.print_note(f"the facts know nothing of {nothing.query}{near}")
+    terminal.print_note("see what they know with `provision facts list`")
     return 1

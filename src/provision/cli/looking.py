@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli import homecoming, terminal
-from provision.cli.standing_in import folder_of_sandbox
-from provision.cli.worlds import loaded_in, opened
-from provision.commands.loading import load
-from provision.commands.planning import choose
+from provision.cli.standing_in import sandbox_folder
+from provision.cli.worlds import load_session_spec, open_system
+from provision.commands.loading import load_spec
+from provision.commands.planning import select_targets
 from provision.errors import Refused, UsageError
 from provision.verification import Report
-from provision.verification.report import edited, report_at
-from provision.world import Machine
+from provision.verification.report import find_tampering, read_report_file
+from provision.world import RealSystem
 
 if TYPE_CHECKING:
-    from provision.commands.apart import Errors
-    from provision.commands.verify import Verified
+    from provision.commands.apart import ErrorsByTarget
+    from provision.commands.verify import VerificationResult
 
 
 def status(path: Path, form: str, *, sandbox: bool = False) -> int:
@@ -29,91 +29,96 @@ def status(path: Path, form: str, *, sandbox: bool = False) -> int:
     from provision.commands.status import status as look
     from provision.stores import LocalStore
 
-    with opened(path, sandbox=sandbox) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox, apart=True)
-        homecoming.gathered(loaded, world)
-        found = look(loaded, LocalStore(loaded.folder, world).ledger(), world)
+    with open_system(path, sandbox=sandbox) as world:
+        loaded = load_session_spec(path, world, sandbox=sandbox, apart=True)
+        homecoming.import_dropped_reports(loaded, world)
+        found = look(loaded, LocalStore(loaded.folder, world).load_ledger(), world)
     if form == "json":
         targets = [dataclasses.asdict(standing) for standing in found.targets]
-        document = {"version": 1, "lock_moved": None if found.moved is None else list(found.moved), "targets": targets, "state_foreign": found.foreign}
-        terminal.show(json.dumps({**document, "failed": terminal.failed_document(found.failed)}, indent=1))
-        terminal.show_failed(found.failed)
+        document = {
+            "version": 1,
+            "lock_moved": None if found.lock_differences is None else list(found.lock_differences),
+            "targets": targets,
+            "state_foreign": found.foreign_reason,
+        }
+        terminal.print_result(json.dumps({**document, "failed": terminal.errors_to_json(found.failed)}, indent=1))
+        terminal.print_errors(found.failed)
         return found.exit_code
-    if found.moved is None:
-        terminal.say(f"lock         none yet: provision lock {shlex.quote(str(path))}")
+    if found.lock_differences is None:
+        terminal.print_text(f"lock         none yet: provision lock {shlex.quote(str(path))}")
     else:
-        terminal.say("lock         holds" if not found.moved else "lock         stale: " + "; ".join(found.moved))
-    if found.foreign:
-        terminal.say(f"state        foreign: {found.foreign}; provision adopt {shlex.quote(str(path))} makes it this folder's")
+        terminal.print_text("lock         holds" if not found.lock_differences else "lock         stale: " + "; ".join(found.lock_differences))
+    if found.foreign_reason:
+        terminal.print_text(f"state        foreign: {found.foreign_reason}; provision adopt {shlex.quote(str(path))} makes it this folder's")
     for t in found.targets:
-        terminal.say(f"{t.target:<12} {t.kind}, {t.condition}{f', {_where(t.path)}' if t.path and t.condition != 'absent' else ''}")
+        terminal.print_text(f"{t.target:<12} {t.kind}, {t.condition}{f', {_display_path(t.path)}' if t.path and t.condition != 'absent' else ''}")
         how = f": run it, then provision report add FILE --spec {shlex.quote(str(path))}" if t.condition == "rendered" else ""
-        terminal.say(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}")
-    terminal.show_failed(found.failed)
+        terminal.print_text(f"{'':<12} {f'{t.verdict} at {t.verified_at}' if t.verdict else f'not verified{how}'}{f', but {t.outdated}' if t.outdated else ''}")
+    terminal.print_errors(found.failed)
     return found.exit_code
 
 
 def verify(path: Path, targets: tuple[str, ...], *, everything: bool, only: tuple[str, ...], wait: float, sandbox: bool, **options: Any) -> int:
     """Verify the chosen targets again; the exit code is that of the worst verdict."""
-    from provision.commands.verify import Verified
+    from provision.commands.verify import VerificationResult
     from provision.commands.verify import verify as prove
 
-    failed: Errors = {}
-    with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox, faults=options["faults"])
-        names = choose(loaded, targets, everything=everything)
-        home = {one.place.target: one for one in homecoming.gathered(loaded, world, wait=wait).filed}
+    failed: ErrorsByTarget = {}
+    with open_system(path, sandbox=sandbox, faults=options["faults"]) as world:
+        loaded = load_session_spec(path, world, sandbox=sandbox, faults=options["faults"])
+        names = select_targets(loaded, targets, everything=everything)
+        home = {one.context.target: one for one in homecoming.import_dropped_reports(loaded, world, wait=wait).imported}
         left = tuple(name for name in names if name not in home)
         with terminal.progress() as (tell, _):
             done = prove(loaded, left, world, tell, only=only, lock_wait_s=wait, failed=failed) if left else ()
-    done = (*(Verified(home[name].report, home[name].json_path, home[name].html_path, home[name].state) for name in names if name in home), *done)
-    return _verified(done, failed, options["form"], verbose=options["verbose"])
+    done = (*(VerificationResult(home[name].report, home[name].json_path, home[name].html_path, home[name].state) for name in names if name in home), *done)
+    return _show_results(done, failed, options["form"], verbose=options["verbose"])
 
 
 def attach(path: Path, targets: tuple[str, ...], *, wait: float, sandbox: bool, **options: Any) -> int:
     """Wait for the reports of instances that were not waited for; the exit code is that of the worst verdict."""
     from provision.commands.attach import attach as catch
-    from provision.commands.attach import waiting
+    from provision.commands.attach import list_instance_targets
 
-    failed: Errors = {}
-    with opened(path, sandbox=sandbox, faults=options["faults"]) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox, faults=options["faults"])
-        names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
+    failed: ErrorsByTarget = {}
+    with open_system(path, sandbox=sandbox, faults=options["faults"]) as world:
+        loaded = load_session_spec(path, world, sandbox=sandbox, faults=options["faults"])
+        names = select_targets(loaded, targets, everything=False) if targets else list_instance_targets(loaded, world)
         if not names:
             words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
             raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
         with terminal.progress() as (tell, _):
             done = catch(loaded, names, world, tell, lock_wait_s=wait, failed=failed)
-    return _verified(done, failed, options["form"], verbose=options["verbose"])
+    return _show_results(done, failed, options["form"], verbose=options["verbose"])
 
 
 def open_(path: Path, targets: tuple[str, ...], *, sandbox: bool, form: str) -> int:
     """Show how a person gets onto the instances; exit 1 when one of them is not running."""
-    from provision.commands.attach import waiting
-    from provision.commands.opening import doors
+    from provision.commands.attach import list_instance_targets
+    from provision.commands.opening import describe_access
 
-    with opened(path, sandbox=sandbox) as world:
-        loaded = loaded_in(path, world, sandbox=sandbox)
-        names = choose(loaded, targets, everything=False) if targets else waiting(loaded, world)
+    with open_system(path, sandbox=sandbox) as world:
+        loaded = load_session_spec(path, world, sandbox=sandbox)
+        names = select_targets(loaded, targets, everything=False) if targets else list_instance_targets(loaded, world)
         if not names:
             words = shlex.quote(str(path)) + (" --sandbox" if sandbox else "")
             raise Refused(f"no instance is recorded for {loaded.stem}", hint=f"make one with `provision apply {words}`")
-        found = doors(loaded, names, world)
+        found = describe_access(loaded, names, world)
     if sandbox:
         found = tuple(dataclasses.replace(door, url="", ssh="", tunnel="") for door in found)
     if form == "json":
-        terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
+        terminal.print_result(json.dumps({"version": 1, "sandbox": sandbox, "instances": [dataclasses.asdict(door) for door in found]}, indent=1))
     for door in found if form == "text" else ():
-        terminal.say(f"instance     {door.instance}, {door.state}{', SANDBOX: there is nothing to open' if sandbox else ''}")
+        terminal.print_text(f"instance     {door.instance}, {door.state}{', SANDBOX: there is nothing to open' if sandbox else ''}")
         if door.state != "ACTIVE":
-            terminal.say(f"start it     provision apply {shlex.quote(str(path))} --target {door.target}{' --sandbox' if sandbox else ''}")
+            terminal.print_text(f"start it     provision apply {shlex.quote(str(path))} --target {door.target}{' --sandbox' if sandbox else ''}")
             continue
         if sandbox:
-            terminal.say(f"disks        {folder_of_sandbox(path)}/machines/\nconsole      {folder_of_sandbox(path)}/serial/")
+            terminal.print_text(f"disks        {sandbox_folder(path)}/machines/\nconsole      {sandbox_folder(path)}/serial/")
             continue
-        terminal.say(f"JupyterLab   {door.url or 'no address: the instance is not registered with the proxy'}")
-        terminal.say(f"shell        {door.ssh}")
-        terminal.say(f"tunnel       {door.tunnel}")
+        terminal.print_text(f"JupyterLab   {door.url or 'no address: the instance is not registered with the proxy'}")
+        terminal.print_text(f"shell        {door.ssh}")
+        terminal.print_text(f"tunnel       {door.tunnel}")
     return 0 if all(door.state == "ACTIVE" for door in found) else 1
 
 
@@ -121,66 +126,68 @@ def orphans(paths: tuple[Path, ...], *, sandbox: bool, form: str) -> int:
     """List instances with our labels that no state beside these specs knows; exit 1 when there are some."""
     from provision.commands.orphans import list_orphans
 
-    with opened(paths[0], sandbox=sandbox) as world:
-        listing = list_orphans([loaded_in(path, world, sandbox=sandbox) for path in paths], world)
+    with open_system(paths[0], sandbox=sandbox) as world:
+        listing = list_orphans([load_session_spec(path, world, sandbox=sandbox) for path in paths], world)
     found = listing.orphans
-    terminal.show_failed(listing.failed, kind="project")
-    away = f"rm -r {shlex.quote(folder_of_sandbox(paths[0]))}   (all of this sandbox)" if sandbox else ""
+    terminal.print_errors(listing.failed, kind="project")
+    away = f"rm -r {shlex.quote(sandbox_folder(paths[0]))}   (all of this sandbox)" if sandbox else ""
     if form == "json":
         rows = [{**dataclasses.asdict(one), "delete": away or one.delete} for one in found]
-        failed = terminal.failed_document(listing.failed, kind="project")
-        terminal.show(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows, "failed": failed}, indent=1))
+        failed = terminal.errors_to_json(listing.failed, kind="project")
+        terminal.print_result(json.dumps({"version": 1, "sandbox": sandbox, "orphans": rows, "failed": failed}, indent=1))
     elif not found:
         where = "in the projects that answered" if listing.failed else "every instance with our labels is in a state here"
-        terminal.say(f"{'SANDBOX: ' if sandbox else ''}no orphans{' ' if listing.failed else ': '}{where}")
+        terminal.print_text(f"{'SANDBOX: ' if sandbox else ''}no orphans{' ' if listing.failed else ': '}{where}")
     for one in found if form == "text" else ():
-        terminal.say(f"{'SANDBOX: ' if sandbox else ''}{one.name}\n  {one.state}, made {one.created or 'at a time not told'}, for {one.spec}/{one.target}")
-        terminal.say(f"  {away or one.delete}")
+        terminal.print_text(
+            f"{'SANDBOX: ' if sandbox else ''}{one.name}\n  {one.state}, made {one.created or 'at a time not told'}, for {one.spec}/{one.target}"
+        )
+        terminal.print_text(f"  {away or one.delete}")
     return listing.exit_code
 
 
-def _where(place: str) -> str:
+def _display_path(place: str) -> str:
     return os.path.relpath(place) if place.startswith("/") else place
 
 
-def _verified(done: tuple[Verified, ...], failed: Errors, form: str, *, verbose: bool) -> int:
-    terminal.show_failed(failed)
+def _show_results(done: tuple[VerificationResult, ...], failed: ErrorsByTarget, form: str, *, verbose: bool) -> int:
+    terminal.print_errors(failed)
     if form == "json":
-        results = [summary(v.report, v.json_path) for v in done]
-        terminal.show(json.dumps({"version": 1, "results": results, "failed": terminal.failed_document(failed)}, indent=1))
+        results = [report_summary(v.report, v.json_path) for v in done]
+        terminal.print_result(json.dumps({"version": 1, "results": results, "failed": terminal.errors_to_json(failed)}, indent=1))
     elif form == "junit":
-        from provision.views.junit import junit
+        from provision.views.junit import render_junit
 
-        terminal.show(junit(verified.report.shown for verified in done))
+        terminal.print_result(render_junit(verified.report.displayed_document for verified in done))
     else:
         for verified in done:
-            show_report(verified.report.shown, verified.json_path, verbose=verbose)
-            if verified.taken:
-                terminal.say(f"left         {verified.taken}")
+            show_report(verified.report.displayed_document, verified.json_path, verbose=verbose)
+            if verified.on_failure_note:
+                terminal.print_text(f"left         {verified.on_failure_note}")
     codes = {*(verified.exit_code for verified in done), *(error.exit_code for error in failed.values())}
     return next((code for code in (1, 2, 3) if code in codes), 0)
 
 
 def report(path: Path, targets: tuple[str, ...], *, page: Path | None, verbose: bool, form: str) -> int:
     """Show a stored report, or the report.json at `path`."""
-    world = Machine()
-    found = reports_of(path, targets, world)
+    world = RealSystem()
+    found = read_reports(path, targets, world)
     for one, report_path in found:
-        if wrong := edited(one):
-            terminal.note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
+        if wrong := find_tampering(one):
+            terminal.print_note(f"warning: {report_path} proves nothing: {wrong}; run `provision verify` for one that does")
     if page is not None:
         _write_page(page, found, world)
     elif form == "junit":
-        from provision.views.junit import junit
+        from provision.views.junit import render_junit
 
-        terminal.show(junit(one.shown for one, _ in found))
+        terminal.print_result(render_junit(one.displayed_document for one, _ in found))
     elif form == "json":
-        documents = [one.shown for one, _ in found]
+        documents = [one.displayed_document for one, _ in found]
         whole = documents[0] if len(documents) == 1 else {"version": 1, "reports": documents}
-        terminal.show(json.dumps(whole, indent=1, sort_keys=True))
+        terminal.print_result(json.dumps(whole, indent=1, sort_keys=True))
     else:
         for one, report_path in found:
-            show_report(one.shown, report_path, verbose=verbose)
+            show_report(one.displayed_document, report_path, verbose=verbose)
     return 0
 
 
@@ -188,10 +195,10 @@ def show_report(document: dict[str, Any], path: Path, *, verbose: bool) -> None:
     """Show a report's terminal form."""
     from provision.views import outcome
 
-    terminal.show(outcome.report(document, terminal.colored(), terminal.width(), verbose, os.path.relpath(path)))
+    terminal.print_result(outcome.render_report(document, terminal.supports_color(), terminal.width(), verbose, os.path.relpath(path)))
 
 
-def summary(found: Report, path: Path) -> dict[str, Any]:
+def report_summary(found: Report, path: Path) -> dict[str, Any]:
     """Return what a program wants to know of a report."""
     return {
         "verdict": found.verdict,
@@ -203,30 +210,32 @@ def summary(found: Report, path: Path) -> dict[str, Any]:
     }
 
 
-def _write_page(page: Path, found: list[tuple[Report, Path]], world: Machine) -> None:
+def _write_page(page: Path, found: list[tuple[Report, Path]], world: RealSystem) -> None:
     from provision.effects import WriteFile
     from provision.views import html
 
     if len(found) > 1:
         raise UsageError("a page holds one report", why=", ".join(path.parent.name for _, path in found), hint="name one target with --target")
     ((report, _),) = found
-    world.perform(WriteFile(page, html.report(report.shown, str(report.document["spec"].get("name", "report"))), 0o600), terminal.note)
-    terminal.note(f"wrote {page}")
+    world.perform(
+        WriteFile(page, html.render_report(report.displayed_document, str(report.document["spec"].get("name", "report"))), 0o600), terminal.print_note
+    )
+    terminal.print_note(f"wrote {page}")
 
 
-def reports_of(path: Path, targets: tuple[str, ...], world: Machine) -> list[tuple[Report, Path]]:
+def read_reports(path: Path, targets: tuple[str, ...], world: RealSystem) -> list[tuple[Report, Path]]:
     """Return the report.json at `path`, or the stored reports of a spec's targets, each with its place. Raises Refused where one that is named has none."""
     if path.suffix == ".json":
         if targets:
             raise UsageError(f"--target chooses among the targets of a spec, and {path} is a report", hint="leave --target out")
-        return [(report_at(path, world), path)]
-    loaded = load(path, world)
-    stored = {name: loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json" for name in choose(loaded, targets, everything=True)}
+        return [(read_report_file(path, world), path)]
+    loaded = load_spec(path, world)
+    stored = {name: loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json" for name in select_targets(loaded, targets, everything=True)}
     lacking = [name for name, place in stored.items() if not world.exists(place)]
     if lacking and (targets or len(lacking) == len(stored)):
         hint = f"make one with `provision apply {shlex.quote(str(path))}`"
-        simulated = Path(folder_of_sandbox(path), "state", stored[lacking[0]].relative_to(loaded.folder))
+        simulated = Path(sandbox_folder(path), "state", stored[lacking[0]].relative_to(loaded.folder))
         if world.exists(simulated):
             hint += f"; the one of the sandbox: provision report {shlex.quote(str(simulated))}"
         raise Refused(f"there is no report of target {lacking[0]}", why=f"looked for {stored[lacking[0]]}", hint=hint)
-    return [(report_at(place, world), place) for name, place in stored.items() if name not in lacking]
+    return [(read_report_file(place, world), place) for name, place in stored.items() if name not in lacking]

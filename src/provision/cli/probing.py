@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import FORM, examples, spec_or_default
+from provision.cli.options import OUTPUT_FORMAT, examples, spec_or_default
 
 
 @click.group(epilog=examples("provision probe export carry/", "provision probe export carry/ --spec specs/hf-trainer.yaml --target workbench"))
@@ -21,25 +21,25 @@ def probe() -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--spec", type=click.Path(path_type=Path), metavar="SPEC", help="The spec that the machine is held against; default: provision.yaml.")
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a probe is for one.")
-@FORM
+@OUTPUT_FORMAT
 def export_(folder: Path, spec: Path | None, target: str | None, form: str) -> int:
     """Write the probe, what it is asked and how to run it into FOLDER."""
     from provision.cli import terminal
-    from provision.commands.loading import load
-    from provision.commands.probe import PARTS, export, refuse_foreign, the_one
-    from provision.world import Machine
+    from provision.commands.loading import load_spec
+    from provision.commands.probe import EXPORTED_FILES, check_output_folder, export, select_single_target
+    from provision.world import RealSystem
 
-    world, path = Machine(), spec_or_default(spec)
-    refuse_foreign(folder, world)
-    loaded = load(path, world)
-    name = the_one(loaded, target)
-    exported = export(folder, loaded, name, world, terminal.note)
+    world, path = RealSystem(), spec_or_default(spec)
+    check_output_folder(folder, world)
+    loaded = load_spec(path, world)
+    name = select_single_target(loaded, target)
+    exported = export(folder, loaded, name, world, terminal.print_note)
     if form == "json":
-        files = [str(folder / part) for part in PARTS]
-        terminal.show(json.dumps({"version": 1, "target": name, "files": files, "run": exported.run, "then": exported.home}, indent=1))
+        files = [str(folder / part) for part in EXPORTED_FILES]
+        terminal.print_result(json.dumps({"version": 1, "target": name, "files": files, "run": exported.run, "then": exported.import_command}, indent=1))
         return 0
-    terminal.say(f"wrote        {', '.join(PARTS)} in {os.path.relpath(folder)}, for {exported.place.address}")
-    terminal.say(f"there        cd {shlex.quote(folder.name)} && {exported.run}")
-    terminal.say("             (PYTHON: the environment's own, 3.10 or newer)")
-    terminal.say(f"here         {exported.home}")
+    terminal.print_text(f"wrote        {', '.join(EXPORTED_FILES)} in {os.path.relpath(folder)}, for {exported.context.address}")
+    terminal.print_text(f"there        cd {shlex.quote(folder.name)} && {exported.run}")
+    terminal.print_text("             (PYTHON: the environment's own, 3.10 or newer)")
+    terminal.print_text(f"here         {exported.import_command}")
     return 0

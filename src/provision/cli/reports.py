@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from provision.cli.options import FORM, JUNIT, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
+from provision.cli.options import LOCK_TIMEOUT, OUTPUT_FORMAT, OUTPUT_FORMAT_WITH_JUNIT, SPEC, TARGET, VERBOSE, examples, spec_or_default
 
 
-class Shown(click.Group):
+class DefaultSubcommandGroup(click.Group):
     """A group whose words are those of `show` where the first is none of its verbs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -25,7 +25,7 @@ class Shown(click.Group):
 
 
 @click.group(
-    cls=Shown,
+    cls=DefaultSubcommandGroup,
     epilog=examples(
         "provision report",
         "provision report -v",
@@ -46,7 +46,7 @@ def report() -> None:
 @TARGET
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
 @VERBOSE
-@JUNIT
+@OUTPUT_FORMAT_WITH_JUNIT
 def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Show the last verification's report, or a report.json."""
     from provision.cli import looking
@@ -58,7 +58,7 @@ def show(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @SPEC
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the record as one HTML page, with its chart.")
-@FORM
+@OUTPUT_FORMAT
 def run(spec: Path | None, target: str | None, **options: Any) -> int:
     """Show what the last `provision run` took.
 
@@ -66,16 +66,16 @@ def run(spec: Path | None, target: str | None, **options: Any) -> int:
     """
     from provision.cli import recounting
 
-    return recounting.run(spec_or_default(spec), target, **options)
+    return recounting.show_run_record(spec_or_default(spec), target, **options)
 
 
 @report.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--spec", type=click.Path(path_type=Path), metavar="SPEC", help="Spec that it is of; default: the one here whose notebook waits for it.")
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
-@WAIT
+@LOCK_TIMEOUT
 @VERBOSE
-@FORM
+@OUTPUT_FORMAT
 def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> int:
     """File the report.json that a notebook offered, or a probe that was carried by hand wrote (- reads it from standard input)."""
     from provision.cli import homecoming
@@ -89,7 +89,7 @@ def add(file: Path, spec: Path | None, target: str | None, **options: Any) -> in
 @TARGET
 @click.option("--spec", type=click.Path(path_type=Path), metavar="SPEC", help="Spec that the report.json answers, for what the report leaves out.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
-@FORM
+@OUTPUT_FORMAT
 def repro(report: Path, check: str, targets: tuple[str, ...], spec: Path | None, out: Path | None, form: str) -> int:
     """Write a failed check as a program that needs no provision.
 

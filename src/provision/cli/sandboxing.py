@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import FORM
+from provision.cli.options import OUTPUT_FORMAT
 
 _EXAMPLES = "\b\nExamples:\n  provision sandbox up\n  provision sandbox up --fault stockout:us-central1-a --fault busy:2\n  provision sandbox faults"
 
@@ -29,43 +29,45 @@ def up(folder: Path, faults: tuple[str, ...], port: int, grpc_port: int, delay: 
     from threading import Event
 
     from provision.cli import terminal
-    from provision.cli.worlds import booter, quieten
-    from provision.errors import WorldError
+    from provision.cli.worlds import create_device_booter, silence_grpc
+    from provision.errors import ExternalError
 
-    quieten()
+    silence_grpc()
     from provision.sandbox import Delays, serve
-    from provision.sandbox.clients import environment
+    from provision.sandbox.clients import client_variables
 
-    with serve(folder, faults, booter=booter(folder), delays=Delays(operation=delay, active=delay), ports=(port, grpc_port)) as running:
+    with serve(folder, faults, booter=create_device_booter(folder), delays=Delays(operation=delay, active=delay), ports=(port, grpc_port)) as running:
         if running.store is None:
             why = f"{running.holder}\n{json.dumps(running.endpoints)}"
-            raise WorldError(f"{folder}: a sandbox runs there already", why=why, hint="use that one, or name another --folder")
-        variables = environment(running.endpoints)
+            raise ExternalError(f"{folder}: a sandbox runs there already", why=why, hint="use that one, or name another --folder")
+        variables = client_variables(running.endpoints)
         if form == "json":
-            terminal.show(json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables}))
+            terminal.print_result(json.dumps({"version": 1, "endpoints": running.endpoints, "environment": variables}))
         else:
-            terminal.show(json.dumps({"endpoints": running.endpoints}, indent=1))
-            terminal.show("\n".join(f"export {name}={value}" for name, value in variables.items()))
-        terminal.note(f"SANDBOX: nothing here is real; its store lies in {folder}. Ctrl-C ends it.")
+            terminal.print_result(json.dumps({"endpoints": running.endpoints}, indent=1))
+            terminal.print_result("\n".join(f"export {name}={value}" for name, value in variables.items()))
+        terminal.print_note(f"SANDBOX: nothing here is real; its store lies in {folder}. Ctrl-C ends it.")
         try:
             Event().wait()
         except KeyboardInterrupt:
-            terminal.note("the sandbox has ended; its store stays")
+            terminal.print_note("the sandbox has ended; its store stays")
     return 0
 
 
 @sandbox.command("faults")
-@FORM
-def faults_(form: str) -> int:
+@OUTPUT_FORMAT
+def list_faults(form: str) -> int:
     """List what can be made to go wrong."""
     from provision.cli import terminal
-    from provision.sandbox.faults import KNOWN
+    from provision.sandbox.faults import FAULT_KINDS
 
     if form == "json":
-        rows = [{"name": name, "argument": kind.argument, "meaning": kind.meaning} for name, kind in KNOWN.items()]
-        terminal.show(json.dumps({"version": 1, "faults": rows}, indent=1))
+        rows = [{"name": name, "argument": kind.argument, "meaning": kind.meaning} for name, kind in FAULT_KINDS.items()]
+        terminal.print_result(json.dumps({"version": 1, "faults": rows}, indent=1))
         return 0
-    words = {name: f"{name}:{kind.argument}" if kind.argument not in ("", "N") else f"{name}[:N]" if kind.argument else name for name, kind in KNOWN.items()}
+    words = {
+        name: f"{name}:{kind.argument}" if kind.argument not in ("", "N") else f"{name}[:N]" if kind.argument else name for name, kind in FAULT_KINDS.items()
+    }
     width = max(map(len, words.values()))
-    terminal.show("\n".join(f"{words[name]:<{width}}  {kind.meaning}" for name, kind in KNOWN.items()))
+    terminal.print_result("\n".join(f"{words[name]:<{width}}  {kind.meaning}" for name, kind in FAULT_KINDS.items()))
     return 0

@@ -7,13 +7,27 @@ from typing import Any
 
 import click
 
-from provision.cli.options import DEFAULT, EVERYTHING, FAULTS, FORM, JUNIT, OFFLINE, SANDBOX, SPEC, TARGET, VERBOSE, WAIT, examples, spec_or_default
+from provision.cli.options import (
+    ALL_TARGETS,
+    DEFAULT_SPEC,
+    FAULTS,
+    LOCK_TIMEOUT,
+    OFFLINE,
+    OUTPUT_FORMAT,
+    OUTPUT_FORMAT_WITH_JUNIT,
+    SANDBOX,
+    SPEC,
+    TARGET,
+    VERBOSE,
+    examples,
+    spec_or_default,
+)
 
 
 @click.command(epilog=examples("provision status", "provision status --output-format json"))
 @SPEC
 @SANDBOX
-@FORM
+@OUTPUT_FORMAT
 def status(spec: Path | None, sandbox: bool, form: str) -> int:
     """Say what exists, whether it is current, and its last verdict."""
     from provision.cli import looking
@@ -24,13 +38,13 @@ def status(spec: Path | None, sandbox: bool, form: str) -> int:
 @click.command(epilog=examples("provision verify", "provision verify --only P02 --only R05", "provision verify --output-format junit > junit.xml"))
 @SPEC
 @TARGET
-@EVERYTHING
+@ALL_TARGETS
 @click.option("--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times.")
 @SANDBOX
 @FAULTS
-@WAIT
+@LOCK_TIMEOUT
 @VERBOSE
-@JUNIT
+@OUTPUT_FORMAT_WITH_JUNIT
 def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Run the verification again in an environment that exists."""
     from provision.cli import looking
@@ -43,9 +57,9 @@ def verify(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @TARGET
 @SANDBOX
 @FAULTS
-@WAIT
+@LOCK_TIMEOUT
 @VERBOSE
-@FORM
+@OUTPUT_FORMAT
 def attach(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Wait for the report of an instance that was made earlier."""
     from provision.cli import looking
@@ -57,7 +71,7 @@ def attach(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @SPEC
 @TARGET
 @SANDBOX
-@FORM
+@OUTPUT_FORMAT
 def open_(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
     """Show the address of an instance's JupyterLab, and how to get a shell."""
     from provision.cli import looking
@@ -68,7 +82,7 @@ def open_(spec: Path | None, targets: tuple[str, ...], **options: Any) -> int:
 @click.command(epilog=examples("provision orphans", "provision orphans specs/*.yaml"))
 @click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
 @SANDBOX
-@FORM
+@OUTPUT_FORMAT
 def orphans(specs: tuple[Path, ...], **options: Any) -> int:
     """List instances of ours that no state here knows. Exit 1 when there are some."""
     from provision.cli import looking
@@ -92,8 +106,8 @@ def diff(one: str, other: str, spec: Path | None, **options: Any) -> int:
     from provision.cli import comparing
 
     # Two files need no spec: the one that happens to be here may have nothing to do with them.
-    default = Path(DEFAULT) if Path(DEFAULT).exists() and not (one.endswith(".json") and other.endswith(".json")) else None
-    return comparing.reports(one, other, spec or default, **options)
+    default = Path(DEFAULT_SPEC) if Path(DEFAULT_SPEC).exists() and not (one.endswith(".json") and other.endswith(".json")) else None
+    return comparing.show_report_diff(one, other, spec or default, **options)
 
 
 EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "environment.yml", "conda-explicit", "accelerate", "deepspeed", "launch")
@@ -106,7 +120,7 @@ EXPORTS = ("pylock", "requirements", "cyclonedx", "pyproject", "environment.yml"
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output.")
 @click.option("--force", is_flag=True, help="Replace a file that no export made.")
 @OFFLINE
-@FORM
+@OUTPUT_FORMAT
 def export(spec: Path | None, target: str | None, **options: Any) -> int:
     """Write the lock, or how its training is started, in a format of another tool."""
     from provision.cli import exporting

@@ -7,24 +7,24 @@ import re
 import shlex
 from pathlib import Path
 
-_OF_AN_INSTANCE = re.compile(r"gcloud (?:workbench instances|compute instances|compute) (delete|describe|list|diagnose|get-serial-port-output|ssh)\b.*")
-_REAL = "SANDBOX: on Google Cloud the gcloud commands above would help; here, leave the --fault out"
+_GCLOUD_COMMAND = re.compile(r"gcloud (?:workbench instances|compute instances|compute) (delete|describe|list|diagnose|get-serial-port-output|ssh)\b.*")
+_SANDBOX_NOTE = "SANDBOX: on Google Cloud the gcloud commands above would help; here, leave the --fault out"
 
 
-def folder_of_sandbox(path: Path) -> str:
+def sandbox_folder(path: Path) -> str:
     """Return the folder of the sandbox of a spec, as a person would write it."""
     return os.path.relpath(path.resolve().parent / ".provision" / "sandbox")
 
 
-def in_sandbox(text: str, path: Path) -> str:
+def adapt_hint_to_sandbox(text: str, path: Path) -> str:
     """Return a way out as it is in a sandbox: nothing that gcloud does to an instance is shown, as there is none of that name."""
     own = {
         "delete": f"provision destroy {shlex.quote(str(path))} --sandbox",
         "describe": f"provision status {shlex.quote(str(path))} --sandbox",
         "list": f"provision orphans {shlex.quote(str(path))} --sandbox",
-        "diagnose": f"its disk lies below {folder_of_sandbox(path)}/machines/",
-        "get-serial-port-output": f"it lies in {folder_of_sandbox(path)}/serial/",
+        "diagnose": f"its disk lies below {sandbox_folder(path)}/machines/",
+        "get-serial-port-output": f"it lies in {sandbox_folder(path)}/serial/",
         "ssh": "there is no shell on a machine of the sandbox",
     }
-    told = _OF_AN_INSTANCE.sub(lambda found: own[found[1]], text)
-    return f"{told}\n{_REAL}" if "gcloud " in told else told
+    told = _GCLOUD_COMMAND.sub(lambda found: own[found[1]], text)
+    return f"{told}\n{_SANDBOX_NOTE}" if "gcloud " in told else told

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.loading import folder_of
-from provision.effects import Effect, Reader, RemoveLink, RemoveTree, RemoveUnchanged, Tell, World
+from provision.commands.loading import state_folder
+from provision.effects import Effect, ProgressCallback, Reader, RemoveFileIfUnmodified, RemoveSymlink, RemoveTree, System
 from provision.errors import StateError, UsageError
 from provision.state import Ledger
 from provision.stores import LocalStore
 from provision.targets.recorded_paths import is_kernel_of
 
-REMOVALS = (RemoveLink, RemoveTree, RemoveUnchanged)
+REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
 """What takes something away on this machine."""
-_FORGOTTEN = "belongs to the other folder: its record is dropped"
+_RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RecordedResource:
     """What a state names: its address and part, what it is called, where it is, and what becomes of its record."""
 
     address: str
@@ -35,63 +35,63 @@ class Adoption:
     """What adopting a state means: the state file, why it is foreign ("" when it is not), and what it names."""
 
     path: Path
-    why: str
-    named: tuple[Named, ...]
+    foreign_reason: str
+    resources: tuple[RecordedResource, ...]
 
 
-Agree = Callable[[Adoption], None]
+Confirm = Callable[[Adoption], None]
 """Shows what is adopted and asks; raises Refused when the answer is no."""
 
 
-def adopt(path: Path, world: World, agree: Agree, tell: Tell, *, lock_wait_s: float = 0, sandbox: bool = False) -> Adoption:
+def adopt(path: Path, world: System, agree: Confirm, tell: ProgressCallback, *, lock_wait_s: float = 0, sandbox: bool = False) -> Adoption:
     """Bind the state beside a spec to this machine and this folder; nothing is removed or changed but the state.
 
     Kernels that were registered from the other folder belong to it: their records are dropped. Raises UsageError if there is no state, StateError if it
     is damaged, tracked by git or another user's, Refused when declined.
     """
-    folder = folder_of(path, sandbox=sandbox)
+    folder = state_folder(path, sandbox=sandbox)
     store = LocalStore(folder, world)
     state_file = folder / "state.json"
     if not world.exists(state_file):
         raise UsageError(f"there is no {state_file}", hint="a state is there once something was made; `provision apply` makes one")
-    shown = _adoption(state_file, store.ledger(), folder, world)
-    if not shown.why:
+    shown = _adoption(state_file, store.load_ledger(), folder, world)
+    if not shown.foreign_reason:
         return shown
     agree(shown)
     with store.exclusive(lock_wait_s, lambda _: None):
-        ledger = store.ledger()
+        ledger = store.load_ledger()
         adoption = _adoption(state_file, ledger, folder, world)
         if adoption != shown:
             agree(adoption)  # another run changed something while this one was waiting
         state = ledger.state
-        for one in adoption.named:
-            if one.becomes == _FORGOTTEN:
+        for one in adoption.resources:
+            if one.becomes == _RECORD_DROPPED:
                 tell(f"{one.where} stays; its record is dropped")
-                state = state.recording(one.address, one.part, None)
+                state = state.with_record(one.address, one.part, None)
         store.bind(state)
     return adoption
 
 
-def refuse_foreign(ledger: Ledger, effects: Iterable[Effect], folder: Path) -> None:
+def refuse_foreign_removals(ledger: Ledger, effects: Iterable[Effect], folder: Path) -> None:
     """Raise StateError for removals on this machine that a state from elsewhere asks for."""
-    doomed = [effect.path for effect in effects if isinstance(effect, REMOVALS)]
-    if ledger.foreign and doomed:
+    doomed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
+    if ledger.foreign_reason and doomed:
         hint = f"look at what it names and make it this folder's: provision adopt; or, if nothing of it is here, move {folder / 'state.json'} away"
-        raise StateError(f"{doomed[0]} is not removed: the state that names it was not written here", why=ledger.foreign, hint=hint)
+        raise StateError(f"{doomed[0]} is not removed: the state that names it was not written here", why=ledger.foreign_reason, hint=hint)
 
 
 def _adoption(path: Path, ledger: Ledger, folder: Path, reader: Reader) -> Adoption:
-    named = [_named(key, record, folder, reader) for key, record in sorted(ledger.state.resources.items())]
-    return Adoption(path, ledger.foreign, tuple(named))
+    named = [_recorded_resource(key, record, folder, reader) for key, record in sorted(ledger.state.resources.items())]
+    return Adoption(path, ledger.foreign_reason, tuple(named))
 
 
-def _named(key: str, record: Mapping[str, Any], folder: Path, reader: Reader) -> Named:
+def _recorded_resource(key: str, record: Mapping[str, Any], folder: Path, reader: Reader) -> RecordedResource:
     address, _, part = key.rpartition("#")
     title = str(record.get("title", part))
     if outside := [Path(path) for path in record.get("outside", ())]:
         own = all(is_kernel_of(path, address, folder) for path in outside)
-        return Named(address, part, title, str(outside[0]), "stays recorded" if own else _FORGOTTEN)
+        return RecordedResource(address, part, title, str(outside[0]), "stays recorded" if own else _RECORD_DROPPED)
     if paths := [folder / str(path) for path in record.get("paths", ())]:
         there = any(reader.exists(path) for path in paths)
-        return Named(address, part, title, str(paths[0]), "is here" if there else "is not here: apply makes it anew")
-    return Named(address, part, title, "not on this machine", "stays recorded")
+        return RecordedResource(address, part, title, str(paths[0]), "is here" if there else "is not here: apply makes it anew")
+    return RecordedResource(address, part, title, "not on this machine", "stays recorded")

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from provision.effects import Tell
+from provision.effects import ProgressCallback
 from provision.errors import ProvisionError, StateError
 
-Errors = dict[str, ProvisionError]
+ErrorsByTarget = dict[str, ProvisionError]
 """What stopped which target."""
 
 
-def worst(failed: Errors) -> int:
+def worst_exit_code(failed: ErrorsByTarget) -> int:
     """Return the exit code of several errors: 1 before 2 before 3; 0 for none."""
     codes = {error.exit_code for error in failed.values()}
     return next((code for code in (1, 2, 3) if code in codes), 0)
 
 
 @contextmanager
-def apart(name: str, names: tuple[str, ...], failed: Errors | None, tell: Tell, settle: Callable[[ProvisionError], None] = lambda _: None) -> Iterator[None]:
+def collect_errors(
+    name: str, names: tuple[str, ...], failed: ErrorsByTarget | None, tell: ProgressCallback, settle: Callable[[ProvisionError], None] = lambda _: None
+) -> Iterator[None]:
     """Keep an error of one target among several in `failed`; of a single one, or without `failed`, it goes on its way, and so does one of the ledger.
 
     `settle` sees to what the error left, so that the others can go on; where it fails itself, nothing does.

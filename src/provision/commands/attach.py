@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from provision.commands.apart import Errors, apart
-from provision.commands.loading import Loaded
+from provision.commands.apart import ErrorsByTarget, collect_errors
+from provision.commands.loading import LoadedSpec
 from provision.commands.lock import read_lock
-from provision.commands.planning import place_of
-from provision.commands.remote import await_and_file
-from provision.commands.running import left_behind, noting
-from provision.commands.verify import Verified
-from provision.effects import Tell, World
+from provision.commands.planning import get_driver_and_context
+from provision.commands.remote import await_report
+from provision.commands.running import leftover_notice, note_on_interrupt
+from provision.commands.verify import VerificationResult
+from provision.effects import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.stores import LocalStore
 
 
-def attach(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, lock_wait_s: float = 0, failed: Errors | None = None) -> tuple[Verified, ...]:
+def attach(
+    loaded: LoadedSpec, names: tuple[str, ...], world: System, tell: ProgressCallback, *, lock_wait_s: float = 0, failed: ErrorsByTarget | None = None
+) -> tuple[VerificationResult, ...]:
     """Wait for the report of each named target's instance and file it. Raises Refused where no instance is recorded, WorldError where none comes.
 
     With `failed`, an error of one target among several is kept there, and the others are waited for.
@@ -25,20 +27,24 @@ def attach(loaded: Loaded, names: tuple[str, ...], world: World, tell: Tell, *, 
     store = LocalStore(loaded.folder, world)
     done = []
     with store.exclusive(lock_wait_s, tell):
-        places = {name: place_of(loaded, lock, name, world)[1] for name in names}
+        places = {name: get_driver_and_context(loaded, lock, name, world)[1] for name in names}
         for place in places.values():
             if store.load().resource(place.address, "instance") is None:
                 raise Refused(f"no instance is recorded for {place.address}", hint=f"make it with `{place.command('apply')}`")
-        with noting(lambda: left_behind(places.values(), store.ledger())):
+        with note_on_interrupt(lambda: leftover_notice(places.values(), store.load_ledger())):
             for name, place in places.items():
-                with apart(name, names, failed, tell):
-                    proven = await_and_file(place, store.load(), store, world, tell)
-                    sandbox = place.stand_in is not None
-                    done.append(Verified(proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, taken=proven.taken))
+                with collect_errors(name, names, failed, tell):
+                    proven = await_report(place, store.load(), store, world, tell)
+                    sandbox = place.sandbox_sources is not None
+                    done.append(
+                        VerificationResult(
+                            proven.report, proven.json_path, proven.html_path, proven.state, sandbox=sandbox, on_failure_note=proven.on_failure_note
+                        )
+                    )
     return tuple(done)
 
 
-def waiting(loaded: Loaded, world: World) -> tuple[str, ...]:
+def list_instance_targets(loaded: LoadedSpec, world: System) -> tuple[str, ...]:
     """Return the targets of a spec for which an instance is recorded."""
-    state = LocalStore(loaded.folder, world).ledger().state
+    state = LocalStore(loaded.folder, world).load_ledger().state
     return tuple(name for name in loaded.spec.targets if state.resource(f"{loaded.stem}/{name}", "instance") is not None)

@@ -7,98 +7,106 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.loading import Loaded, load
-from provision.commands.probe import locked_place, promised
-from provision.commands.receiving import refuse_other_probe, refuse_untimely
-from provision.effects import MakeFolder, Tell, World, WriteFile
+from provision.commands.loading import LoadedSpec, load_spec
+from provision.commands.probe import build_probe_expectations, get_locked_context
+from provision.commands.receiving import check_probe_version, check_report_time
+from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
 from provision.errors import LockError, Refused
-from provision.safe import safe_line
+from provision.safe import escape_line
 from provision.stores import LocalStore
-from provision.targets import Place
+from provision.targets import TargetContext
 from provision.verification import Report
-from provision.verification.following import contradictions
-from provision.verification.foreign import read_foreign, written
+from provision.verification.following import find_contradictions
+from provision.verification.foreign import read_untrusted_report, serialize_report
 from provision.views import html
 
 _AGAIN = "export the probe again with `provision probe export`, run it there, and add the report that it writes, as it is"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class ImportedProbeReport:
     """A report that was carried home, with its files."""
 
-    place: Place
+    context: TargetContext
     report: Report
     json_path: Path
     html_path: Path
 
 
-def bring_home(
-    content: bytes, name: str, spec: Path | None, target: str | None, world: World, tell: Tell, *, default: Path | None = None, lock_wait_s: float = 0
-) -> Carried | None:
+def import_probe_report(
+    content: bytes,
+    name: str,
+    spec: Path | None,
+    target: str | None,
+    world: System,
+    tell: ProgressCallback,
+    *,
+    default: Path | None = None,
+    lock_wait_s: float = 0,
+) -> ImportedProbeReport | None:
     """Keep the report that `content` holds when it answers a probe exported for a target of `spec`; None when it is no such report.
 
     Without a spec it is held against `default`, unless it says that it is of a notebook: that finds its own spec. Raises Refused, with nothing written,
     for one that is damaged, forged or of another time.
     """
-    report = read_foreign(content, name)
+    report = read_untrusted_report(content, name)
     meant = spec if spec is not None or report.document["subject"]["kind"] == "colab" else default
     if meant is None:
         return None
-    loaded = load(meant, world)
-    place = _asked(report, loaded, target, world)
+    loaded = load_spec(meant, world)
+    place = _find_context(report, loaded, target, world)
     if place is None:
         _refuse_stray(report, name, loaded, target)
         return None
-    wrong = tuple(_wrong(report, place))
+    wrong = tuple(_list_contradictions(report, place))
     if wrong:
         raise Refused(f"{name} does not follow from itself", why="; ".join(wrong[:5]), hint=_AGAIN)
-    refuse_other_probe(report, name, place)
-    refuse_untimely(report, name, {}, world)
-    store, path = LocalStore(loaded.folder, world), kept_at(loaded, place.target)
+    check_probe_version(report, name, place)
+    check_report_time(report, name, {}, world)
+    store, path = LocalStore(loaded.folder, world), probe_report_path(loaded, place.target)
     with store.exclusive(lock_wait_s, tell):
         world.perform(MakeFolder(path.parent, 0o700), tell)
-        world.perform(WriteFile(path, written(report), 0o600), tell)
-        page = html.report(dict(report.document), f"{place.stem} on {place.target}, carried by hand")
+        world.perform(WriteFile(path, serialize_report(report), 0o600), tell)
+        page = html.render_report(dict(report.document), f"{place.stem} on {place.target}, carried by hand")
         world.perform(WriteFile(path.with_suffix(".html"), page, 0o600), tell)
-    return Carried(place, report, path, path.with_suffix(".html"))
+    return ImportedProbeReport(place, report, path, path.with_suffix(".html"))
 
 
-def kept_at(loaded: Loaded, target: str) -> Path:
+def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
     """Return where the report of a carried probe is kept: apart from the reports of what provision itself made and verified."""
     return loaded.folder / "carried" / f"{loaded.stem}.{target}" / "report.json"
 
 
-def _asked(report: Report, loaded: Loaded, target: str | None, world: World) -> Place | None:
+def _find_context(report: Report, loaded: LoadedSpec, target: str | None, world: System) -> TargetContext | None:
     """Return the place whose exported probe a report answers, by its nonce."""
     for name in loaded.spec.targets if target is None else (target,) if target in loaded.spec.targets else ():
         try:
-            place = locked_place(loaded, name, world)
+            place = get_locked_context(loaded, name, world)
         except (LockError, Refused):
             continue
-        if promised(place)["nonce"] == report.document["subject"]["nonce"]:
+        if build_probe_expectations(place)["nonce"] == report.document["subject"]["nonce"]:
             return place
     return None
 
 
-def _refuse_stray(report: Report, name: str, loaded: Loaded, target: str | None) -> None:
+def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | None) -> None:
     """Refuse a report of a target that no notebook is made of: it answers what was asked earlier, or provision's own run on some machine."""
     subject = report.document["subject"]
     meant = loaded.spec.targets.get(target or subject["target"])
     if meant is None or meant.kind == "colab" or subject["kind"] != meant.kind or report.document["spec"]["name"] != loaded.spec.name:
         return
-    why = f"its nonce is {safe_line(subject['nonce'][:40])}, and no probe that this version exports of spec and lock as they are carries that"
+    why = f"its nonce is {escape_line(subject['nonce'][:40])}, and no probe that this version exports of spec and lock as they are carries that"
     hint = f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}"
     raise Refused(f"{name} is no answer to what {loaded.stem}/{target or subject['target']} asks now", why=why, hint=hint)
 
 
-def _wrong(report: Report, place: Place) -> Iterator[str]:
-    asked, document = promised(place), report.document
-    yield from (f"its {what} is {safe_line(str(there)[:80])}, ours is {ours}" for what, there, ours in _told(document, asked) if there != ours)
-    yield from contradictions(document, asked)
+def _list_contradictions(report: Report, place: TargetContext) -> Iterator[str]:
+    asked, document = build_probe_expectations(place), report.document
+    yield from (f"its {what} is {escape_line(str(there)[:80])}, ours is {ours}" for what, there, ours in _compare_subject(document, asked) if there != ours)
+    yield from find_contradictions(document, asked)
 
 
-def _told(document: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _compare_subject(document: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     for block, key in (("spec", "name"), ("spec", "digest"), ("lock", "digest"), ("lock", "environment_digest")):
         yield f"{block} {key}", document[block].get(key), asked[block][key]
     for key, ours in (("target", asked["target"]["name"]), ("kind", asked["target"]["kind"])):

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import provision
-from provision.errors import ProvisionError, WorldError
-from provision.verification import parcel
+from provision.errors import ExternalError, ProvisionError
+from provision.verification import probe_zipapp
 
 _SCHEMA = "provision.env/1"
-_OLDEST = "3.10"
+_MINIMUM_PYTHON = "3.10"
 _TIMEOUT_S = 60.0
 _WITH_TORCH_S = 240.0
 
 
-class Answer(Protocol):
+class ProcessResult(Protocol):
     """How a program ended, and what it wrote."""
 
     code: int
@@ -27,36 +27,36 @@ class Answer(Protocol):
     stderr: str
 
 
-Ask = Callable[..., Any]
+RunPython = Callable[..., Any]
 """Runs an island in an interpreter: (python, parcel, words, environment, timeout_s=...) to an Answer. Raises WorldError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class MachineInfo:
     """What the machine is, as `provision.env/1`, and a remark about the Python that was asked; "" without one."""
 
     document: Mapping[str, Any]
     remark: str = ""
 
 
-def env(python: Path | None, environ: Mapping[str, str], own: Path, ask: Ask, *, with_torch: bool) -> Surroundings:
+def env(python: Path | None, environ: Mapping[str, str], own: Path, ask: RunPython, *, with_torch: bool) -> MachineInfo:
     """Return what this machine is, seen from `python`; None: the first on the PATH, or `own` where that one cannot run the probe.
 
     Raises WorldError when the interpreter that was named cannot run it.
     """
     if python is not None:
-        return Surroundings(_told(_meant(python, environ), environ, ask, with_torch=with_torch))
+        return MachineInfo(_read_machine_info(_resolve_interpreter(python, environ), environ, ask, with_torch=with_torch))
     found = next((path for name in ("python3", "python") if (path := shutil.which(name, path=environ.get("PATH")))), None)
     if found is None:
-        return Surroundings(_told(own, environ, ask, with_torch=with_torch), "there is no Python on the PATH; provision's own was asked")
+        return MachineInfo(_read_machine_info(own, environ, ask, with_torch=with_torch), "there is no Python on the PATH; provision's own was asked")
     try:
-        return Surroundings(_told(Path(found), environ, ask, with_torch=with_torch))
+        return MachineInfo(_read_machine_info(Path(found), environ, ask, with_torch=with_torch))
     except ProvisionError as error:
         remark = f"the Python on the PATH was not asked, but provision's own: {error.what}"
-        return Surroundings(_told(own, environ, ask, with_torch=with_torch), remark)
+        return MachineInfo(_read_machine_info(own, environ, ask, with_torch=with_torch), remark)
 
 
-def _meant(python: Path, environ: Mapping[str, str]) -> Path:
+def _resolve_interpreter(python: Path, environ: Mapping[str, str]) -> Path:
     """Return the interpreter that is meant: a path, a name on the PATH, or the folder of an environment."""
     if python.is_dir():
         return python.absolute() / "bin" / "python"
@@ -64,9 +64,9 @@ def _meant(python: Path, environ: Mapping[str, str]) -> Path:
     return Path(named).absolute() if named else python.absolute()
 
 
-def _told(python: Path, environ: Mapping[str, str], ask: Ask, *, with_torch: bool) -> dict[str, Any]:
+def _read_machine_info(python: Path, environ: Mapping[str, str], ask: RunPython, *, with_torch: bool) -> dict[str, Any]:
     words = ("env", "--output-format", "json", *(("--torch",) if with_torch else ()))
-    answer: Answer = ask(python, parcel(), words, environ, timeout_s=_WITH_TORCH_S if with_torch else _TIMEOUT_S)
+    answer: ProcessResult = ask(python, probe_zipapp(), words, environ, timeout_s=_WITH_TORCH_S if with_torch else _TIMEOUT_S)
     try:
         document = json.loads(answer.stdout)
     except (ValueError, RecursionError):
@@ -75,6 +75,6 @@ def _told(python: Path, environ: Mapping[str, str], ask: Ask, *, with_torch: boo
         how = f"ended by signal {-answer.code}" if answer.code < 0 else f"exit code {answer.code}"
         said = (answer.stderr or answer.stdout).strip().splitlines()
         why = f"{how}: {said[-1][:300]}" if said else how
-        hint = f"it has to be Python {_OLDEST} or newer; name another with --python"
-        raise WorldError(f"{python} cannot run the probe", why=why, hint=hint)
+        hint = f"it has to be Python {_MINIMUM_PYTHON} or newer; name another with --python"
+        raise ExternalError(f"{python} cannot run the probe", why=why, hint=hint)
     return {**document, "tool": {"name": "provision", "version": provision.__version__}}

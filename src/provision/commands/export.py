@@ -9,16 +9,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
-from provision.commands.launching import launch_of
-from provision.commands.loading import Loaded
-from provision.commands.lock import settle
-from provision.commands.planning import choose
-from provision.effects import CondaChannel, Reader, Tell, World, WriteFile
-from provision.errors import Refused, UsageError, WorldError
+from provision.commands.launching import build_launch
+from provision.commands.loading import LoadedSpec
+from provision.commands.lock import ensure_lock
+from provision.commands.planning import select_targets
+from provision.effects import CondaChannel, ProgressCallback, Reader, System, WriteFile
+from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
-from provision.lock.addresses import addresses
-from provision.lock.conda import asked_of_conda
-from provision.lock.portion import Portion, environments_of, portion
+from provision.lock.addresses import resolve_file_urls
+from provision.lock.conda import requested_conda_names
+from provision.lock.portion import TargetView, target_environments, view_target
 from provision.probe.proofs.launching import Launch
 from provision.views.exports import MADE_BY, conda, cyclonedx, launching, pylock, pyproject, requirements
 
@@ -27,7 +27,7 @@ _HEAD = 1024
 _PYLOCK = re.compile(r"pylock(\.[^.]+)?\.toml")
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """What a lock can be written as."""
 
     PYLOCK = "pylock"
@@ -42,7 +42,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedLock:
     """A document, the targets that it is for, the digest of its lock, and the packages whose hashes nothing but the locking machine vouches for."""
 
     text: str
@@ -51,84 +51,86 @@ class Exported:
     unconfirmed: tuple[str, ...]
 
 
-def export(loaded: Loaded, form: Format, target: str | None, world: World, tell: Tell) -> Exported:
+def export(loaded: LoadedSpec, form: ExportFormat, target: str | None, world: System, tell: ProgressCallback) -> ExportedLock:
     """Return what a target uses of the lock beside the spec, in another tool's format; only `pylock` asks the indexes.
 
     Raises LockError when the lock is missing or stale, UsageError when it is not clear which target is meant, and for `pylock` what `addresses` raises.
     """
-    lock = settle(loaded, world, tell, frozen=True).lock
-    targets = _meant(loaded, lock, target)
-    part = portion(lock, targets[0])
+    lock = ensure_lock(loaded, world, tell, frozen=True).lock
+    targets = _target_names(loaded, lock, target)
+    part = view_target(lock, targets[0])
     text = _text(loaded, form, lock, targets[0], world, tell)
-    return Exported(text, targets, lock.digest, tuple(held.package.name for held in part.held if held.package.unconfirmed))
+    return ExportedLock(text, targets, lock.digest, tuple(held.package.name for held in part.packages if held.package.unconfirmed))
 
 
-def check_out(out: Path, form: Format, reader: Reader, *, force: bool) -> None:
+def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: bool) -> None:
     """Raise UsageError for a name that installers do not take, Refused for a file that no export made (`force` replaces it), WorldError without a folder."""
-    if form is Format.PYLOCK and not _PYLOCK.fullmatch(out.name):
+    if form is ExportFormat.PYLOCK and not _PYLOCK.fullmatch(out.name):
         raise UsageError(f"{out} is no name for a pylock file", why="installers take pylock.toml and pylock.NAME.toml only (PEP 751)", hint="rename it")
     if not reader.exists(out.parent):
-        raise WorldError(f"cannot write {out}", why=f"there is no folder {out.parent}", hint="make it, or name a file elsewhere")
+        raise ExternalError(f"cannot write {out}", why=f"there is no folder {out.parent}", hint="make it, or name a file elsewhere")
     if reader.exists(out) and not force and MADE_BY.encode() not in reader.read(out, _LIMIT)[:_HEAD]:
         raise Refused(f"{out} is there, and no export made it", hint="name another file, or replace it with --force")
 
 
-def write_export(out: Path, exported: Exported, world: World, tell: Tell) -> None:
+def write_export(out: Path, exported: ExportedLock, world: System, tell: ProgressCallback) -> None:
     """Write the document in one step."""
     world.perform(WriteFile(out, exported.text), tell)
 
 
-def _meant(loaded: Loaded, lock: Lock, target: str | None) -> tuple[str, ...]:
+def _target_names(loaded: LoadedSpec, lock: Lock, target: str | None) -> tuple[str, ...]:
     known = tuple(loaded.spec.targets)
     if target is not None:
-        return choose(loaded, (target,), everything=False)
-    if all(environments_of(lock, name) == environments_of(lock, known[0]) for name in known):
+        return select_targets(loaded, (target,), everything=False)
+    if all(target_environments(lock, name) == target_environments(lock, known[0]) for name in known):
         return known
     listed = ", ".join(f"{name} ({place.kind})" for name, place in loaded.spec.targets.items())
     hint = f"name one, as in: provision export {shlex.quote(str(loaded.path))} --target {known[0]}"
     raise UsageError("the spec has several targets, with environments of their own", why=listed, hint=hint)
 
 
-def _text(loaded: Loaded, form: Format, lock: Lock, target: str, world: World, tell: Tell) -> str:
-    part = portion(lock, target)
+def _text(loaded: LoadedSpec, form: ExportFormat, lock: Lock, target: str, world: System, tell: ProgressCallback) -> str:
+    part = view_target(lock, target)
     match form:
-        case Format.PYLOCK:
-            return pylock.text(part, addresses(part, loaded.facts, world, tell))
-        case Format.REQUIREMENTS:
-            return requirements.text(part)
-        case Format.CYCLONEDX:
-            return cyclonedx.text(part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages), asked_of_conda(loaded.spec))
-        case Format.PYPROJECT:
-            return pyproject.text(part, loaded.spec)
-        case Format.ACCELERATE | Format.DEEPSPEED | Format.LAUNCH:
-            return _launching(form, launch_of(loaded.spec.at(target), target, lock))
-        case Format.ENVIRONMENT_YML:
+        case ExportFormat.PYLOCK:
+            return pylock.render_pylock(part, resolve_file_urls(part, loaded.facts, world, tell))
+        case ExportFormat.REQUIREMENTS:
+            return requirements.render_requirements(part)
+        case ExportFormat.CYCLONEDX:
+            return cyclonedx.render_cyclonedx(
+                part, loaded.spec.name, tuple(package.key for package in loaded.spec.packages), requested_conda_names(loaded.spec)
+            )
+        case ExportFormat.PYPROJECT:
+            return pyproject.render_pyproject(part, loaded.spec)
+        case ExportFormat.ACCELERATE | ExportFormat.DEEPSPEED | ExportFormat.LAUNCH:
+            return _launching(form, build_launch(loaded.spec.for_target(target), target, lock))
+        case ExportFormat.ENVIRONMENT_YML:
             _refuse_without_conda(part, form, loaded)
-            return conda.environment_yml(part, loaded.spec.name, asked_of_conda(loaded.spec), _own_channels(part, loaded))
-        case Format.CONDA_EXPLICIT:
+            return conda.render_environment_yml(part, loaded.spec.name, requested_conda_names(loaded.spec), _own_channels(part, loaded))
+        case ExportFormat.CONDA_EXPLICIT:
             _refuse_without_conda(part, form, loaded)
             own = _own_channels(part, loaded)
             channels = tuple(CondaChannel(name, own.get(name, "")) for name in sorted({package.channel for package in part.conda}))
-            return conda.explicit(part, world.channel_addresses(channels))
+            return conda.render_explicit_list(part, world.channel_addresses(channels))
         case _:
             assert_never(form)
 
 
-def _launching(form: Format, launch: Launch) -> str:
-    if form is Format.DEEPSPEED and not launch.zero_stage:
+def _launching(form: ExportFormat, launch: Launch) -> str:
+    if form is ExportFormat.DEEPSPEED and not launch.zero_stage:
         hint = "declare strategy: deepspeed-zero2 or deepspeed-zero3"
         raise UsageError("there is no DeepSpeed configuration to write", why=f"the spec declares strategy: {launch.strategy}", hint=hint)
-    if form is Format.ACCELERATE:
-        return launching.accelerate(launch)
-    return launching.deepspeed(launch) if form is Format.DEEPSPEED else launching.command(launch)
+    if form is ExportFormat.ACCELERATE:
+        return launching.render_accelerate_config(launch)
+    return launching.render_deepspeed_config(launch) if form is ExportFormat.DEEPSPEED else launching.render_launch_command(launch)
 
 
-def _own_channels(part: Portion, loaded: Loaded) -> dict[str, str]:
+def _own_channels(part: TargetView, loaded: LoadedSpec) -> dict[str, str]:
     indexes = loaded.spec.indexes
     return {package.channel: indexes[package.channel].url for package in part.conda if package.channel in indexes}
 
 
-def _refuse_without_conda(part: Portion, form: Format, loaded: Loaded) -> None:
+def _refuse_without_conda(part: TargetView, form: ExportFormat, loaded: LoadedSpec) -> None:
     if not part.conda:
         raise Refused(f"{form} is for a target with manager: conda", why="this target's Python does not come from conda", hint="the other formats fit it")
     if len(part.environments) > 1:

@@ -5,44 +5,53 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from provision.effects import Tell, World, WriteFile
+from provision.effects import ProgressCallback, System, WriteFile
 from provision.state import State
 from provision.stores import LocalStore
-from provision.targets import Place
+from provision.targets import TargetContext
 from provision.verification import Report
 from provision.views import html
 
 
-class Filed(NamedTuple):
+class StoredReport(NamedTuple):
     """The page of a report, and the state that records it."""
 
     html_path: Path
     state: State
 
 
-def write_page(report: Report, json_path: Path, place: Place, world: World, tell: Tell) -> Path:
+def write_report_page(report: Report, json_path: Path, place: TargetContext, world: System, tell: ProgressCallback) -> Path:
     """Write the page of a report beside it."""
     html_path = json_path.with_suffix(".html")
-    world.perform(WriteFile(html_path, html.report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
+    world.perform(WriteFile(html_path, html.render_report(dict(report.document), f"{place.stem} on {place.target}"), 0o600), tell)
     return html_path
 
 
-def file_report(
-    report: Report, json_path: Path, place: Place, state: State, store: LocalStore, world: World, tell: Tell, *, nonce: str = "", sha256: str = ""
-) -> Filed:
+def store_report(
+    report: Report,
+    json_path: Path,
+    place: TargetContext,
+    state: State,
+    store: LocalStore,
+    world: System,
+    tell: ProgressCallback,
+    *,
+    nonce: str = "",
+    sha256: str = "",
+) -> StoredReport:
     """Write a report's page and record its verdict; `nonce` is that of a run on a device elsewhere, `sha256` that of a file which people may replace."""
-    from provision.commands.planning import promised_digest
+    from provision.commands.planning import expectations_digest
 
-    html_path = write_page(report, json_path, place, world, tell)
-    record = _record(report, json_path, html_path, place, promised_digest(place), world.now())
+    html_path = write_report_page(report, json_path, place, world, tell)
+    record = _record(report, json_path, html_path, place, expectations_digest(place), world.now())
     run = {"nonce": nonce} if nonce else {}
     file = {"sha256": sha256, "created_utc": str(report.document["subject"].get("created_utc", ""))} if sha256 else {}
-    after = state.recording(place.address, "verification", {**record, **run, **file})
+    after = state.with_record(place.address, "verification", {**record, **run, **file})
     store.save(after, expecting=state.serial)
-    return Filed(html_path, after)
+    return StoredReport(html_path, after)
 
 
-def _record(report: Report, json_path: Path, html_path: Path, place: Place, promised: str, now: str) -> dict[str, Any]:
+def _record(report: Report, json_path: Path, html_path: Path, place: TargetContext, promised: str, now: str) -> dict[str, Any]:
     return {
         "title": f"verification of {place.target}: {report.verdict}",
         "verdict": report.verdict,

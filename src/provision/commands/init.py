@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.assets import asset
+from provision.assets import find_asset
 from provision.commands.schema import schema_text
-from provision.effects import MakeFolder, Tell, World, WriteFile
+from provision.effects import MakeFolder, ProgressCallback, System, WriteFile
 from provision.errors import Refused, UsageError
 
 
-def init(path: Path, world: World, tell: Tell, *, force: bool = False) -> Path:
+def init(path: Path, world: System, tell: ProgressCallback, *, force: bool = False) -> Path:
     """Write the commented starter spec, with its schema for editors among our own files, and return its path.
 
     Raises UsageError when the name is not a spec's, Refused when something is there already and `force` is not given.
@@ -23,5 +23,5 @@ def init(path: Path, world: World, tell: Tell, *, force: bool = False) -> Path:
     world.perform(MakeFolder(editor, 0o700), tell)
     world.perform(WriteFile(editor / ".gitignore", "*\n", 0o600), tell)
     world.perform(WriteFile(editor / "spec.schema.json", schema_text()), tell)
-    world.perform(WriteFile(path, asset("templates/spec.yaml").read_text(encoding="utf-8")), tell)
+    world.perform(WriteFile(path, find_asset("templates/spec.yaml").read_text(encoding="utf-8")), tell)
     return path

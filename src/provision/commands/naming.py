@@ -16,7 +16,7 @@ def lock_path(path: Path) -> Path:
     return (path.resolve() if path.is_symlink() else path).with_suffix(".lock")
 
 
-def refuse_ambiguous(path: Path, reader: Reader) -> None:
+def check_spec_name(path: Path, reader: Reader) -> None:
     """Raise UsageError for a name that would not keep lock and environments apart from another spec's."""
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"{path} is no name for a spec", why="its lock and environments are named by what stands before .yaml", hint="name it NAME.yaml")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from provision.commands.loading import Loaded
-from provision.effects import World
+from provision.commands.loading import LoadedSpec
+from provision.effects import System
 from provision.errors import Refused
 from provision.stores import LocalStore
-from provision.targets.workbench import full_name
+from provision.targets.workbench import build_resource_name
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class InstanceAccess:
     """Ways onto one instance: its state, the address of JupyterLab ("" when it has none now), and command lines to copy."""
 
     target: str
@@ -24,22 +24,24 @@ class Door:
     tunnel: str
 
 
-def doors(loaded: Loaded, names: tuple[str, ...], world: World) -> tuple[Door, ...]:
+def describe_access(loaded: LoadedSpec, names: tuple[str, ...], world: System) -> tuple[InstanceAccess, ...]:
     """Return the ways onto the instance of each named target; raises Refused where none is recorded, or it is gone."""
-    state = LocalStore(loaded.folder, world).ledger().state
-    return tuple(_door(loaded, name, state.resource(f"{loaded.stem}/{name}", "instance"), world) for name in names)
+    state = LocalStore(loaded.folder, world).load_ledger().state
+    return tuple(_instance_access(loaded, name, state.resource(f"{loaded.stem}/{name}", "instance"), world) for name in names)
 
 
-def _door(loaded: Loaded, name: str, record: object, world: World) -> Door:
+def _instance_access(loaded: LoadedSpec, name: str, record: object, world: System) -> InstanceAccess:
     if not isinstance(record, dict) or not record.get("zone"):
         raise Refused(
             f"no instance is recorded for {loaded.stem}/{name}", hint=f"make it with `provision apply {shlex.quote(str(loaded.path))} --target {name}`"
         )
-    found = world.cloud().instance(full_name(record))
+    found = world.cloud().instance(build_resource_name(record))
     if found is None:
-        raise Refused(f"{record['instance']} is gone", why=f"{full_name(record)} is not there", hint=f"make it again with `provision apply {loaded.path}`")
+        raise Refused(
+            f"{record['instance']} is gone", why=f"{build_resource_name(record)} is not there", hint=f"make it again with `provision apply {loaded.path}`"
+        )
     address = str(found.get("proxyUri", ""))
     url = address if not address or "://" in address else f"https://{address}"
     shell = ["gcloud", "compute", "ssh", record["instance"], f"--project={record['project']}", f"--zone={record['zone']}"]
     tunnel = [*shell, "--", "-L", "8080:localhost:8080"]
-    return Door(name, record["instance"], str(found.get("state", "")), url, shlex.join(shell), shlex.join(tunnel))
+    return InstanceAccess(name, record["instance"], str(found.get("state", "")), url, shlex.join(shell), shlex.join(tunnel))

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provision.commands.loading import Loaded
-from provision.effects import World
+from provision.commands.loading import LoadedSpec
+from provision.effects import System
 from provision.errors import ProvisionError, UsageError
 from provision.places import WorkbenchTarget
 from provision.state import Ledger
 from provision.stores import LocalStore
-from provision.targets.workbench import LINEAGE
+from provision.targets.workbench import LINEAGE_LABEL
 
-_MARK = "provision"
+_MANAGED_LABEL = "provision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class OrphanList:
     """The orphans of all projects that answered, and the errors of those that did not, by project."""
 
     orphans: tuple[Orphan, ...]
@@ -47,7 +47,7 @@ class Listing:
         return 1 if self.orphans else next((error.exit_code for error in self.failed.values()), 0)
 
 
-def list_orphans(specs: Iterable[Loaded], world: World) -> Listing:
+def list_orphans(specs: Iterable[LoadedSpec], world: System) -> OrphanList:
     """Return the instances that carry our labels and are in no state or journal next to these specs.
 
     All projects are asked that a spec, a state or a journal names, and those that a state ever named. One that does not answer hides no other.
@@ -58,7 +58,7 @@ def list_orphans(specs: Iterable[Loaded], world: World) -> Listing:
     known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
     for loaded in specs:
-        spec, ledger = loaded.declared or loaded.spec, LocalStore(loaded.folder, world).ledger()
+        spec, ledger = loaded.declared or loaded.spec, LocalStore(loaded.folder, world).load_ledger()
         projects |= dict.fromkeys(target.project for target in spec.targets.values() if isinstance(target, WorkbenchTarget))
         recorded = set(_recorded(ledger))
         projects |= dict.fromkeys(sorted({*(name.split("/")[1] for name, _ in recorded), *ledger.state.projects}))
@@ -72,12 +72,12 @@ def list_orphans(specs: Iterable[Loaded], world: World) -> Listing:
         except ProvisionError as error:
             failed[project] = error
             continue
-        orphans += [_orphan(one) for one in instances if one.get("labels", {}).get(_MARK) == "1" and _owner(one) not in known]
-    return Listing(tuple(orphans), failed)
+        orphans += [_orphan(one) for one in instances if one.get("labels", {}).get(_MANAGED_LABEL) == "1" and _owner(one) not in known]
+    return OrphanList(tuple(orphans), failed)
 
 
 def _owner(instance: Mapping[str, Any]) -> tuple[str, str]:
-    return str(instance.get("name", "")), str(instance.get("labels", {}).get(LINEAGE, ""))
+    return str(instance.get("name", "")), str(instance.get("labels", {}).get(LINEAGE_LABEL, ""))
 
 
 def _recorded(ledger: Ledger) -> Iterable[tuple[str, str]]:

@@ -5,90 +5,94 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from provision.commands.carried import kept_at
-from provision.commands.loading import Loaded
-from provision.commands.planning import in_browser, place_of, verification_of
-from provision.commands.probe import promised, settled
+from provision.commands.carried import probe_report_path
+from provision.commands.loading import LoadedSpec
+from provision.commands.planning import get_driver_and_context, plan_verification, runs_in_browser
+from provision.commands.probe import build_probe_expectations, read_current_lock
 from provision.commands.receiving import report_path
 from provision.effects import Reader
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.lock import Lock
-from provision.lock.conda import index_name, instead_of_index
+from provision.lock.conda import conda_provided_versions, to_index_name
 from provision.state import Ledger
-from provision.targets import TARGETS, Place
+from provision.targets import DRIVERS, TargetContext
 from provision.verification import Report, expectations_of, probe_digest, read_report
-from provision.verification.parity import Declared, Parity, Side, Standing
-from provision.verification.parity import parity as stated
-from provision.verification.report import LIMIT, edited
+from provision.verification.parity import DeclaredEnvironment, Parity, ParityTarget, ReportStanding
+from provision.verification.parity import evaluate_parity as stated
+from provision.verification.report import MAX_REPORT_BYTES, find_tampering
 
 
-def parity(loaded: Loaded, ledger: Ledger, reader: Reader) -> Parity:
+def parity(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> Parity:
     """Return what is proven; looks, changes nothing. Raises LockError without a lock that holds."""
-    lock = settled(loaded, reader)
-    return stated([_side(loaded, lock, name, ledger, reader) for name in loaded.spec.targets])
+    lock = read_current_lock(loaded, reader)
+    return stated([_target_evidence(loaded, lock, name, ledger, reader) for name in loaded.spec.targets])
 
 
-def _side(loaded: Loaded, lock: Lock, name: str, ledger: Ledger, reader: Reader) -> Side:
+def _target_evidence(loaded: LoadedSpec, lock: Lock, name: str, ledger: Ledger, reader: Reader) -> ParityTarget:
     kind = loaded.spec.targets[name].kind
-    if kind not in TARGETS:
-        return Side(name, kind, Standing.MISSING, why="targets of this kind cannot be made by this version")
-    platform = TARGETS[kind].platform or reader.platform()
+    if kind not in DRIVERS:
+        return ParityTarget(name, kind, ReportStanding.MISSING, why="targets of this kind cannot be made by this version")
+    platform = DRIVERS[kind].platform or reader.platform()
     environment = lock.environment(name, platform)
     if environment is None:
         prove = f"run `provision parity` on one of {', '.join(loaded.spec.platforms)}"
-        return Side(name, kind, Standing.MISSING, why=f"the lock holds nothing for it on {platform}", prove=prove)
-    place = place_of(loaded, lock, name, reader)[1]
-    brought = instead_of_index(lock, environment, loaded.spec)
-    builds = {index_name(package.name): package.build for package in lock.conda_of(environment) if index_name(package.name) in brought}
-    declared = Declared(lock.python, {**lock.versions(environment), **brought}, environment.flavour, environment.driver, builds)
-    own = _worth(place, ledger, reader)
-    side = own if own.report is not None else _carried(loaded, place, reader) or own
-    return Side(name, kind, side.standing, declared, side.report, side.why, _prove(loaded, place, side), side.carried, side.at)
+        return ParityTarget(name, kind, ReportStanding.MISSING, why=f"the lock holds nothing for it on {platform}", prove=prove)
+    place = get_driver_and_context(loaded, lock, name, reader)[1]
+    brought = conda_provided_versions(lock, environment, loaded.spec)
+    builds = {to_index_name(package.name): package.build for package in lock.conda_records_in(environment) if to_index_name(package.name) in brought}
+    declared = DeclaredEnvironment(lock.python, {**lock.versions(environment), **brought}, environment.flavour, environment.driver, builds)
+    own = _assess_stored_report(place, ledger, reader)
+    side = own if own.report is not None else _assess_probe_report(loaded, place, reader) or own
+    return ParityTarget(name, kind, side.standing, declared, side.report, side.why, _proof_hint(loaded, place, side), side.carried, side.at)
 
 
-def _worth(place: Place, ledger: Ledger, reader: Reader) -> Side:
+def _assess_stored_report(place: TargetContext, ledger: Ledger, reader: Reader) -> ParityTarget:
     """Return what the stored report of a place is worth."""
     path = report_path(place)
     if not reader.exists(path):
-        return _of(place, Standing.MISSING, why="it was never verified")
+        return _evidence_without_report(place, ReportStanding.MISSING, why="it was never verified")
     try:
-        report = read_report(reader.read(path, LIMIT), str(path))
-    except WorldError as error:
-        return _of(place, Standing.DAMAGED, why=f"{error.what}: {error.why}")
-    if wrong := edited(report):
-        return _of(place, Standing.DAMAGED, why=wrong)
-    stale = _stale(report, place) or _void(place, ledger, reader)
-    return _of(place, Standing.STALE, why=stale) if stale else _told(place, report, carried=False)
+        report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
+    except ExternalError as error:
+        return _evidence_without_report(place, ReportStanding.DAMAGED, why=f"{error.what}: {error.why}")
+    if wrong := find_tampering(report):
+        return _evidence_without_report(place, ReportStanding.DAMAGED, why=wrong)
+    stale = _stale_reason(report, place) or _unverified_reason(place, ledger, reader)
+    return _evidence_without_report(place, ReportStanding.STALE, why=stale) if stale else _evidence_from_report(place, report, carried=False)
 
 
-def _carried(loaded: Loaded, place: Place, reader: Reader) -> Side | None:
+def _assess_probe_report(loaded: LoadedSpec, place: TargetContext, reader: Reader) -> ParityTarget | None:
     """Return what the report of a probe that was carried by hand is worth; None without one that answers what would be asked now."""
-    path = kept_at(loaded, place.target)
+    path = probe_report_path(loaded, place.target)
     try:
-        report = read_report(reader.read(path, LIMIT), str(path), nonce=promised(place)["nonce"])
-    except WorldError:
+        report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path), nonce=build_probe_expectations(place)["nonce"])
+    except ExternalError:
         return None
-    if wrong := edited(report):
-        return _of(place, Standing.DAMAGED, why=wrong)
-    return _told(place, report, carried=True)
+    if wrong := find_tampering(report):
+        return _evidence_without_report(place, ReportStanding.DAMAGED, why=wrong)
+    return _evidence_from_report(place, report, carried=True)
 
 
-def _told(place: Place, report: Report, *, carried: bool) -> Side:
-    standing = {"verified": Standing.VERIFIED, "failed": Standing.FAILED, "simulated": Standing.SIMULATED}.get(report.verdict, Standing.UNVERIFIED)
+def _evidence_from_report(place: TargetContext, report: Report, *, carried: bool) -> ParityTarget:
+    standing = {"verified": ReportStanding.VERIFIED, "failed": ReportStanding.FAILED, "simulated": ReportStanding.SIMULATED}.get(
+        report.verdict, ReportStanding.UNVERIFIED
+    )
     subject = report.document["subject"]
     at = str(subject.get("created_utc", ""))[:10]
-    if standing is Standing.SIMULATED and place.stand_in is None:
-        return _of(place, standing, why=f"not real there: {', '.join(str(one) for one in subject.get('simulated') or ())}")
-    return Side(place.target, "", standing, report=report, carried=carried, at=at)
+    if standing is ReportStanding.SIMULATED and place.sandbox_sources is None:
+        return _evidence_without_report(place, standing, why=f"not real there: {', '.join(str(one) for one in subject.get('simulated') or ())}")
+    return ParityTarget(place.target, "", standing, report=report, carried=carried, at=at)
 
 
-def _of(place: Place, standing: Standing, *, why: str) -> Side:
-    return Side(place.target, "", standing, why=why)
+def _evidence_without_report(place: TargetContext, standing: ReportStanding, *, why: str) -> ParityTarget:
+    return ParityTarget(place.target, "", standing, why=why)
 
 
-def _stale(report: Report, place: Place) -> str:
+def _stale_reason(report: Report, place: TargetContext) -> str:
     """Return why a report is not of the lock, the spec and the probe as they are; "" when it is."""
-    asked = expectations_of(place.promised, place.target, place.lock, place.environment, TARGETS[place.spec.targets[place.target].kind].seat(place).prefix)
+    asked = expectations_of(
+        place.effective_spec, place.target, place.lock, place.environment, DRIVERS[place.spec.targets[place.target].kind].get_interpreter(place).prefix
+    )
     document = report.document
     if document["lock"].get("environment_digest") != asked["lock"]["environment_digest"]:
         return "its report is of another lock"
@@ -99,22 +103,22 @@ def _stale(report: Report, place: Place) -> str:
     return "" if judged_by == probe_digest() else "another version of the probe judged it"
 
 
-def _void(place: Place, ledger: Ledger, reader: Reader) -> str:
-    check = verification_of(place, ledger.state, reader)
-    return check.because if check.needed else ""
+def _unverified_reason(place: TargetContext, ledger: Ledger, reader: Reader) -> str:
+    check = plan_verification(place, ledger.state, reader)
+    return check.reason if check.needed else ""
 
 
-def _prove(loaded: Loaded, place: Place, side: Side) -> str:
+def _proof_hint(loaded: LoadedSpec, place: TargetContext, side: ParityTarget) -> str:
     match side.standing:
-        case Standing.VERIFIED:
+        case ReportStanding.VERIFIED:
             return ""
-        case Standing.FAILED | Standing.UNVERIFIED if not side.carried:
+        case ReportStanding.FAILED | ReportStanding.UNVERIFIED if not side.carried:
             return f"{place.command('report')} says why; then {place.command('verify')}"
-        case Standing.SIMULATED if place.stand_in is not None:
+        case ReportStanding.SIMULATED if place.sandbox_sources is not None:
             return ""
-        case Standing.DAMAGED:
+        case ReportStanding.DAMAGED:
             return place.command("verify")
-        case _ if in_browser(place):
+        case _ if runs_in_browser(place):
             words = f"provision report add report.json --spec {shlex.quote(str(loaded.path))} --target {place.target}"
             return f"{place.command('apply')}, run its notebook, then {words}"
         case _:

@@ -8,106 +8,106 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from provision.commands.loading import Loaded
+from provision.commands.loading import LoadedSpec
 from provision.commands.lock import read_lock
-from provision.commands.planning import choose, place_of
-from provision.effects import MakeFolder, Reader, Tell, World, WriteFile
+from provision.commands.planning import get_driver_and_context, select_targets
+from provision.effects import MakeFolder, ProgressCallback, Reader, System, WriteFile
 from provision.errors import LockError, Refused, UsageError
 from provision.lock import Lock, digest_of
-from provision.lock.asked import differences
-from provision.targets import Place
-from provision.verification import expectations_of, parcel, probe_digest
+from provision.lock.asked import list_changed_inputs
+from provision.targets import TargetContext
+from provision.verification import expectations_of, probe_digest, probe_zipapp
 
-PARTS = ("probe.pyz", "expectations.json", "README.txt")
+EXPORTED_FILES = ("probe.pyz", "expectations.json", "README.txt")
 _REPORT = "report.json"
-_MARK = "This folder was made by `provision probe export`"
+_README_MARKER = "This folder was made by `provision probe export`"
 _LIMIT = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ProbeExport:
     """A folder with the probe, whose target it is, the command to run there, and the one that takes its report."""
 
     folder: Path
-    place: Place
+    context: TargetContext
     run: str
-    home: str
+    import_command: str
 
 
-def export(folder: Path, loaded: Loaded, target: str, world: World, tell: Tell) -> Exported:
+def export(folder: Path, loaded: LoadedSpec, target: str, world: System, tell: ProgressCallback) -> ProbeExport:
     """Write probe.pyz, expectations.json and README.txt into `folder`.
 
     Raises LockError without a lock that holds, Refused for a folder that holds anything else, WorldError where it cannot be written.
     """
-    refuse_foreign(folder, world)
-    place = locked_place(loaded, target, world)
-    exported = Exported(folder, place, f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}", _home(loaded, target))
+    check_output_folder(folder, world)
+    place = get_locked_context(loaded, target, world)
+    exported = ProbeExport(folder, place, f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}", _import_command(loaded, target))
     world.perform(MakeFolder(folder), tell)
-    world.perform(WriteFile(folder / "probe.pyz", parcel(), 0o644), tell)
-    world.perform(WriteFile(folder / "expectations.json", json.dumps(promised(place), indent=1, sort_keys=True) + "\n", 0o644), tell)
+    world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), tell)
+    world.perform(WriteFile(folder / "expectations.json", json.dumps(build_probe_expectations(place), indent=1, sort_keys=True) + "\n", 0o644), tell)
     world.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), tell)
     return exported
 
 
-def the_one(loaded: Loaded, target: str | None) -> str:
+def select_single_target(loaded: LoadedSpec, target: str | None) -> str:
     """Return the target that is meant; raises UsageError when that is not clear: a probe is for one."""
     known = tuple(loaded.spec.targets)
     if target is None and len(known) > 1:
         raise UsageError("the spec has several targets", why=f"a probe is for one of {', '.join(known)}", hint="name it with --target")
-    return choose(loaded, (target,) if target else (), everything=False)[0]
+    return select_targets(loaded, (target,) if target else (), everything=False)[0]
 
 
-def locked_place(loaded: Loaded, target: str, reader: Reader) -> Place:
+def get_locked_context(loaded: LoadedSpec, target: str, reader: Reader) -> TargetContext:
     """Return the place that a target stands for in the lock as it is; raises LockError without one that holds, Refused for what cannot be made."""
-    lock = settled(loaded, reader)
-    kind, place = place_of(loaded, lock, target, reader)
+    lock = read_current_lock(loaded, reader)
+    kind, place = get_driver_and_context(loaded, lock, target, reader)
     platform = kind.platform or reader.platform()
     if lock.environment(target, platform) is None:
         raise Refused(f"the lock holds nothing for {place.address} on {platform}", hint=f"add {platform} to `platforms` of the spec, and lock again")
     return place
 
 
-def settled(loaded: Loaded, reader: Reader) -> Lock:
+def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
     """Return the lock beside a spec; raises LockError when there is none, or when it does not hold."""
     lock = read_lock(loaded, reader)
     again = f"make it with `provision lock {shlex.quote(str(loaded.path))}`"
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path}", hint=again)
-    if moved := differences(loaded.spec, lock):
+    if moved := list_changed_inputs(loaded.spec, lock):
         raise LockError("the spec moved since the lock was made", why="; ".join(moved), hint=again)
     return lock
 
 
-def promised(place: Place) -> dict[str, Any]:
+def build_probe_expectations(place: TargetContext) -> dict[str, Any]:
     """Return the expectations of a carried probe. Its prefix is "": the environment is the one whose Python runs it.
 
     Its nonce follows from all that it is asked, so that a report can be told to be an answer to it with nothing recorded here.
     """
     target = place.spec.targets[place.target]
-    plain = expectations_of(place.promised, place.target, place.lock, place.environment, PurePosixPath())
+    plain = expectations_of(place.effective_spec, place.target, place.lock, place.environment, PurePosixPath())
     asked = {**plain, "python": {**plain["python"], "prefix": ""}, "shared": getattr(target, "isolation", None) == "system"}
     return {**asked, "nonce": digest_of({"carried": asked, "probe": probe_digest()}).removeprefix("sha256:")[:32]}
 
 
-def refuse_foreign(folder: Path, reader: Reader) -> None:
+def check_output_folder(folder: Path, reader: Reader) -> None:
     """Raise for a folder that may not be written into: UsageError for a file, Refused where it holds what no export wrote."""
     if reader.exists(folder) and not folder.is_dir():
         raise UsageError(f"{folder} is a file", why="the probe is exported into a folder", hint="name a folder that is not there yet")
-    there = reader.entries(folder)
-    strange = [name for name in there if name not in (*PARTS, _REPORT)]
-    ours = "README.txt" in there and _MARK.encode() in reader.read(folder / "README.txt", _LIMIT)
+    there = reader.list_folder(folder)
+    strange = [name for name in there if name not in (*EXPORTED_FILES, _REPORT)]
+    ours = "README.txt" in there and _README_MARKER.encode() in reader.read(folder / "README.txt", _LIMIT)
     if strange or (there and not ours):
         why = f"it holds {', '.join((strange or list(there))[:5])}, which no export wrote"
         raise Refused(f"{folder} is not empty", why=why, hint="name an empty folder, or one that is not there yet")
 
 
-def _home(loaded: Loaded, target: str) -> str:
+def _import_command(loaded: LoadedSpec, target: str) -> str:
     return f"provision report add {_REPORT} --spec {shlex.quote(str(loaded.path))} --target {target}"
 
 
-def _readme(exported: Exported) -> str:
-    place = exported.place
-    return f"""{_MARK}.
+def _readme(exported: ProbeExport) -> str:
+    place = exported.context
+    return f"""{_README_MARKER}.
 
 It says whether an environment is the one that the spec {place.spec.name}, target {place.target}, declares, and whether training works in it.
 Carry the folder to that machine. In the folder, with the environment's own Python in the place of PYTHON (3.10 or newer; no network is needed):
@@ -117,7 +117,7 @@ Carry the folder to that machine. In the folder, with the environment's own Pyth
 It ends with 0 verified, 1 failed, 2 no verdict, 3 unverified, and writes {_REPORT}. What the spec sets under `env`, `secrets` and `paths` has to be there.
 Bring {_REPORT} home as it is, and take it where the spec lies:
 
-    {exported.home}
+    {exported.import_command}
     provision diff OTHER.json {_REPORT}        # compare it with another report
 
 What this machine is, with nothing declared:   PYTHON probe.pyz env

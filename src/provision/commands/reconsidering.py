@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from provision import rules
-from provision.commands.loading import Loaded, resolved_parts
+from provision.commands.loading import LoadedSpec, resolved_sets
 from provision.diagnostics import Diagnostic
 from provision.facts import Card, Evidence, Facts
-from provision.facts.places import Runtime, Shape
+from provision.facts.places import ColabRuntime, ColabShape
 from provision.places import ColabTarget, Gpu
-from provision.rules import Case
-from provision.safe import safe_line
+from provision.rules import LintContext
+from provision.safe import escape_line
 from provision.spec import Spec
-from provision.targets import Place
+from provision.targets import TargetContext
 
 _GIB = 2**30
 _MIB = 2**20
@@ -27,7 +27,7 @@ _VERSION = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
 _DRIVER = "host driver"
 
 
-class Moved(NamedTuple):
+class FactDifference(NamedTuple):
     """One thing that is otherwise than the facts list it."""
 
     what: str
@@ -40,90 +40,90 @@ class Moved(NamedTuple):
         return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
 
 
-class Reconsidered(NamedTuple):
+class FactsComparison(NamedTuple):
     """What moved since the day of the facts, and what the rules find only with what was observed in place of it."""
 
     as_of: str = ""
-    moved: tuple[Moved, ...] = ()
+    differences: tuple[FactDifference, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
 
 
-class _Seen(NamedTuple):
+class _Observed(NamedTuple):
     """What the facts list of a place, and what a report observed of it by the names of its readings."""
 
     target: ColabTarget
     spec: Spec
     facts: Facts
-    told: Mapping[str, Any]
+    readings: Mapping[str, Any]
 
     @property
-    def runtime(self) -> Runtime | None:
+    def runtime(self) -> ColabRuntime | None:
         return self.facts.runtimes.get(self.target.runtime)
 
     @property
     def card(self) -> Card | None:
-        return None if self.spec.gpu.none else self.facts.card(self.spec.gpu.type)
+        return None if self.spec.gpu.is_none else self.facts.card(self.spec.gpu.type)
 
     @property
-    def shape(self) -> Shape | None:
+    def shape(self) -> ColabShape | None:
         """The machine that is asked for; a card that is offered in one shape only is that shape."""
-        name = "none" if self.spec.gpu.none else self.card.name if self.card else ""
+        name = "none" if self.spec.gpu.is_none else self.card.name if self.card else ""
         rows = [row for row in self.facts.shapes if row.card == name]
         return next((row for row in rows if row.shape == self.target.shape), rows[0] if len(rows) == 1 else None)
 
     def text(self, key: str) -> str | None:
         """Return a reading that is a text of some length."""
-        value = self.told.get(key)
+        value = self.readings.get(key)
         return value if isinstance(value, str) and 0 < len(value) <= _LONGEST else None
 
     def size(self, key: str) -> int | None:
         """Return a reading that is a number of bytes."""
-        value = self.told.get(key)
+        value = self.readings.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def reconsider(loaded: Loaded, place: Place, document: Mapping[str, Any]) -> Reconsidered:
+def compare_with_facts(loaded: LoadedSpec, place: TargetContext, document: Mapping[str, Any]) -> FactsComparison:
     """Compare the report of a Colab place with the facts, and ask the rules again of what was observed; nothing of it for other kinds."""
     target = place.spec.targets[place.target]
     if not isinstance(target, ColabTarget):
-        return Reconsidered()
-    seen = _Seen(target, place.promised, loaded.facts, {row["key"]: row["value"] for row in document["readings"]})
-    moved = tuple(_moved(seen, place))
+        return FactsComparison()
+    seen = _Observed(target, place.effective_spec, loaded.facts, {row["key"]: row["value"] for row in document["readings"]})
+    moved = tuple(_list_differences(seen, place))
     as_of = loaded.facts.conditions[_DRIVER].evidence.as_of
-    return Reconsidered(as_of, moved, _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else ())
+    return FactsComparison(as_of, moved, _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else ())
 
 
-def _moved(seen: _Seen, place: Place) -> Iterator[Moved]:
+def _list_differences(seen: _Observed, place: TargetContext) -> Iterator[FactDifference]:
     runtime, shape, card = seen.runtime, seen.shape, seen.card
     if runtime is not None and seen.target.isolation == "system":  # an environment of its own has a Python and a torch of its own
-        yield from _differing("Python", runtime.python, seen.text("python.version"))
+        yield from _text_difference("Python", runtime.python, seen.text("python.version"))
         locked = place.lock.versions(place.environment).get("torch", "").partition("+")[0]
         torch = (seen.text("package.torch") or "").partition("+")[0]
         if locked == runtime.torch and torch:  # else the lock has replaced what the runtime brought
-            yield from _differing("torch", runtime.torch, torch)
+            yield from _text_difference("torch", runtime.torch, torch)
     if runtime is not None:
-        yield from _differing("the system", runtime.os, _system(seen, runtime))
-        yield from _differing("glibc", runtime.glibc, seen.text("host.glibc"))
+        yield from _text_difference("the system", runtime.os, _system(seen, runtime))
+        yield from _text_difference("glibc", runtime.glibc, seen.text("host.glibc"))
     if card is not None:
-        yield from _differing("the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version"))
-        yield from _differing("the GPU", shape.device if shape else "", seen.text("gpu.name"))
-        yield from _differing("its compute capability", card.cc, seen.text("gpu.compute_capability"))
+        yield from _text_difference("the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version"))
+        yield from _text_difference("the GPU", shape.device if shape else "", seen.text("gpu.name"))
+        yield from _text_difference("its compute capability", card.cc, seen.text("gpu.compute_capability"))
     if shape is not None:
-        yield from _of_size("the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB")
-        yield from _of_size("the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB")
+        yield from _size_difference("the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB")
+        yield from _size_difference("the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB")
 
 
-def _differing(what: str, listed: str, found: str | None) -> Iterator[Moved]:
+def _text_difference(what: str, listed: str, found: str | None) -> Iterator[FactDifference]:
     if listed and found and listed != found:
-        yield Moved(what, listed, safe_line(found))
+        yield FactDifference(what, listed, escape_line(found))
 
 
-def _of_size(what: str, listed: float | None, found: int | None, unit: int, name: str) -> Iterator[Moved]:
+def _size_difference(what: str, listed: float | None, found: int | None, unit: int, name: str) -> Iterator[FactDifference]:
     if listed and found and not _SHARE <= found / (listed * unit) <= 1 / _SHARE:
-        yield Moved(what, f"{listed:g} {name}", f"{round(found / unit, 1):g} {name}")
+        yield FactDifference(what, f"{listed:g} {name}", f"{round(found / unit, 1):g} {name}")
 
 
-def _system(seen: _Seen, runtime: Runtime) -> str | None:
+def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
     """Return the system by the name that the facts have for it; a report tells its id and the first number of its version."""
     name, version = seen.text("os.id"), seen.text("os.version")
     if not name or not version:
@@ -133,22 +133,22 @@ def _system(seen: _Seen, runtime: Runtime) -> str | None:
     return runtime.os if runtime.os.split(".")[0].lower() == said else known or f"{name} {version}"
 
 
-def _findings(loaded: Loaded, place: Place, seen: _Seen, when: str) -> tuple[Diagnostic, ...]:
+def _findings(loaded: LoadedSpec, place: TargetContext, seen: _Observed, when: str) -> tuple[Diagnostic, ...]:
     """Return what the rules find with the observed values, and do not with the listed ones: of this target alone, for the spec and for what it is locked to."""
     one = loaded.spec.model_copy(update={"targets": {place.target: seen.target}})
-    facts, there = _as_observed(seen, when), _on_card(one, place.target, seen)
-    known = {(found.id, found.message) for found in _asked(loaded, one, loaded.facts, place)}
-    found = {(finding.id, finding.message): finding for finding in _asked(loaded, there, facts, place)}
+    facts, there = _observed_facts(seen, when), _with_observed_card(one, place.target, seen)
+    known = {(found.id, found.message) for found in _run_rules(loaded, one, loaded.facts, place)}
+    found = {(finding.id, finding.message): finding for finding in _run_rules(loaded, there, facts, place)}
     return tuple(finding for key, finding in found.items() if key not in known)
 
 
-def _asked(loaded: Loaded, spec: Spec, facts: Facts, place: Place) -> Iterator[Diagnostic]:
-    yield from rules.judge(Case(spec, loaded.source, facts))
-    for part, resolved in resolved_parts(spec, place.lock):
-        yield from rules.judge(Case(part, loaded.source, facts, resolved))
+def _run_rules(loaded: LoadedSpec, spec: Spec, facts: Facts, place: TargetContext) -> Iterator[Diagnostic]:
+    yield from rules.run_rules(LintContext(spec, loaded.source, facts))
+    for part, resolved in resolved_sets(spec, place.lock):
+        yield from rules.run_rules(LintContext(part, loaded.source, facts, resolved))
 
 
-def _as_observed(seen: _Seen, when: str) -> Facts:
+def _observed_facts(seen: _Observed, when: str) -> Facts:
     """Return the facts with what was observed in the rows of this runtime, this machine and this card."""
     evidence = Evidence(f"the report of {when}", when[:10], "high")
     runtime, shape, card = seen.runtime, seen.shape, seen.card
@@ -163,12 +163,12 @@ def _as_observed(seen: _Seen, when: str) -> Facts:
         new = shape._replace(ram_gib=round(ram / _GIB, 1) if ram else shape.ram_gib, vram_mib=vram // _MIB if vram else shape.vram_mib, evidence=evidence)
         tables["shapes"] = tuple(new if row == shape else row for row in seen.facts.shapes)
     capability = seen.text("gpu.compute_capability")
-    if card is not None and capability is not None and capability in seen.facts.capabilities and _card_there(seen) in (None, card):
+    if card is not None and capability is not None and capability in seen.facts.capabilities and _observed_card(seen) in (None, card):
         tables["cards"] = tuple(card._replace(cc=capability) if row == card else row for row in seen.facts.cards)
     return seen.facts.with_tables(**tables)
 
 
-def _runtime(seen: _Seen, runtime: Runtime, evidence: Evidence) -> Runtime:
+def _runtime(seen: _Observed, runtime: ColabRuntime, evidence: Evidence) -> ColabRuntime:
     own = seen.target.isolation == "venv"
     python, glibc, system = seen.text("python.version"), seen.text("host.glibc"), _system(seen, runtime)
     return runtime._replace(
@@ -179,15 +179,15 @@ def _runtime(seen: _Seen, runtime: Runtime, evidence: Evidence) -> Runtime:
     )
 
 
-def _card_there(seen: _Seen) -> Card | None:
+def _observed_card(seen: _Observed) -> Card | None:
     """Return the card that the report names, by what nvidia-smi calls the cards of Colab; None for one that is not listed."""
     name = seen.text("gpu.name")
     return next((seen.facts.card(row.card) for row in seen.facts.shapes if row.device and row.device == name), None)
 
 
-def _on_card(spec: Spec, target: str, seen: _Seen) -> Spec:
+def _with_observed_card(spec: Spec, target: str, seen: _Observed) -> Spec:
     """Return the spec with the card that was there in place of the one that is asked for, at its place."""
-    there = _card_there(seen)
+    there = _observed_card(seen)
     if there is None or seen.card is None or there == seen.card:
         return spec
     gpu = Gpu(type=there.name, count=spec.gpu.count)

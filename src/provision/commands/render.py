@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.loading import Loaded
-from provision.commands.lock import settle
-from provision.commands.planning import in_browser, place_of, refuse
-from provision.effects import MakeFolder, RemoveUnchanged, Tell, World, WriteFile
+from provision.commands.loading import LoadedSpec
+from provision.commands.lock import ensure_lock
+from provision.commands.planning import get_driver_and_context, raise_refusals, runs_in_browser
+from provision.effects import MakeFolder, ProgressCallback, RemoveFileIfUnmodified, System, WriteFile
 from provision.errors import UsageError
 from provision.lock import Lock
 from provision.places import ColabTarget
 from provision.plan import Action
-from provision.state import Ledger, empty
+from provision.state import Ledger, create_empty_state
 from provision.stores import LocalStore
-from provision.targets import Place
-from provision.targets.colab import Colab, Rendered, link_to
+from provision.targets import TargetContext
+from provision.targets.colab import ColabDriver, RenderedFiles, build_colab_link
 
 _URL = re.compile(r"https://[A-Za-z0-9][^\s\"'\\<>]*|http://(127\.0\.0\.1|localhost)(:\d+)?/[^\s\"'\\<>]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RenderOptions:
     """How render is to go about it: only look, the folder (None: beside the spec), where the payload will be fetched from ("": it is in the cell)."""
 
     check: bool = False
@@ -35,11 +35,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
+class RenderedTarget:
     """What became of one target's files: those in `differing` were written, or would be; `link` opens the notebook once it is pushed, where that is known."""
 
-    place: Place
-    made: Rendered
+    context: TargetContext
+    made: RenderedFiles
     folder: Path
     files: tuple[str, ...]
     differing: tuple[str, ...]
@@ -49,7 +49,7 @@ class Rendering:
     """Names of the cells of which the notebook has an edited copy, which stays."""
 
 
-def render(loaded: Loaded, names: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:
+def render(loaded: LoadedSpec, names: tuple[str, ...], wanted: RenderOptions, world: System, tell: ProgressCallback) -> tuple[RenderedTarget, ...]:
     """Return what was written for each of the targets, all Colab targets where none is named; with `check` what would be, and nothing is written.
 
     Files beside the spec are recorded, so that a report can come home and `destroy` can remove them. Raises LockError when the lock is missing or does not
@@ -57,18 +57,18 @@ def render(loaded: Loaded, names: tuple[str, ...], wanted: Wanted, world: World,
     """
     if wanted.payload_url and not _URL.fullmatch(wanted.payload_url):
         raise UsageError(f"{wanted.payload_url} is no address for a payload", hint="name an https address, as in https://example.com/NAME.payload")
-    chosen = _chosen(loaded, names)
-    lock = settle(loaded, world, tell, frozen=True).lock
+    chosen = _select_colab_targets(loaded, names)
+    lock = ensure_lock(loaded, world, tell, frozen=True).lock
     if wanted.check or wanted.out is not None:
-        nothing = Ledger(empty(""))
-        found = tuple(_rendering(loaded, lock, name, wanted, nothing, world) for name in chosen)
+        nothing = Ledger(create_empty_state(""))
+        found = tuple(_render_target(loaded, lock, name, wanted, nothing, world) for name in chosen)
         for _, action in () if wanted.check else found:
             _perform(action, wanted, world, tell)
         return tuple(rendering for rendering, _ in found)
-    return _recorded(loaded, lock, chosen, wanted, world, tell)
+    return _render_and_record(loaded, lock, chosen, wanted, world, tell)
 
 
-def _chosen(loaded: Loaded, names: tuple[str, ...]) -> tuple[str, ...]:
+def _select_colab_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
     targets = loaded.spec.targets
     known = tuple(name for name, target in targets.items() if isinstance(target, ColabTarget))
     listed = f"its targets: {', '.join(f'{name} ({target.kind})' for name, target in targets.items())}"
@@ -81,38 +81,49 @@ def _chosen(loaded: Loaded, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) or known
 
 
-def _rendering(loaded: Loaded, lock: Lock, name: str, wanted: Wanted, ledger: Ledger, world: World) -> tuple[Rendering, Action]:
-    kind, place = place_of(loaded, lock, name, world)
-    assert isinstance(kind, Colab)  # noqa: S101 - the targets were chosen by kind
+def _render_target(loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOptions, ledger: Ledger, world: System) -> tuple[RenderedTarget, Action]:
+    kind, place = get_driver_and_context(loaded, lock, name, world)
+    assert isinstance(kind, ColabDriver)  # noqa: S101 - the targets were chosen by kind
     folder = place.folder.parent if wanted.out is None else wanted.out.absolute()
-    have = kind.look_in(folder, place, ledger, world, url=wanted.payload_url)
-    refuse(loaded, kind.refusals(place, have))
+    have = kind.observe_folder(folder, place, ledger, world, url=wanted.payload_url)
+    raise_refusals(loaded, kind.refusals(place, have))
     (action,) = kind.plan(place, have)
     differing = tuple(effect.path.name for effect in action.effects if isinstance(effect, WriteFile))
-    link = link_to(folder / have.made.notebook_name, world)
-    return Rendering(place, have.made, folder, tuple(have.made.files({})), differing, action.record or {}, link, have.made.edited_copies(have.there)), action
+    link = build_colab_link(folder / have.rendered.notebook_name, world)
+    return RenderedTarget(
+        place,
+        have.rendered,
+        folder,
+        tuple(have.rendered.merge_files({})),
+        differing,
+        action.record or {},
+        link,
+        have.rendered.find_edited_copies(have.existing_files),
+    ), action
 
 
-def _recorded(loaded: Loaded, lock: Lock, chosen: tuple[str, ...], wanted: Wanted, world: World, tell: Tell) -> tuple[Rendering, ...]:
+def _render_and_record(
+    loaded: LoadedSpec, lock: Lock, chosen: tuple[str, ...], wanted: RenderOptions, world: System, tell: ProgressCallback
+) -> tuple[RenderedTarget, ...]:
     store = LocalStore(loaded.folder, world)
     done = []
     with store.exclusive(wanted.lock_wait_s, tell):
-        ledger = store.ledger()
-        found = [_rendering(loaded, lock, name, wanted, ledger, world) for name in chosen]
+        ledger = store.load_ledger()
+        found = [_render_target(loaded, lock, name, wanted, ledger, world) for name in chosen]
         state = ledger.state
         for rendering, action in found:
             _perform(action, wanted, world, tell)
-            if in_browser(rendering.place) and state.resource(action.address, action.part) != action.record:
-                before, state = state, state.after(action)
+            if runs_in_browser(rendering.context) and state.resource(action.address, action.part) != action.record:
+                before, state = state, state.after_action(action)
                 store.save(state, expecting=before.serial)
             done.append(rendering)
     return tuple(done)
 
 
-def _perform(action: Action, wanted: Wanted, world: World, tell: Tell) -> None:
+def _perform(action: Action, wanted: RenderOptions, world: System, tell: ProgressCallback) -> None:
     """Write the files, and do nothing else that an apply would do."""
     if wanted.out is not None:
         world.perform(MakeFolder(wanted.out.absolute()), tell)
     for effect in action.effects:
-        if isinstance(effect, WriteFile | RemoveUnchanged):
+        if isinstance(effect, WriteFile | RemoveFileIfUnmodified):
             world.perform(effect, tell)

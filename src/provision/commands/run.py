@@ -6,26 +6,26 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import NamedTuple
 
-from provision.commands.launching import launch_of, one_for_several
-from provision.commands.loading import Loaded
+from provision.commands.launching import build_launch, single_process_warning
+from provision.commands.loading import LoadedSpec
 from provision.commands.lock import read_lock
-from provision.commands.planning import is_notebook, place_of
+from provision.commands.planning import get_driver_and_context, is_notebook
 from provision.commands.remote import is_remote
-from provision.commands.verify import activation
-from provision.effects import Tell, Watch, World
+from provision.commands.verify import activation_variables
+from provision.effects import MonitorRequest, ProgressCallback, System
 from provision.errors import LockError, Refused
-from provision.lock.asked import differences
+from provision.lock.asked import list_changed_inputs
 from provision.stores import LocalStore
 
 
-class Ran(NamedTuple):
+class RunResult(NamedTuple):
     """How a program ended (negative: by that signal), and where its record is; None where none was asked for."""
 
     code: int
     record: Path | None
 
 
-def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: Tell, *, monitor: bool = True) -> Ran:
+def run(loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System, tell: ProgressCallback, *, monitor: bool = True) -> RunResult:
     """Run `argv` in the target's environment; without `monitor` this process may become the program.
 
     Raises LockError without a lock, Refused when the environment is not there or not whole, or when a secret's variable is not set. When the spec has moved
@@ -34,9 +34,9 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
     lock = read_lock(loaded, world)
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path}", hint=f"make the environment with `provision apply {quote(str(loaded.path))}`")
-    if moved := differences(loaded.spec, lock):
+    if moved := list_changed_inputs(loaded.spec, lock):
         tell(f"the spec moved since the environment was made ({'; '.join(moved)}); `provision apply {quote(str(loaded.path))}` brings it up to date")
-    kind, place = place_of(loaded, lock, target, world)
+    kind, place = get_driver_and_context(loaded, lock, target, world)
     if is_remote(place):
         hint = f"open it, and run the program there: provision open {quote(str(loaded.path))} --target {quote(target)}"
         raise Refused(f"{place.address} is an instance, and programs run on it", why="`run` starts and records programs on this machine", hint=hint)
@@ -44,30 +44,30 @@ def run(loaded: Loaded, target: str, argv: tuple[str, ...], world: World, tell: 
         hint = "run it there: in a cell of its own below those that make the environment"
         raise Refused(f"{place.address} is a notebook, and programs run in it", why="`run` starts and records programs on this machine", hint=hint)
     store = LocalStore(loaded.folder, world)
-    have = kind.look(place, store.ledger(), world)
+    have = kind.observe(place, store.load_ledger(), world)
     if not have.whole:
         hint = f"make it with `provision apply {quote(str(loaded.path))}`"
-        raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.seat(place).prefix}", hint=hint)
-    if said := one_for_several(launch_of(place.spec, target, lock), argv):
+        raise Refused(f"there is no whole environment for {place.address}", why=f"looked in {kind.get_interpreter(place).prefix}", hint=hint)
+    if said := single_process_warning(build_launch(place.spec, target, lock), argv):
         tell(said)
-    seat = kind.seat(place)
+    seat = kind.get_interpreter(place)
     caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
-    environment = {**caller, **kind.variables(place, caller), **activation(seat.prefix, caller)}
+    environment = {**caller, **kind.get_environment_variables(place, caller), **activation_variables(seat.prefix, caller)}
     if not monitor:
-        return Ran(world.run(argv, environment, prefix=seat.prefix), None)
-    watch = _watch(loaded, target, argv, world)
-    return Ran(world.run(argv, environment, watch, prefix=seat.prefix), watch.record)
+        return RunResult(world.run(argv, environment, prefix=seat.prefix), None)
+    watch = _monitor_request(loaded, target, argv, world)
+    return RunResult(world.run(argv, environment, watch, prefix=seat.prefix), watch.record)
 
 
-def runs_folder(loaded: Loaded, target: str) -> Path:
+def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
     """Return where the records of a target's runs are."""
     return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
 
 
-def _watch(loaded: Loaded, target: str, argv: tuple[str, ...], world: World) -> Watch:
+def _monitor_request(loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System) -> MonitorRequest:
     now = world.now()
-    record = runs_folder(loaded, target) / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
+    record = run_records_folder(loaded, target) / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
     # Arguments may hold secrets, and a script's name is what tells one run from another.
     script = next((PurePath(word).name for word in argv[1:] if word.endswith(".py") and "=" not in word), "")
     program: dict[str, str | int] = {"name": PurePath(argv[0]).name, "script": script, "arguments": len(argv) - 1}
-    return Watch(record, {"spec": loaded.spec.name, "target": target, "created_utc": now}, program, tuple(sorted(loaded.spec.secrets)))
+    return MonitorRequest(record, {"spec": loaded.spec.name, "target": target, "created_utc": now}, program, tuple(sorted(loaded.spec.secrets)))

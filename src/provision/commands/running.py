@@ -7,14 +7,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from provision.errors import ProvisionError
-from provision.facts import Facts
-from provision.facts import load as load_facts
-from provision.facts.machines import cheapest, offers, region_of
+from provision.facts import Facts, load_facts
+from provision.facts.machines import cheapest_offer, list_offers, region_of
 from provision.state import Ledger
-from provision.targets import Place
+from provision.targets import TargetContext
 
 
-def price(record: Mapping[str, Any], facts: Facts) -> str:
+def hourly_price(record: Mapping[str, Any], facts: Facts) -> str:
     """Return what a recorded instance costs an hour by the tables, with the day they were read; "" where they have no price."""
     setup = record.get("body", {}).get("gceSetup", {})
     machine = facts.machines.get(str(setup.get("machineType", "")).rpartition("/")[2])
@@ -24,49 +23,49 @@ def price(record: Mapping[str, Any], facts: Facts) -> str:
     if machine is None or not zones or (asked and card is None):
         return ""
     region = region_of(str(zones[0]))
-    offer = cheapest(offers((machine,), card, int(asked.get("coreCount", 0))), region)
+    offer = cheapest_offer(list_offers((machine,), card, int(asked.get("coreCount", 0))), region)
     return f"${offer.dollars:.2f} an hour in {region} ({offer.evidence.as_of}), without disks and traffic" if offer is not None else ""
 
 
-def still_runs(place: Place, record: Mapping[str, Any]) -> str:
+def running_notice(place: TargetContext, record: Mapping[str, Any]) -> str:
     """Say that an instance runs on, what it costs, and the commands that wait for it or remove it."""
     where = f"{record['instance']} in {record['zone']}"
-    return f"{where} runs on{_cost(place, record)}\n{_ways_on(place, 'wait on', 'attach')}"
+    return f"{where} runs on{_cost(place, record)}\n{_next_commands(place, 'wait on', 'attach')}"
 
 
-def may_run(place: Place, record: Mapping[str, Any]) -> str:
+def possibly_running_notice(place: TargetContext, record: Mapping[str, Any]) -> str:
     """Say that an instance whose creation was asked for may be there, and the commands that go on with it or remove it."""
     zones = [record["zone"]] if record.get("zone") else record["zones"]
-    return f"{record['instance']} may be there, in {' or '.join(zones)}{_cost(place, record)}\n{_ways_on(place, 'go on', 'apply')}"
+    return f"{record['instance']} may be there, in {' or '.join(zones)}{_cost(place, record)}\n{_next_commands(place, 'go on', 'apply')}"
 
 
-def _cost(place: Place, record: Mapping[str, Any]) -> str:
-    if place.stand_in is not None:
+def _cost(place: TargetContext, record: Mapping[str, Any]) -> str:
+    if place.sandbox_sources is not None:
         return " in the sandbox: it costs nothing"
-    return f", and costs {price(record, load_facts()) or 'money: its price is not in the tables'}"
+    return f", and costs {hourly_price(record, load_facts()) or 'money: its price is not in the tables'}"
 
 
-def _ways_on(place: Place, words: str, verb: str) -> str:
-    again = " (which boots its device again, unless `provision sandbox up` keeps it running)" if place.stand_in is not None else ""
+def _next_commands(place: TargetContext, words: str, verb: str) -> str:
+    again = " (which boots its device again, unless `provision sandbox up` keeps it running)" if place.sandbox_sources is not None else ""
     return f"{words}: {place.command(verb)}{again}\nremove it: {place.command('destroy')}"
 
 
-def left_behind(places: Iterable[Place], ledger: Ledger) -> str:
+def leftover_notice(places: Iterable[TargetContext], ledger: Ledger) -> str:
     """Say of every instance that is recorded, or was being made, that it runs and costs, and how to go on; "" where there is none."""
-    return "\n".join(filter(None, (_left(place, ledger) for place in places)))
+    return "\n".join(filter(None, (_target_notice(place, ledger) for place in places)))
 
 
-def _left(place: Place, ledger: Ledger) -> str:
-    record, intent = ledger.state.resource(place.address, "instance"), ledger.cut_short(place.address)
+def _target_notice(place: TargetContext, ledger: Ledger) -> str:
+    record, intent = ledger.state.resource(place.address, "instance"), ledger.find_interrupted(place.address)
     if intent is not None and intent.names:
-        return may_run(place, {**(record or {}), **intent.details, "zone": "", "zones": [name.split("/")[3] for name in intent.names]})
+        return possibly_running_notice(place, {**(record or {}), **intent.details, "zone": "", "zones": [name.split("/")[3] for name in intent.names]})
     if record is None or record.get("ended"):
         return ""
-    return still_runs(place, record) if record.get("zone") else may_run(place, record)
+    return running_notice(place, record) if record.get("zone") else possibly_running_notice(place, record)
 
 
 @contextmanager
-def noting(words: Callable[[], str]) -> Iterator[None]:
+def note_on_interrupt(words: Callable[[], str]) -> Iterator[None]:
     """Add words to the last lines of a command that is interrupted in the block."""
     try:
         yield
@@ -80,7 +79,7 @@ def noting(words: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def telling(words: Callable[[], str]) -> Iterator[None]:
+def add_hint_on_error(words: Callable[[], str]) -> Iterator[None]:
     """Add words to the way out of an error of the block."""
     try:
         yield

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-from provision.assets import asset
-from provision.facts import load
+from provision.assets import find_asset
+from provision.facts import load_facts
 from provision.schema import json_schema
 
 
 def schema_text() -> str:
     """Return the schema (draft 7) as text."""
-    return json.dumps(json_schema(load().completions()), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(json_schema(load_facts().completions()), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def report_schema_text() -> str:
     """Return the schema (draft 2020-12) of `provision.report/1` as text."""
-    return asset("templates/report.schema.json").read_text(encoding="utf-8")
+    return find_asset("templates/report.schema.json").read_text(encoding="utf-8")

@@ -6,26 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provision.commands.apart import Errors, worst
-from provision.commands.loading import Loaded
+from provision.commands.apart import ErrorsByTarget, worst_exit_code
+from provision.commands.loading import LoadedSpec
 from provision.commands.lock import read_lock
-from provision.commands.planning import NOTEBOOK, is_notebook, place_of, verification_of
+from provision.commands.planning import NOTEBOOK_PART, get_driver_and_context, is_notebook, plan_verification
 from provision.effects import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
-from provision.lock.asked import differences
-from provision.plan import Verb
+from provision.lock.asked import list_changed_inputs
+from provision.plan import Operation
 from provision.state import Intent, Ledger
-from provision.targets import TARGETS, Place, Target
-from provision.targets.colab import SESSION
-from provision.targets.environment_drift import named
+from provision.targets import DRIVERS, Driver, TargetContext
+from provision.targets.colab import SESSION_PART
+from provision.targets.environment_drift import join_limited
 
-_MADE = ("environment", "instance", NOTEBOOK)
+_MAIN_PARTS = ("environment", "instance", NOTEBOOK_PART)
 """The parts of which a target has one: what was made of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetStatus:
     """How one target stands: absent, half-made, changed by hand, outdated, rendered or current, where it is, and its verdict, if it has one."""
 
     target: str
@@ -40,94 +40,94 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SpecStatus:
     """How a spec stands: what moved since the lock (None: there is no lock), and every target. `failed` are the errors that stopped a target, by its name."""
 
-    moved: tuple[str, ...] | None
-    targets: tuple[Standing, ...]
-    proven: tuple[str, ...] = ("verified",)
-    foreign: str = ""
+    lock_differences: tuple[str, ...] | None
+    targets: tuple[TargetStatus, ...]
+    accepted_verdicts: tuple[str, ...] = ("verified",)
+    foreign_reason: str = ""
     """Why the state was written elsewhere; "" when it was written here."""
-    failed: Errors = field(default_factory=dict)
+    failed: ErrorsByTarget = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """That of what stopped a target; else 0 when the lock holds and every target is current and verified, else 1."""
         if self.failed:
-            return worst(self.failed)
-        fine = self.moved == () and all(
-            t.condition in ("current", "current, stopped", "rendered") and t.verdict in self.proven and not t.outdated for t in self.targets
+            return worst_exit_code(self.failed)
+        fine = self.lock_differences == () and all(
+            t.condition in ("current", "current, stopped", "rendered") and t.verdict in self.accepted_verdicts and not t.outdated for t in self.targets
         )
         return 0 if fine else 1
 
 
-def status(loaded: Loaded, ledger: Ledger, reader: Reader) -> Status:
+def status(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> SpecStatus:
     """Return how a spec and its targets stand; looks, changes nothing. Raises LockError when the lock is damaged.
 
     What stops one target does not hide the others.
     """
     lock = read_lock(loaded, reader)
-    moved = differences(loaded.spec, lock) if lock is not None else None
-    proven = ("verified",) if loaded.stand_in is None else ("verified", "simulated")
-    failed: Errors = dict(loaded.refused)
+    moved = list_changed_inputs(loaded.spec, lock) if lock is not None else None
+    proven = ("verified",) if loaded.sandbox_sources is None else ("verified", "simulated")
+    failed: ErrorsByTarget = dict(loaded.target_errors)
     standings = []
     for name in loaded.spec.targets:
         try:
-            standings.append(_standing(loaded, lock, name, ledger, reader))
+            standings.append(_target_status(loaded, lock, name, ledger, reader))
         except ProvisionError as error:
             failed[name] = error
-            standings.append(_unknown(loaded, name, ledger, error))
-    return Status(moved, tuple(standings), proven, ledger.foreign, failed)
+            standings.append(_unknown_status(loaded, name, ledger, error))
+    return SpecStatus(moved, tuple(standings), proven, ledger.foreign_reason, failed)
 
 
-def _standing(loaded: Loaded, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> Standing:
+def _target_status(loaded: LoadedSpec, lock: Lock | None, name: str, ledger: Ledger, reader: Reader) -> TargetStatus:
     kind = loaded.spec.targets[name].kind
     address = f"{loaded.stem}/{name}"
     record = ledger.state.resource(address, "verification") or {}
-    made = _made(ledger, address)
+    made = _recorded_resource(ledger, address)
     told = _verdict(loaded, ledger, address)
-    if kind not in TARGETS:
-        return Standing(name, kind, "not made by this version", "", *told)
-    if lock is None or lock.environment(name, TARGETS[kind].platform or reader.platform()) is None:
-        return Standing(name, kind, "outdated" if made else "absent", _where(loaded, made), *told)
-    target, place = place_of(loaded, lock, name, reader)
-    check = verification_of(place, ledger.state, reader)
-    outdated = check.because if record and check.needed else ""
+    if kind not in DRIVERS:
+        return TargetStatus(name, kind, "not made by this version", "", *told)
+    if lock is None or lock.environment(name, DRIVERS[kind].platform or reader.platform()) is None:
+        return TargetStatus(name, kind, "outdated" if made else "absent", _where(loaded, made), *told)
+    target, place = get_driver_and_context(loaded, lock, name, reader)
+    check = plan_verification(place, ledger.state, reader)
+    outdated = check.reason if record and check.needed else ""
     if is_notebook(place):
-        return Standing(name, kind, _of_notebook(target, place, ledger, reader), _where(loaded, made), *told, outdated)
+        return TargetStatus(name, kind, _notebook_condition(target, place, ledger, reader), _where(loaded, made), *told, outdated)
     if made is not None and "instance" in made:
-        return Standing(name, kind, str(target.look(place, ledger, reader).condition), _where(loaded, made), *told, outdated)
-    have = target.look(place, ledger, reader) if target.platform is None else None
+        return TargetStatus(name, kind, str(target.observe(place, ledger, reader).condition), _where(loaded, made), *told, outdated)
+    have = target.observe(place, ledger, reader) if target.platform is None else None
     if have is not None:
         if have.whole and have.differences:
-            outdated = f"the environment was changed since: {named(have.differences)}"
-        return Standing(name, kind, _condition(have, made), str(target.seat(place).stable), *told, outdated)
-    intent = ledger.cut_short(address)
-    return Standing(name, kind, "half-made" if intent else "absent", _requested(intent), *told, outdated)
+            outdated = f"the environment was changed since: {join_limited(have.differences)}"
+        return TargetStatus(name, kind, _environment_condition(have, made), str(target.get_interpreter(place).stable_prefix), *told, outdated)
+    intent = ledger.find_interrupted(address)
+    return TargetStatus(name, kind, "half-made" if intent else "absent", _requested(intent), *told, outdated)
 
 
-def _unknown(loaded: Loaded, name: str, ledger: Ledger, error: ProvisionError) -> Standing:
+def _unknown_status(loaded: LoadedSpec, name: str, ledger: Ledger, error: ProvisionError) -> TargetStatus:
     """Return the standing of a target that could not be looked at: what is recorded of its verdict, if the record can be read."""
     try:
-        made, told = _made(ledger, f"{loaded.stem}/{name}"), _verdict(loaded, ledger, f"{loaded.stem}/{name}")
+        made, told = _recorded_resource(ledger, f"{loaded.stem}/{name}"), _verdict(loaded, ledger, f"{loaded.stem}/{name}")
         path = _where(loaded, made)
     except ProvisionError:
         path, told = "", ("", "", "")
-    return Standing(name, loaded.spec.targets[name].kind, f"not known: {error.what}", path, *told)
+    return TargetStatus(name, loaded.spec.targets[name].kind, f"not known: {error.what}", path, *told)
 
 
-def _made(ledger: Ledger, address: str) -> Mapping[str, Any] | None:
-    return next((found for part in _MADE if (found := ledger.state.resource(address, part)) is not None), None)
+def _recorded_resource(ledger: Ledger, address: str) -> Mapping[str, Any] | None:
+    return next((found for part in _MAIN_PARTS if (found := ledger.state.resource(address, part)) is not None), None)
 
 
-def _verdict(loaded: Loaded, ledger: Ledger, address: str) -> tuple[str, str, str]:
+def _verdict(loaded: LoadedSpec, ledger: Ledger, address: str) -> tuple[str, str, str]:
     """Return the stored verdict of a target, when it was verified, and its report; "" for what is not recorded."""
     record = ledger.state.resource(address, "verification") or {}
     report = str(loaded.folder / str(record["report"])) if record else ""
     return str(record.get("verdict", "")), str(record.get("at", "")), report
 
 
-def _where(loaded: Loaded, made: Any) -> str:
+def _where(loaded: LoadedSpec, made: Any) -> str:
     """Return the path of an environment that was made, or the name and zone of an instance; "" for none."""
     if not made:
         return ""
@@ -144,19 +144,19 @@ def _requested(intent: Intent | None) -> str:
     return f"{intent.names[0].rpartition('/')[2]} in {' or '.join(name.split('/')[3] for name in intent.names)}"
 
 
-def _of_notebook(target: Target, place: Place, ledger: Ledger, reader: Reader) -> str:
+def _notebook_condition(target: Driver, place: TargetContext, ledger: Ledger, reader: Reader) -> str:
     """Return how the files of a notebook stand: rendered when they are as spec and lock make them."""
-    have, intent = target.look(place, ledger, reader), ledger.cut_short(place.address)
-    if intent is not None and intent.part == SESSION:
+    have, intent = target.observe(place, ledger, reader), ledger.find_interrupted(place.address)
+    if intent is not None and intent.part == SESSION_PART:
         return f"half-made: {intent.details['session']} may be running at Colab, and cost; apply or destroy gives it back"
     if have.recorded is None:
         return "half-made" if intent else "absent"
     if target.refusals(place, have):
         return "outdated"
-    return "rendered" if all(step.verb is Verb.KEEP for step in target.plan(place, have)) else "outdated"
+    return "rendered" if all(step.operation is Operation.KEEP for step in target.plan(place, have)) else "outdated"
 
 
-def _condition(have: Any, recorded: Any) -> str:
+def _environment_condition(have: Any, recorded: Any) -> str:
     if have.whole:
         return "changed by hand" if have.differences else "current"
     if have.exists or have.interrupted:

@@ -8,19 +8,19 @@ from difflib import get_close_matches
 
 from packaging.utils import InvalidName, canonicalize_name
 
-from provision.commands.loading import Loaded
+from provision.commands.loading import LoadedSpec
 from provision.errors import UsageError
 from provision.lock import Lock
 
 
-def upgradable(names: Iterable[str], loaded: Loaded, old: Lock | None) -> frozenset[str]:
+def canonical_upgrade_names(names: Iterable[str], loaded: LoadedSpec, old: Lock | None) -> frozenset[str]:
     """Return canonical names; raises UsageError for one that neither the spec nor the lock holds."""
     held = {*(package.name for package in old.packages), *(package.record.name for package in old.conda)} if old is not None else set()
     known = {package.key for package in loaded.spec.packages} | held
-    return frozenset(_known(name, known) for name in names)
+    return frozenset(_canonical_name(name, known) for name in names)
 
 
-def without(lock: Lock, names: frozenset[str], loaded: Loaded) -> Lock:
+def remove_packages(lock: Lock, names: frozenset[str], loaded: LoadedSpec) -> Lock:
     """Return the lock without these packages.
 
     The packages that are built for one torch go together: each requires an exact version of another, so that one that was kept would hold back the rest.
@@ -31,7 +31,7 @@ def without(lock: Lock, names: frozenset[str], loaded: Loaded) -> Lock:
     return replace(lock, packages=packages, conda=tuple(package for package in lock.conda if package.record.name not in gone))
 
 
-def _known(name: str, known: set[str]) -> str:
+def _canonical_name(name: str, known: set[str]) -> str:
     try:
         canonical = str(canonicalize_name(name, validate=True))
     except InvalidName:

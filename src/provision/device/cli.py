@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .cloud import Cloud, CloudError
+from .cloud import CloudClient, CloudError
 from .document import DocumentError, read_document
 from .fetching import main as fetch
-from .machine import Machine, person_of
-from .running import run
-from .telling import Cleaner, Teller
+from .machine import Instance, find_user_account
+from .running import run_phases
+from .telling import SecretRedactor, StatusReporter
 
 _METADATA = "http://169.254.169.254/computeMetadata/v1"
 _SECRETS = "https://secretmanager.googleapis.com"
@@ -37,11 +37,11 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"provision: {error}", flush=True)
         return 2
     os.chmod(asked.document, 0o600)  # addresses of mirrors may hold passwords
-    cleaner = Cleaner()
-    cloud = Cloud(asked.metadata, asked.storage, asked.secrets)
-    named = cloud.attribute("jupyter-user") or "jupyter"
-    machine = Machine(person_of(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner)
-    return run(document, machine, cloud, Teller(document, cloud, asked.work, cleaner, _say), asked.log)
+    cleaner = SecretRedactor()
+    cloud = CloudClient(asked.metadata, asked.storage, asked.secrets)
+    named = cloud.read_metadata_attribute("jupyter-user") or "jupyter"
+    machine = Instance(find_user_account(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner)
+    return run_phases(document, machine, cloud, StatusReporter(document, cloud, asked.work, cleaner, _say), asked.log)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,9 +65,9 @@ def _launch(words: Sequence[str]) -> int:
     if not program or not all(word.startswith("--secret=") for word in words[:split]):
         print("usage: launch --secret=NAME=REFERENCE ... -- PROGRAM ...", file=sys.stderr)
         return 2
-    cloud = Cloud(os.environ.get("PROVISION_METADATA", _METADATA), "", os.environ.get("PROVISION_SECRETS", _SECRETS))
+    cloud = CloudClient(os.environ.get("PROVISION_METADATA", _METADATA), "", os.environ.get("PROVISION_SECRETS", _SECRETS))
     try:
-        os.environ.update({name: cloud.secret(reference) for name, reference in references.items()})
+        os.environ.update({name: cloud.read_secret(reference) for name, reference in references.items()})
         os.execvp(program[0], program)
     except CloudError as error:
         print(f"provision: {error}", file=sys.stderr)

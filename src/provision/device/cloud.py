@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from ..agent.core.timed_http import LIMITS, Call, HttpHandler, HttpsHandler, Limits
+from ..agent.core.timed_http import DEFAULT_LIMITS, HttpHandler, HttpsHandler, TimedCall, TimeLimits
 
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
@@ -25,18 +25,18 @@ class CloudError(Exception):
 
 
 @dataclass
-class Cloud:
+class CloudClient:
     """The services by address, and the token that opens them (of the instance's own service account)."""
 
-    metadata: str
-    storage: str
-    secrets: str
+    metadata_url: str
+    storage_url: str
+    secrets_url: str
     sleep: Callable[[float], None] = time.sleep
-    limits: Limits = LIMITS
+    limits: TimeLimits = DEFAULT_LIMITS
     _token: str = field(default="", repr=False)
     _until: float = 0.0
 
-    def attribute(self, key: str) -> str | None:
+    def read_metadata_attribute(self, key: str) -> str | None:
         """Return a value of the instance's metadata, None where there is none."""
         try:
             return self._metadata("GET", f"instance/attributes/{quote(key)}").decode("utf-8", "replace")
@@ -61,24 +61,27 @@ class Cloud:
     def write_object(self, address: str, content: bytes, kind: str) -> None:
         """Write an object in one request."""
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        url = f"{self.storage}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"
+        url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(name, safe='')}"
         self._authorised("POST", url, f"cannot write {address}", content, kind)
 
-    def secret(self, reference: str) -> str:
+    def read_secret(self, reference: str) -> str:
         """Return the value of a secret's version. Source: Secret Manager REST, projects.secrets.versions.access."""
         try:
-            answer = json.loads(self._authorised("GET", f"{self.secrets}/v1/{reference}:access", f"cannot read the secret {reference}"))
+            answer = json.loads(self._authorised("GET", f"{self.secrets_url}/v1/{reference}:access", f"cannot read the secret {reference}"))
             return base64.b64decode(answer["payload"]["data"]).decode()
         except (ValueError, KeyError, TypeError):
             raise CloudError(f"cannot read the secret {reference}: the answer is no text") from None
 
     def _object(self, address: str) -> str:
         bucket, _, name = address.removeprefix("gs://").partition("/")
-        return f"{self.storage}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
+        return f"{self.storage_url}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
 
     def _metadata(self, method: str, path: str, content: bytes | None = None, tries: int = _TRIES) -> bytes:
         return self._ask(
-            [urllib.request.ProxyHandler({})], urllib.request.Request(f"{self.metadata}/{path}", content, _FLAVOR, method=method), f"no answer to {path}", tries
+            [urllib.request.ProxyHandler({})],
+            urllib.request.Request(f"{self.metadata_url}/{path}", content, _FLAVOR, method=method),
+            f"no answer to {path}",
+            tries,
         )
 
     def _authorised(self, method: str, url: str, failing: str, content: bytes | None = None, kind: str = "") -> bytes:
@@ -97,7 +100,7 @@ class Cloud:
 
     def _ask(self, more: list[urllib.request.BaseHandler], request: urllib.request.Request, failing: str, tries: int) -> bytes:
         for attempt in range(tries):
-            call = Call(self.limits)
+            call = TimedCall(self.limits)
             opener = urllib.request.build_opener(_NoRedirect(), HttpHandler(call), HttpsHandler(call), *more)
             try:
                 with opener.open(request, timeout=self.limits.whole_s) as answer:

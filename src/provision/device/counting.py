@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-EVERY_S = 2.0
+COUNT_INTERVAL_S = 2.0
 _ARCHIVES = "archive-v0"
 """The folder of uv's cache in which each wheel lies once it is fetched, checked and unpacked, under a name of its own (uv 0.11, uv-cache crate)."""
 
 
 @contextmanager
-def counting(prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = EVERY_S) -> Iterator[None]:
+def report_install_progress(prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = COUNT_INTERVAL_S) -> Iterator[None]:
     """While the block runs, tell how many packages have come: first they are unpacked in uv's cache, in the end all of them are linked into the environment.
 
     Names are counted alone: no file that the person owns is opened.

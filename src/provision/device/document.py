@@ -27,7 +27,7 @@ class DocumentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class RemoteFile:
     """A file in Cloud Storage that the document names: its gs:// address and the sha256 of its content (hexadecimal)."""
 
     address: str
@@ -35,7 +35,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Uv:
+class LockedUv:
     """The uv to use: its exact version, and the sha256 of every wheel of it that may be taken."""
 
     version: str
@@ -43,7 +43,7 @@ class Uv:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelSpec:
     """Under which name Jupyter knows the environment, and what a person sees."""
 
     name: str
@@ -58,11 +58,11 @@ class Document:
     digest: str
     python: str
     python_mirror: str | None
-    uv: Uv | None
+    uv: LockedUv | None
     install: dict[str, Any]
     expectations: dict[str, Any]
-    installer: Fetched
-    probe: Fetched
+    installer: RemoteFile
+    probe: RemoteFile
     report: str
     log: str
     status: str
@@ -72,11 +72,11 @@ class Document:
     secrets: dict[str, str]
     gpu: tuple[str, int] | None
     driver_timeout_s: int
-    kernel: Kernel | None
+    kernel: KernelSpec | None
     simulated: tuple[str, ...]
 
     @property
-    def packages(self) -> int:
+    def package_count(self) -> int:
         """How many packages the environment holds."""
         return len(self.install["packages"])
 
@@ -104,14 +104,14 @@ def parse_document(document: object) -> Document:
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise DocumentError(f"the document is not for this program, which reads {SCHEMA}")
-    take = _Taker(document)
+    take = _FieldReader(document)
     gpu, kernel, uv = take.part("gpu", optional=True), take.part("kernel", optional=True), take.part("uv", optional=True)
     return Document(
         nonce=take.like("nonce", _NONCE),
         digest=take.like("digest", _SHA256).removeprefix("sha256:"),
         python=take.like("python", _MINOR),
         python_mirror=None if document.get("python_mirror") is None else take.text("python_mirror"),
-        uv=uv and Uv(uv.like("version", _VERSION), tuple(uv.part("files").table(_WHEEL, _SHA256).values())),
+        uv=uv and LockedUv(uv.like("version", _VERSION), tuple(uv.part("files").table(_WHEEL, _SHA256).values())),
         install=_install(take),
         expectations=take.part("expectations").document,
         installer=_fetched(take.part("fetch").part("installer")),
@@ -125,13 +125,13 @@ def parse_document(document: object) -> Document:
         secrets=take.part("secrets").table(_VARIABLE, _SECRET),
         gpu=(gpu.text("type"), gpu.count("count")) if gpu else None,
         driver_timeout_s=take.count("driver_timeout_s") if "driver_timeout_s" in document else 900,
-        kernel=kernel and Kernel(kernel.like("name", _KERNEL), kernel.text("title")),
+        kernel=kernel and KernelSpec(kernel.like("name", _KERNEL), kernel.text("title")),
         simulated=tuple(take.texts("simulated")),
     )
 
 
-def _install(take: _Taker) -> dict[str, Any]:
-    install: _Taker = take.part("install")
+def _install(take: _FieldReader) -> dict[str, Any]:
+    install: _FieldReader = take.part("install")
     if not isinstance(install.document.get("packages"), list):
         raise DocumentError("the document: install.packages has to be a list")
     if "python" in install.document or install.document.get("mode") != "own":
@@ -139,8 +139,8 @@ def _install(take: _Taker) -> dict[str, Any]:
     return install.document
 
 
-def _fetched(take: _Taker) -> Fetched:
-    return Fetched(take.like("uri", _ADDRESS), take.like("sha256", _SHA256).removeprefix("sha256:"))
+def _fetched(take: _FieldReader) -> RemoteFile:
+    return RemoteFile(take.like("uri", _ADDRESS), take.like("sha256", _SHA256).removeprefix("sha256:"))
 
 
 def _absolute(path: str, name: str) -> str:
@@ -149,7 +149,7 @@ def _absolute(path: str, name: str) -> str:
     return path
 
 
-class _Taker:
+class _FieldReader:
     """Takes typed values out of one object of the document."""
 
     def __init__(self, document: dict[str, Any], where: str = "") -> None:
@@ -161,7 +161,7 @@ class _Taker:
             return None
         if not isinstance(value, dict):
             raise self._wrong(key, "an object")
-        return _Taker(value, f"{self.where}{key}.")
+        return _FieldReader(value, f"{self.where}{key}.")
 
     def text(self, key: str) -> str:
         value = self.document.get(key)

@@ -23,7 +23,7 @@ _TRIED = 3
 _TIMEOUT_S = 120
 
 
-class NotThere(Exception):
+class DownloadFailed(Exception):
     """The program was not got this way; the words say why."""
 
 
@@ -32,7 +32,7 @@ def main() -> int:
     try:
         asked = json.load(sys.stdin)
         _put(_program(_wheel(asked), asked["name"], asked["version"]), os.path.join(asked["target"], "bin"), asked["name"])
-    except (NotThere, OSError, ValueError, zipfile.BadZipFile) as error:
+    except (DownloadFailed, OSError, ValueError, zipfile.BadZipFile) as error:
         print(f"{type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
         return 1
     return 0
@@ -45,7 +45,7 @@ def _wheel(asked: dict[str, Any]) -> bytes:
         content = _got(address, _LARGEST)
         if hashlib.sha256(content).hexdigest() in wanted:
             return content
-    raise NotThere("no wheel for this machine has the hash that is locked")
+    raise DownloadFailed("no wheel for this machine has the hash that is locked")
 
 
 def _offered(asked: dict[str, Any], wanted: set[str]) -> Iterator[str]:
@@ -76,11 +76,11 @@ class _Links(HTMLParser):
 
 def _got(address: str, most: int) -> bytes:
     if not address.startswith(("http://", "https://")):
-        raise NotThere("the index is not asked over http")
+        raise DownloadFailed("the index is not asked over http")
     with urllib.request.urlopen(urllib.request.Request(address, headers={"Accept": "text/html, */*"}), timeout=_TIMEOUT_S) as answer:
         content: bytes = answer.read(most + 1)
     if len(content) > most:
-        raise NotThere(f"an answer of the index is longer than {most} bytes")
+        raise DownloadFailed(f"an answer of the index is longer than {most} bytes")
     return content
 
 
@@ -89,7 +89,7 @@ def _program(wheel: bytes, name: str, version: str) -> bytes:
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         inner = f"{name}-{version}.data/scripts/{name}"
         if inner not in archive.namelist() or archive.getinfo(inner).file_size > _LARGEST:
-            raise NotThere(f"the wheel has no program {name}")
+            raise DownloadFailed(f"the wheel has no program {name}")
         return archive.read(inner)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .telling import Cleaner
+from .telling import SecretRedactor
 
 _VARIABLES = ("PATH", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _QUIET = {
@@ -36,7 +36,7 @@ class PhaseFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProcessResult:
     """How a program ended (124: its time was up), the end of all that it wrote, and what it wrote to stdout."""
 
     code: int
@@ -45,7 +45,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class UserAccount:
     """Who uses JupyterLab: the account and its home."""
 
     name: str
@@ -55,18 +55,18 @@ class Person:
 
 
 @dataclass
-class Machine:
+class Instance:
     """One instance. All below the person's home is done as that person: root follows no link that a person can place."""
 
-    person: Person
+    user: UserAccount
     work: Path
-    cleaner: Cleaner
+    redactor: SecretRedactor
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property
-    def ours(self) -> Path:
+    def provision_folder(self) -> Path:
         """The folder on the data disk."""
-        return self.person.home / ".provision"
+        return self.user.home / ".provision"
 
     def run(
         self,
@@ -77,14 +77,14 @@ class Machine:
         variables: Mapping[str, str] | None = None,
         given: bytes = b"",
         folder: Path | None = None,
-    ) -> Answer:
+    ) -> ProcessResult:
         """Run a program to its end, as the person or as root, with few variables; what it writes goes to the log, cleaned. At the limit its group is killed."""
-        own = self.environ.get("HOME", "/root") if root else str(self.person.home)
+        own = self.environ.get("HOME", "/root") if root else str(self.user.home)
         base = {key: value for key in _VARIABLES if (value := self.environ.get(key))}
         try:
             process = subprocess.Popen(
                 list(argv),
-                env={**base, **_QUIET, "HOME": own, "USER": "root" if root else self.person.name, **(variables or {})},
+                env={**base, **_QUIET, "HOME": own, "USER": "root" if root else self.user.name, **(variables or {})},
                 cwd=folder or "/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -94,15 +94,15 @@ class Machine:
                 **({} if root else self._account()),
             )
         except OSError as error:
-            return Answer(127, f"{argv[0]}: {error.strerror or error}")
+            return ProcessResult(127, f"{argv[0]}: {error.strerror or error}")
         stdout, stderr, code = _to_the_end(process, given, timeout_s)
         told = stdout.decode("utf-8", "replace")
-        text = self.cleaner.clean(told + stderr.decode("utf-8", "replace"))
+        text = self.redactor.clean(told + stderr.decode("utf-8", "replace"))
         sys.stderr.write(re.sub(r"(?m)^", "  ", text.rstrip()) + "\n" if text.strip() else "")
         sys.stderr.flush()
-        return Answer(code, text[-4000:], told.strip())
+        return ProcessResult(code, text[-4000:], told.strip())
 
-    def must(self, what: str, argv: Sequence[str], timeout_s: float, **how: Any) -> str:
+    def run_checked(self, what: str, argv: Sequence[str], timeout_s: float, **how: Any) -> str:
         """Run a program and return its stdout; raise PhaseFailed with its last words when it fails."""
         answer = self.run(argv, timeout_s, **how)
         if answer.code == 124:
@@ -111,11 +111,11 @@ class Machine:
             raise PhaseFailed(f"{what}: exit code {answer.code}\n{answer.output}")
         return answer.stdout
 
-    def put(self, path: Path, text: str) -> None:
+    def write_file(self, path: Path, text: str) -> None:
         """Write a file as the person, whole or not at all."""
-        self.must(f"cannot write {path}", [sys.executable, "-I", "-c", _PUT, str(path)], 60, given=text.encode())
+        self.run_checked(f"cannot write {path}", [sys.executable, "-I", "-c", _PUT, str(path)], 60, given=text.encode())
 
-    def read(self, path: Path, limit: int = 2**20) -> str | None:
+    def read_file(self, path: Path, limit: int = 2**20) -> str | None:
         """Read a file as the person; None where there is none."""
         argv = [sys.executable, "-I", "-c", "import sys; sys.stdout.write(open(sys.argv[1], encoding='utf-8').read(int(sys.argv[2])))", str(path), str(limit)]
         if not os.path.lexists(path):
@@ -128,13 +128,13 @@ class Machine:
         return shutil.which(program, path=self.environ.get("PATH"))
 
     def _account(self) -> dict[str, Any]:
-        return {} if os.getuid() == self.person.uid else {"user": self.person.uid, "group": self.person.gid, "extra_groups": self._groups()}
+        return {} if os.getuid() == self.user.uid else {"user": self.user.uid, "group": self.user.gid, "extra_groups": self._groups()}
 
     def _groups(self) -> list[int]:
         try:
-            return os.getgrouplist(self.person.name, self.person.gid)
+            return os.getgrouplist(self.user.name, self.user.gid)
         except OSError:
-            return [self.person.gid]
+            return [self.user.gid]
 
 
 _PUT = """
@@ -149,13 +149,13 @@ os.replace(temporary, path)
 """
 
 
-def person_of(name: str) -> Person:
+def find_user_account(name: str) -> UserAccount:
     """Return the person of this name where there is one; else root, with the folder that would be the home."""
     try:
         known = pwd.getpwnam(name)
     except KeyError:
-        return Person("root", os.getuid(), os.getgid(), Path("/home/jupyter"))
-    return Person(known.pw_name, known.pw_uid, known.pw_gid, Path(known.pw_dir))
+        return UserAccount("root", os.getuid(), os.getgid(), Path("/home/jupyter"))
+    return UserAccount(known.pw_name, known.pw_uid, known.pw_gid, Path(known.pw_dir))
 
 
 def _to_the_end(process: subprocess.Popen[bytes], given: bytes, timeout_s: float) -> tuple[bytes, bytes, int]:

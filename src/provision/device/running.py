@@ -4,75 +4,84 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .cloud import Cloud, CloudError
-from .document import Document, Fetched
-from .machine import Machine, PhaseFailed
-from .making import find_python, find_uv, forget_old, is_whole, make, make_paths, prefix, register_kernel
-from .preparing import await_driver, install_system_packages
-from .proving import Proof, fetch_secrets, prove, simulated
-from .telling import Teller
+from .cloud import CloudClient, CloudError
+from .document import Document, RemoteFile
+from .machine import Instance, PhaseFailed
+from .making import (
+    create_declared_folders,
+    create_environment,
+    environment_prefix,
+    find_python,
+    find_uv,
+    is_environment_complete,
+    register_kernel,
+    remove_old_environments,
+)
+from .preparing import install_system_packages, wait_for_driver
+from .proving import ProbeResult, fetch_secrets, find_simulated_parts, run_probe
+from .telling import StatusReporter
 
 
-def run(document: Document, machine: Machine, cloud: Cloud, teller: Teller, log: Path) -> int:
+def run_phases(document: Document, machine: Instance, cloud: CloudClient, teller: StatusReporter, log: Path) -> int:
     """Do all phases and return 0; 1 when one of them failed, which is told with its reason. A verification that fails is a run that is done."""
     try:
         proof = _phases(document, machine, cloud, teller)
-        teller.begin("report")
+        teller.begin_phase("report")
         cloud.write_object(document.report, proof.report, "application/json")
     except (PhaseFailed, CloudError) as error:
         return _failed(teller, log, str(error))
     except Exception as error:  # noqa: BLE001 - our own fault: it is told too
         return _failed(teller, log, f"fault of the program itself: {type(error).__name__}: {error}")
-    teller.say(f"verdict {proof.verdict}")
+    teller.log_line(f"verdict {proof.verdict}")
     teller.send_log(log)
-    teller.result(proof.verdict, proof.code, proof.report)
-    teller.end()
+    teller.report_result(proof.verdict, proof.code, proof.report)
+    teller.end_run()
     (machine.work / "done").touch()
     return 0
 
 
-def _phases(document: Document, machine: Machine, cloud: Cloud, teller: Teller) -> Proof:
-    teller.begin("start")
+def _phases(document: Document, machine: Instance, cloud: CloudClient, teller: StatusReporter) -> ProbeResult:
+    teller.begin_phase("start")
     _fetch(document.installer, machine.work / "installer.pyz", cloud)
     _fetch(document.probe, machine.work / "probe.pyz", cloud)
     if document.gpu is not None:
-        teller.begin("driver")
-        teller.say(f"driver: {await_driver(document, machine)}")
+        teller.begin_phase("driver")
+        teller.log_line(f"driver: {wait_for_driver(document, machine)}")
     if document.system_packages:
-        teller.begin("system")
-        teller.say(f"system packages installed: {', '.join(install_system_packages(document, machine)) or 'none'}")
-    if is_whole(document, machine):
-        teller.say(f"environment {prefix(document, machine)} is as locked: nothing to install")
+        teller.begin_phase("system")
+        teller.log_line(f"system packages installed: {', '.join(install_system_packages(document, machine)) or 'none'}")
+    if is_environment_complete(document, machine):
+        teller.log_line(f"environment {environment_prefix(document, machine)} is as locked: nothing to install")
     else:
         _make(document, machine, teller)
-    teller.installed = document.packages
-    make_paths(document, machine)
+    teller.installed = document.package_count
+    create_declared_folders(document, machine)
     if document.kernel is not None:
-        teller.begin("kernel")
-        teller.say(f"Jupyter kernel: {register_kernel(document, machine) or 'none, ipykernel is not among the packages'}")
-    teller.begin("verify")
-    return prove(document, machine, fetch_secrets(document, cloud, machine), simulated(document, cloud))
+        teller.begin_phase("kernel")
+        teller.log_line(f"Jupyter kernel: {register_kernel(document, machine) or 'none, ipykernel is not among the packages'}")
+    teller.begin_phase("verify")
+    return run_probe(document, machine, fetch_secrets(document, cloud, machine), find_simulated_parts(document, cloud))
 
 
-def _make(document: Document, machine: Machine, teller: Teller) -> None:
-    teller.begin("python")
+def _make(document: Document, machine: Instance, teller: StatusReporter) -> None:
+    teller.begin_phase("python")
     uv = find_uv(document, machine)
     python = find_python(document, uv, machine)
-    teller.say(f"uv {uv}, python {python}")
-    teller.begin("packages")
-    counts = make(document, uv, python, machine, teller.count)
-    teller.say("packages: " + (", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count) or "none"))
-    for name in forget_old(document, machine):
-        teller.say(f"environment {name} of an earlier lock was removed")
+    teller.log_line(f"uv {uv}, python {python}")
+    teller.begin_phase("packages")
+    counts = create_environment(document, uv, python, machine, teller.report_count)
+    teller.log_line("packages: " + (", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count) or "none"))
+    for name in remove_old_environments(document, machine):
+        teller.log_line(f"environment {name} of an earlier lock was removed")
 
 
-def _fetch(wanted: Fetched, path: Path, cloud: Cloud) -> None:
+def _fetch(wanted: RemoteFile, path: Path, cloud: CloudClient) -> None:
     path.write_bytes(cloud.read_object(wanted.address, wanted.sha256))
 
 
-def _failed(teller: Teller, log: Path, why: str) -> int:
+def _failed(teller: StatusReporter, log: Path, why: str) -> int:
     for line in why.splitlines()[:20]:
-        teller.say(line)
+        teller.log_line(line)
     teller.send_log(log)
-    teller.end(why)
+    teller.end_run(why)
     return 1

@@ -9,33 +9,33 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..agent.core.redact import HIDDEN, redact, spellings
-from .cloud import Cloud, CloudError
+from ..agent.core.redact import REDACTED, redact, secret_spellings
+from .cloud import CloudClient, CloudError
 from .document import Document
 
 PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
-MOST_WRITES = 8
-MOST_COUNTS = 6
+MAX_STATUS_WRITES = 8
+MAX_PROGRESS_WRITES = 6
 """Writes beside these that tell how many packages are there, each after twice the wait of the one before. Our choice."""
-FIRST_COUNT_S = 5.0
-SPACING_S = 5.0
+FIRST_PROGRESS_S = 5.0
+MIN_WRITE_INTERVAL_S = 5.0
 """Seconds between two writes; a short phase that begins sooner is not told. Limit of the service: 10 queries a minute, also those of the image's own agent
 (Compute Engine documentation, "View guest attributes")."""
-LONG = ("packages", "verify")
+LONG_PHASES = ("packages", "verify")
 """Phases that take minutes and are told in any case."""
-LONGEST_LOG = 4 * 2**20
+MAX_LOG_BYTES = 4 * 2**20
 _LONGEST_LINE = 300
 
 
 @dataclass
-class Cleaner:
+class SecretRedactor:
     """Takes secrets out of text: their values in the spellings in which they show up, and what has the shape of a token."""
 
     secrets: list[str] = field(default_factory=list)
 
-    def learn(self, values: Iterable[str]) -> None:
+    def add_secrets(self, values: Iterable[str]) -> None:
         """Remember values that may never be shown."""
-        self.secrets = sorted({*self.secrets, *spellings(values)}, key=len, reverse=True)
+        self.secrets = sorted({*self.secrets, *secret_spellings(values)}, key=len, reverse=True)
 
     def clean(self, text: str) -> str:
         """Return the text without them, without control characters but newline and tab."""
@@ -45,89 +45,89 @@ class Cleaner:
     def without_values(self, text: str) -> str:
         """Return the text without the values alone."""
         for value in self.secrets:
-            text = text.replace(value, HIDDEN)
+            text = text.replace(value, REDACTED)
         return text
 
 
 @dataclass
-class Teller:
+class StatusReporter:
     """Tells the phases of one run."""
 
     document: Document
-    cloud: Cloud
+    cloud: CloudClient
     work: Path
-    cleaner: Cleaner
+    redactor: SecretRedactor
     console: Callable[[str], None]
     phase: str = PHASES[0]
     installed: int = 0
     writes: int = 0
-    counts: int = 0
-    last: float = -SPACING_S
+    progress_writes: int = 0
+    last_write: float = -MIN_WRITE_INTERVAL_S
     clock: Callable[[], float] = time.monotonic
 
-    def begin(self, phase: str) -> None:
+    def begin_phase(self, phase: str) -> None:
         """Say that a phase begins. The last one is told by `end`."""
         self.phase = phase
         (self.work / "phase").write_text(phase, encoding="ascii")
-        self.say(f"phase {phase}")
-        due = phase in LONG or self.clock() - self.last >= SPACING_S
-        if phase != PHASES[-1] and self.writes < MOST_WRITES - 1 and due:
+        self.log_line(f"phase {phase}")
+        due = phase in LONG_PHASES or self.clock() - self.last_write >= MIN_WRITE_INTERVAL_S
+        if phase != PHASES[-1] and self.writes < MAX_STATUS_WRITES - 1 and due:
             self._write("running")
 
-    def count(self, installed: int) -> None:
+    def report_count(self, installed: int) -> None:
         """Say how many packages are there by now, where that is new and a write is due."""
-        due = self.clock() - self.last >= FIRST_COUNT_S * 2**self.counts
-        if installed > self.installed and self.counts < MOST_COUNTS and due:
-            self.installed = min(installed, self.document.packages)
-            self.counts += 1
+        due = self.clock() - self.last_write >= FIRST_PROGRESS_S * 2**self.progress_writes
+        if installed > self.installed and self.progress_writes < MAX_PROGRESS_WRITES and due:
+            self.installed = min(installed, self.document.package_count)
+            self.progress_writes += 1
             self._tell("running")
 
-    def say(self, line: str) -> None:
+    def log_line(self, line: str) -> None:
         """Say one line, cleaned and cut, on the console and in the log."""
-        self.console(self.cleaner.clean(line).replace("\n", " ")[:_LONGEST_LINE])
+        self.console(self.redactor.clean(line).replace("\n", " ")[:_LONGEST_LINE])
 
-    def end(self, why: str = "") -> None:
+    def end_run(self, why: str = "") -> None:
         """Say that the run is over: done, or an error with its reason."""
         state = "error" if why else "done"
-        reason = {"e": self.cleaner.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
+        reason = {"e": self.redactor.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
         told = self._write(state, **reason)
         status = {**self._status(state), **reason}
         try:
             self.cloud.write_object(self.document.status, (json.dumps(status, sort_keys=True) + "\n").encode(), "application/json")
             told = True
         except CloudError as error:
-            self.say(str(error))
+            self.log_line(str(error))
         if told:
             (self.work / "told").touch()
 
-    def result(self, verdict: str, code: int, report: bytes) -> None:
+    def report_result(self, verdict: str, code: int, report: bytes) -> None:
         """Tell where the report is and what it holds."""
         told = {"n": self.document.nonce, "v": verdict, "exit": code, "sha256": hashlib.sha256(report).hexdigest(), "uri": self.document.report}
         if not self.cloud.write_guest_attribute("result", json.dumps(told, separators=(",", ":"))):
-            self.say("cannot write the guest attribute provision/result")
+            self.log_line("cannot write the guest attribute provision/result")
 
     def send_log(self, path: Path) -> None:
         """Send the end of the log, cleaned."""
         try:
             with open(path, "rb") as log:
-                log.seek(max(0, path.stat().st_size - LONGEST_LOG))
+                log.seek(max(0, path.stat().st_size - MAX_LOG_BYTES))
                 text = log.read().decode("utf-8", "replace")
-            self.cloud.write_object(self.document.log, self.cleaner.clean(text).encode(), "text/plain; charset=utf-8")
+            self.cloud.write_object(self.document.log, self.redactor.clean(text).encode(), "text/plain; charset=utf-8")
         except OSError as error:
-            self.say(f"cannot read {path}: {error.strerror or error}")
+            self.log_line(f"cannot read {path}: {error.strerror or error}")
         except CloudError as error:
-            self.say(str(error))
+            self.log_line(str(error))
 
     def _write(self, state: str, **more: str) -> bool:
         self.writes += 1
         return self._tell(state, **more)
 
     def _tell(self, state: str, **more: str) -> bool:
-        self.last = self.clock()
+        self.last_write = self.clock()
         taken = self.cloud.write_guest_attribute("status", json.dumps({**self._status(state), **more}, separators=(",", ":")))
         if not taken:
-            self.say("cannot write the guest attribute provision/status")
+            self.log_line("cannot write the guest attribute provision/status")
         return taken
 
     def _status(self, state: str) -> dict[str, object]:
-        return {"n": self.document.nonce, "s": state, "p": self.phase, "i": self.installed, "of": self.document.packages}
+        return {"n": self.document.nonce, "s": state, "p": self.phase, "i": self.installed, "of": self.document.package_count}

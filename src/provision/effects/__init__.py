@@ -6,117 +6,117 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from provision.effects.conda import CondaAsk, CondaChannel, CondaProgram, CondaRecord, CondaWish, CreateCondaPrefix
+from provision.effects.conda import CondaChannel, CondaMatchSpec, CondaProgram, CondaRecord, CondaSolveRequest, CreateCondaPrefix
 from provision.effects.elsewhere import (
     AwaitReport,
     CloudReader,
+    ColabEffect,
     CreateInstance,
     DeleteInstance,
     DeleteObjects,
-    OnAnInstance,
-    OnColab,
-    OnGoogleCloud,
+    GoogleCloudEffect,
+    InstanceEffect,
     ResizeDisk,
     RunOnColab,
     StartInstance,
-    StopColab,
+    StopColabSession,
     StopInstance,
     UpdateInstance,
     UploadObjects,
 )
 from provision.effects.here import (
-    AddLink,
+    CreateSymlink,
     CreateVenv,
     Damage,
     InstallPackages,
     InstallPython,
+    LocalEffect,
     MakeFolder,
+    MonitorRequest,
     MoveFile,
-    OnThisMachine,
-    PointLink,
-    RemoveLink,
+    RemoveFileIfUnmodified,
+    RemoveSymlink,
     RemoveTree,
-    RemoveUnchanged,
+    ReplaceSymlink,
     RunProbe,
-    Watch,
     WriteFile,
 )
 from provision.effects.packages import (
-    Addresses,
-    Binding,
     Index,
+    IndexAddresses,
+    IndexBinding,
     IndexSource,
-    Interpreter,
-    Interpreters,
     ListedFile,
+    PackageSources,
     Pin,
-    Preference,
-    Project,
+    PythonInstallation,
+    PythonSearchResult,
     Release,
     Resolution,
-    SourceFile,
-    Sources,
+    SourceDistribution,
+    UvProject,
+    VersionPreference,
 )
 
-Tell = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 """Receives one line of progress."""
 
-Effect = OnThisMachine | OnGoogleCloud | OnColab
+Effect = LocalEffect | GoogleCloudEffect | ColabEffect
 
 __all__ = [
-    "AddLink",
-    "Addresses",
     "AwaitReport",
-    "Binding",
     "CloudReader",
-    "CondaAsk",
+    "ColabEffect",
     "CondaChannel",
+    "CondaMatchSpec",
     "CondaProgram",
     "CondaRecord",
-    "CondaWish",
+    "CondaSolveRequest",
     "CreateCondaPrefix",
     "CreateInstance",
+    "CreateSymlink",
     "CreateVenv",
     "Damage",
     "DeleteInstance",
     "DeleteObjects",
     "Effect",
+    "GoogleCloudEffect",
     "Index",
+    "IndexAddresses",
+    "IndexBinding",
     "IndexSource",
     "InstallPackages",
     "InstallPython",
-    "Interpreter",
-    "Interpreters",
+    "InstanceEffect",
     "ListedFile",
+    "LocalEffect",
     "MakeFolder",
+    "MonitorRequest",
     "MoveFile",
-    "OnAnInstance",
-    "OnColab",
-    "OnGoogleCloud",
-    "OnThisMachine",
+    "PackageSources",
     "Pin",
-    "PointLink",
-    "Preference",
-    "Project",
+    "ProgressCallback",
+    "PythonInstallation",
+    "PythonSearchResult",
     "Reader",
     "Release",
-    "RemoveLink",
+    "RemoveFileIfUnmodified",
+    "RemoveSymlink",
     "RemoveTree",
-    "RemoveUnchanged",
+    "ReplaceSymlink",
     "ResizeDisk",
     "Resolution",
     "RunOnColab",
     "RunProbe",
-    "SourceFile",
-    "Sources",
+    "SourceDistribution",
     "StartInstance",
-    "StopColab",
+    "StopColabSession",
     "StopInstance",
-    "Tell",
+    "System",
     "UpdateInstance",
     "UploadObjects",
-    "Watch",
-    "World",
+    "UvProject",
+    "VersionPreference",
     "WriteFile",
 ]
 
@@ -136,29 +136,29 @@ class Reader(Protocol):
     def exists(self, path: Path) -> bool:
         """Tell whether something is at `path`; a link whose end is gone counts as nothing."""
 
-    def link(self, path: Path) -> str | None:
+    def read_link(self, path: Path) -> str | None:
         """Return what the symbolic link at `path` points at, as it is written; None where there is no link."""
 
-    def entries(self, path: Path) -> tuple[str, ...]:
+    def list_folder(self, path: Path) -> tuple[str, ...]:
         """Return the sorted names in a folder; () when there is none."""
 
-    def damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> Damage:
+    def find_damage(self, environment: Path, minor: str, names: tuple[str, ...], *, hashed: bool = False, shared: bool = False) -> Damage:
         """Return how the files of these packages differ from what was installed in an environment; packages that are not there are left out.
 
         Each file is looked at once (about 8 ms for 1000 files), and read only where its size or time of change is another one than was noted when it was
         installed; with `hashed` all are read. `shared`: another program put packages there too, so a file that no package lists is not looked for.
         """
 
-    def users(self, environment: Path) -> tuple[str, ...]:
+    def find_running_programs(self, environment: Path) -> tuple[str, ...]:
         """Return the programs that run in an environment and were started by `provision run` or as a Jupyter kernel, as "process PID: PROGRAM"."""
 
-    def writable(self, path: Path) -> bool:
+    def is_writable(self, path: Path) -> bool:
         """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
 
-    def interpreters(self, minor: str) -> Interpreters:
+    def find_pythons(self, minor: str) -> PythonSearchResult:
         """Return what Pythons this machine has, and which one fits."""
 
-    def sources(self, indexes: tuple[Index, ...], minor: str) -> Sources:
+    def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
         """Return where packages for Python `minor` come from on this machine: mirrors, overrides and local folders counted."""
 
     def conda_program(self) -> CondaProgram | None:
@@ -173,16 +173,16 @@ class Reader(Protocol):
         Raises WorldError naming what to install without the extra `conda`.
         """
 
-    def addresses(self, indexes: tuple[Index, ...], minor: str) -> Addresses:
+    def find_index_addresses(self, indexes: tuple[Index, ...], minor: str) -> IndexAddresses:
         """Return where an installer on this machine finds each of these indexes and the default one, which is left out where it is uv's own."""
 
-    def listed_files(self, questions: Sequence[tuple[str, IndexSource]]) -> Mapping[tuple[str, str], tuple[ListedFile, ...] | None]:
+    def list_index_files(self, questions: Sequence[tuple[str, IndexSource]]) -> Mapping[tuple[str, str], tuple[ListedFile, ...] | None]:
         """Return the files that indexes list, by (package, index name); None when the index does not know the package. `questions` are canonical names.
 
         Several are asked at once; may block for minutes. Raises NetworkError when an index cannot be reached, or when its answer cannot be read.
         """
 
-    def listed_conda(self, records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...]) -> Mapping[tuple[str, str, str], str]:
+    def list_conda_files(self, records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...]) -> Mapping[tuple[str, str, str], str]:
         """Return the sha256 ("" for none) of what conda channels list now under the names of records, by (channel, subdir, file). May block.
 
         Raises NetworkError when a channel cannot be reached, WorldError naming what to install without the extra `conda`.
@@ -198,37 +198,37 @@ class Reader(Protocol):
         """Return what Google Cloud is asked through; raises WorldError naming what to install when the extra `workbench` is missing."""
 
 
-class World(Reader, Protocol):
+class System(Reader, Protocol):
     """The outside, for commands that change it."""
 
-    def resolve(self, project: Project, tell: Tell) -> Resolution:
+    def resolve(self, project: UvProject, tell: ProgressCallback) -> Resolution:
         """Resolve a project to one set of versions.
 
         Raises LockError with uv's derivation when there is none, NetworkError when an index cannot be reached.
         """
 
-    def solve_conda(self, ask: CondaAsk, tell: Tell) -> tuple[CondaRecord, ...]:
+    def solve_conda(self, ask: CondaSolveRequest, tell: ProgressCallback) -> tuple[CondaRecord, ...]:
         """Return what satisfies an ask of conda channels, for the virtual packages that it names and not for those of this machine.
 
         Raises Unsatisfiable when nothing does, NetworkError when a channel cannot be reached, WorldError naming what to install without the extra `conda`.
         """
 
-    def newest(self, project: Project) -> Release:
+    def find_newest_release(self, project: UvProject) -> Release:
         """Return the newest release that a project's only requirement admits, wheels or not: nothing of it is fetched or run.
 
         Raises LockError when there is none, NetworkError when an index cannot be reached.
         """
 
-    def stand_in(self, release: Release, index: Index | None) -> str:
+    def create_metadata_index(self, release: Release, index: Index | None) -> str:
         """Return the address of an index with a wheel that holds the metadata of a release's source distribution, and no code; none of it is run.
 
         `index` is where the release comes from, None for the default index. Raises LockError when the metadata cannot be read, NetworkError.
         """
 
-    def perform(self, effect: Effect, tell: Tell) -> None:
+    def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         """Perform one effect; raises WorldError (NetworkError) with the reason and the way out."""
 
-    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: Watch | None = None, *, prefix: Path | None = None) -> int:
+    def run(self, argv: tuple[str, ...], environment: Mapping[str, str], watch: MonitorRequest | None = None, *, prefix: Path | None = None) -> int:
         """Run a program with the caller's terminal and return its exit code, negative for the signal that ended it.
 
         It holds the environment `prefix` in use.

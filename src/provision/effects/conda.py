@@ -13,7 +13,7 @@ class CondaChannel(NamedTuple):
     url: str = ""
 
 
-class CondaWish(NamedTuple):
+class CondaMatchSpec(NamedTuple):
     """A conda package that is asked for: version and build as conda writes them ("" for any), and the name of the one channel that it comes from."""
 
     name: str
@@ -48,7 +48,7 @@ class CondaRecord(NamedTuple):
         return f"{self.name}-{self.version}-{self.build}"
 
 
-class CondaAsk(NamedTuple):
+class CondaSolveRequest(NamedTuple):
     """What is to be solved for one platform: wishes, bounds on what may come with them, and the virtual packages (name, version) of the target.
 
     `keep` are records to stay with where they still fit.
@@ -56,9 +56,9 @@ class CondaAsk(NamedTuple):
 
     platform: str
     channels: tuple[CondaChannel, ...]
-    wishes: tuple[CondaWish, ...]
-    virtual: tuple[tuple[str, str], ...]
-    bounds: tuple[CondaWish, ...] = ()
+    match_specs: tuple[CondaMatchSpec, ...]
+    virtual_packages: tuple[tuple[str, str], ...]
+    constraints: tuple[CondaMatchSpec, ...] = ()
     exclude_newer: str | None = None
     keep: tuple[CondaRecord, ...] = ()
 
@@ -68,7 +68,7 @@ class CondaProgram(NamedTuple):
 
     name: str
     path: Path | None
-    because: str
+    reason: str
 
 
 class CreateCondaPrefix(NamedTuple):
@@ -78,6 +78,6 @@ class CreateCondaPrefix(NamedTuple):
     platform: str
     channels: tuple[CondaChannel, ...]
     records: tuple[CondaRecord, ...]
-    wishes: tuple[str, ...]
+    match_specs: tuple[str, ...]
     """What was asked for by name (match specs), for conda's own list of it."""
     program: CondaProgram

@@ -104,23 +104,23 @@ class RunOnColab(NamedTuple):
     high_memory: bool
     cell: bytes
     nonce: str
-    lock: str
+    lock_digest: str
     folder: Path
     report: Path
     timeout_s: int
-    keep: bool = False
+    keep_session: bool = False
 
 
-class StopColab(NamedTuple):
+class StopColabSession(NamedTuple):
     """Give a Colab machine back that was taken as `session`; nothing happens when it is gone already."""
 
     session: str
     folder: Path
 
 
-OnColab = RunOnColab | StopColab
-OnAnInstance = CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance
-OnGoogleCloud = UploadObjects | OnAnInstance | DeleteObjects | AwaitReport
+ColabEffect = RunOnColab | StopColabSession
+InstanceEffect = CreateInstance | UpdateInstance | ResizeDisk | StopInstance | StartInstance | DeleteInstance
+GoogleCloudEffect = UploadObjects | InstanceEffect | DeleteObjects | AwaitReport
 
 
 class CloudReader(Protocol):

@@ -35,7 +35,7 @@ class InstallPackages(NamedTuple):
     indexes: tuple[Index, ...] = ()
     shared: bool = False
     """Whether another program put packages there too: those stay."""
-    again: tuple[str, ...] = ()
+    reinstall: tuple[str, ...] = ()
     """Names of pins to install anew although they are there in the wanted version."""
 
 
@@ -47,8 +47,8 @@ class Damage(NamedTuple):
     """
 
     packages: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    started: tuple[str, ...] = ()
-    by: str = "size"
+    startup_files: tuple[str, ...] = ()
+    compared_by: str = "size"
 
 
 class WriteFile(NamedTuple):
@@ -77,32 +77,32 @@ class MoveFile(NamedTuple):
     """Give a file in a folder of ours another place on the same disk; nothing happens when it is gone already."""
 
     path: Path
-    to: Path
+    destination: Path
 
 
-class RemoveUnchanged(NamedTuple):
+class RemoveFileIfUnmodified(NamedTuple):
     """Remove a file of ours outside our own folder, as long as its sha256 is the one that we wrote; what someone has changed stays, and that is told."""
 
     path: Path
     sha256: str
 
 
-class PointLink(NamedTuple):
+class ReplaceSymlink(NamedTuple):
     """Make the symbolic link `path` point at `target`, in place of an older link of ours."""
 
     path: Path
     target: str
 
 
-class AddLink(NamedTuple):
+class CreateSymlink(NamedTuple):
     """Make the symbolic link `path`, outside our own folder, point at `target`; what is there already stays, but for a link to `instead_of`."""
 
     path: Path
     target: str
-    instead_of: str = ""
+    replaced_target: str = ""
 
 
-class RemoveLink(NamedTuple):
+class RemoveSymlink(NamedTuple):
     """Remove a link of ours outside our own folder, as long as it points at `target`, and with `dead` only where nothing is there any more.
 
     What stays is told.
@@ -110,22 +110,22 @@ class RemoveLink(NamedTuple):
 
     path: Path
     target: str
-    dead: bool = False
+    only_if_dangling: bool = False
 
 
 class RunProbe(NamedTuple):
     """Run the probe in an environment; its report appears at `report`. `environment` is added to the caller's."""
 
     python: Path
-    parcel: Path
+    zipapp: Path
     expectations: Path
     report: Path
     timeout_s: int
     environment: tuple[tuple[str, str], ...] = ()
-    only: tuple[str, ...] = ()
+    selected_checks: tuple[str, ...] = ()
 
 
-OnThisMachine = (
+LocalEffect = (
     InstallPython
     | CreateVenv
     | CreateCondaPrefix
@@ -133,16 +133,16 @@ OnThisMachine = (
     | WriteFile
     | MakeFolder
     | MoveFile
-    | PointLink
-    | AddLink
+    | ReplaceSymlink
+    | CreateSymlink
     | RemoveTree
-    | RemoveUnchanged
-    | RemoveLink
+    | RemoveFileIfUnmodified
+    | RemoveSymlink
     | RunProbe
 )
 
 
-class Watch(NamedTuple):
+class MonitorRequest(NamedTuple):
     """Where the record of a run goes, and what it says of spec and program; values of the variables in `secrets` are kept out of it."""
 
     record: Path

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
-class Interpreter(NamedTuple):
+class PythonInstallation(NamedTuple):
     """A CPython found on this machine: full version such as "3.11.7" and absolute path."""
 
     version: str
@@ -21,13 +21,13 @@ class Interpreter(NamedTuple):
         return ".".join(self.version.split(".")[:2])
 
 
-class Interpreters(NamedTuple):
+class PythonSearchResult(NamedTuple):
     """What was found for one Python version: the one to use, all that exist, and whether uv could fetch it, or why not."""
 
-    wanted: str
-    chosen: Interpreter | None
-    found: tuple[Interpreter, ...]
-    fetchable: bool
+    requested: str
+    selected: PythonInstallation | None
+    installed: tuple[PythonInstallation, ...]
+    is_downloadable: bool
     why_not: str = ""
 
 
@@ -46,7 +46,7 @@ class Index(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
-class Preference:
+class VersionPreference:
     """A version to keep: canonical name, exact version, index name, and the environments (PEP 508 markers) that it is for; none means all."""
 
     name: str
@@ -55,16 +55,16 @@ class Preference:
     markers: tuple[str, ...] = ()
 
 
-class Binding(NamedTuple):
+class IndexBinding(NamedTuple):
     """A package that comes from a named index only, where the marker holds ("": everywhere) and in one variant of the project ("": in all)."""
 
     package: str
-    source: str
+    index_name: str
     marker: str = ""
     variant: str = ""
 
 
-class Project(NamedTuple):
+class UvProject(NamedTuple):
     """What uv is asked to resolve or install: requirements, the indexes they are bound to, and the environments that count.
 
     `environments` are PEP 508 markers, one a platform; `preferences` are versions to keep where they still fit, `constraints` versions that nothing may
@@ -76,10 +76,10 @@ class Project(NamedTuple):
     requires_python: str
     requirements: tuple[str, ...]
     indexes: tuple[Index, ...] = ()
-    bindings: tuple[Binding, ...] = ()
+    bindings: tuple[IndexBinding, ...] = ()
     environments: tuple[str, ...] = ()
     exclude_newer: str | None = None
-    preferences: tuple[Preference, ...] = ()
+    preferences: tuple[VersionPreference, ...] = ()
     constraints: tuple[str, ...] = ()
     variants: tuple[tuple[str, tuple[str, ...]], ...] = ()
     undated: tuple[str, ...] = ()
@@ -93,27 +93,27 @@ class IndexSource(NamedTuple):
     wheels: tuple[Path, ...] = ()
 
     @property
-    def of_this_machine(self) -> bool:
+    def is_local(self) -> bool:
         """Whether what it serves lies on this machine, so that no index has confirmed it."""
         parts = urlsplit(self.url)
         return bool(self.wheels) or parts.scheme == "file" or parts.hostname in ("localhost", "::1") or (parts.hostname or "").startswith("127.")
 
 
-class Sources(NamedTuple):
+class PackageSources(NamedTuple):
     """Where packages come from on this machine: the default index, the named ones, further wheels, and what a person should know about that."""
 
     default: IndexSource
     named: tuple[IndexSource, ...] = ()
     wheels: tuple[Path, ...] = ()
-    links: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-class Addresses(NamedTuple):
+class IndexAddresses(NamedTuple):
     """Where an installer on this machine finds indexes, by name, and further places of wheels."""
 
     indexes: Mapping[str, str]
-    links: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
@@ -127,7 +127,7 @@ class Pin:
     version: str
     index: str | None
     hashes: tuple[str, ...]
-    built: bool = False
+    from_source: bool = False
     """Whether its files are source, so that it is built as it is installed."""
 
 
@@ -136,10 +136,10 @@ class Resolution(NamedTuple):
 
     graph: str
     pylocks: Mapping[str, str]
-    sources: Sources
+    sources: PackageSources
 
 
-class SourceFile(NamedTuple):
+class SourceDistribution(NamedTuple):
     """A source distribution on an index: file name, address, sha256 (hexadecimal)."""
 
     name: str
@@ -153,7 +153,7 @@ class Release(NamedTuple):
     package: str
     version: str
     wheels: tuple[str, ...]
-    source: SourceFile | None
+    source: SourceDistribution | None
 
 
 class ListedFile(NamedTuple):

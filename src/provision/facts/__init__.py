@@ -9,60 +9,60 @@ from typing import Any, TypeVar
 
 from provision.facts import packages, places, rows, variables
 from provision.facts.catalogue import Facts, cuda_of, flavour_of
-from provision.facts.parts import damaged, read, typed
-from provision.facts.rows import Build, Card, Evidence, Floor, PythonVersion, Replaced, TorchRelease, TransformersRun
+from provision.facts.parts import damaged_tables_error, read_compiled, to_row_values
+from provision.facts.rows import Card, Evidence, PythonVersion, ReplacedPackage, TorchBuild, TorchRelease, TransformersReleases, VersionFloor
 
 __all__ = [
-    "Build",
     "Card",
     "Evidence",
     "Facts",
-    "Floor",
     "PythonVersion",
-    "Replaced",
+    "ReplacedPackage",
+    "TorchBuild",
     "TorchRelease",
-    "TransformersRun",
+    "TransformersReleases",
+    "VersionFloor",
     "cuda_of",
     "flavour_of",
-    "load",
+    "load_facts",
 ]
-COMPILED = Path(__file__).with_name("compiled.json")
+COMPILED_TABLES = Path(__file__).with_name("compiled.json")
 _Row = TypeVar("_Row")
-_Of = TypeVar("_Of", packages.Run, packages.WheelPythons)
+_Of = TypeVar("_Of", packages.ReleaseRange, packages.WheelPythons)
 _Tables = dict[str, dict[str, Any]]
 _Maker = Callable[[], Any]
 
 
 @lru_cache(maxsize=8)
-def load(path: Path = COMPILED) -> Facts:
+def load_facts(path: Path = COMPILED_TABLES) -> Facts:
     """Return the compiled tables; each is made when it is first asked for.
 
     Raises ProvisionError when the file is missing, damaged, or written for a later version; what is wrong inside a table is said when it is made.
     """
-    tables = read(path)
-    return Facts({name: partial(_made, path, make) for name, make in _makers(tables).items()})
+    tables = read_compiled(path)
+    return Facts({name: partial(_make_table, path, make) for name, make in _table_makers(tables).items()})
 
 
-def _made(path: Path, make: _Maker) -> Any:
+def _make_table(path: Path, make: _Maker) -> Any:
     try:
         return make()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(path, error) from None
+        raise damaged_tables_error(path, error) from None
 
 
-def _makers(tables: _Tables) -> dict[str, _Maker]:
+def _table_makers(tables: _Tables) -> dict[str, _Maker]:
     """Return what makes each table; one object of evidence serves all rows that share it."""
     every = _reader(tables)
     return {
         "torch": lambda: every(_torch, "torch"),
-        "compile_pythons": lambda: {row.python: row for row in every(rows.CompilePython, "torch", "compile")},
-        "transformers": lambda: every(TransformersRun, "transformers"),
+        "compile_pythons": lambda: {row.python: row for row in every(rows.CompileSupport, "torch", "compile")},
+        "transformers": lambda: every(TransformersReleases, "transformers"),
         "trainer_calls": lambda: every(packages.TrainerCall, "transformers", "trainer_calls"),
         "precision_checks": lambda: every(packages.PrecisionCheck, "transformers", "precision_checks"),
         "transformers_read": lambda: tuple(dict.fromkeys(end for row in tables["transformers"]["rows"] for end in (row["first"], row["last"]))),
         "cards": lambda: every(Card, "gpus"),
         "pythons": lambda: every(PythonVersion, "pythons"),
-        "replaced": lambda: {row.name: row for row in every(Replaced, "names", "replaced")},
+        "replaced": lambda: {row.name: row for row in every(ReplacedPackage, "names", "replaced")},
         "wheels": lambda: {row["file"]: row["sha256"] for row in tables["wheels"]["rows"]},
         "torch_family": lambda: frozenset(tables["torch"]["family"]),
         "flavoured": lambda: frozenset(tables["torch"]["flavoured"]),
@@ -74,15 +74,15 @@ def _makers(tables: _Tables) -> dict[str, _Maker]:
             row["package"] for row in tables["extensions"]["brings"] if "accelerate" in row["brings"] and "[" not in row["package"]
         ),
         "index_pattern": lambda: tables["torch"]["index"],
-        "runs": lambda: _by_package(every(packages.Run, "packages", "runs")),
+        "runs": lambda: _by_package(every(packages.ReleaseRange, "packages", "runs")),
         "wheel_pythons": lambda: _by_package(every(packages.WheelPythons, "wheel_pythons")),
-        "arguments": lambda: {row.argument: row for row in every(packages.Argument, "training_arguments")},
+        "arguments": lambda: {row.argument: row for row in every(packages.TrainingArgument, "training_arguments")},
         "optimizer_names": lambda: {row.optimizer: row for row in every(packages.OptimizerName, "training_arguments", "optimizers")},
         "arguments_read": lambda: tuple(tables["training_arguments"]["read"]),
-        **_hardware(every),
-        **_places(every),
-        **_extensions(every),
-        **_variables(every),
+        **_hardware_tables(every),
+        **_platform_tables(every),
+        **_extension_tables(every),
+        **_variable_tables(every),
     }
 
 
@@ -93,68 +93,68 @@ def _by_package(rows: Iterable[_Of]) -> dict[str, tuple[_Of, ...]]:
     return {name: tuple(of) for name, of in runs.items()}
 
 
-def _hardware(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
+def _hardware_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
         "builds": lambda: {f"{row.release}:{row.flavour}:{row.platform}": row for row in every(_build, "builds")},
         "toolkits": lambda: {row.cuda: row for row in every(_toolkit, "cuda", "toolkits")},
         "drivers": lambda: every(rows.DriverBranch, "cuda", "drivers"),
-        "capabilities": lambda: {row.cc: row for row in every(rows.Capability, "cuda", "capabilities")},
-        "cudnn": lambda: every(rows.CudnnLine, "cuda", "cudnn"),
+        "capabilities": lambda: {row.cc: row for row in every(rows.ComputeCapability, "cuda", "capabilities")},
+        "cudnn": lambda: every(rows.CudnnSupport, "cuda", "cudnn"),
         "mps": lambda: {row.precision: row for row in every(rows.MpsPrecision, "mps")},
     }
 
 
-def _places(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
+def _platform_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "machines": lambda: {row.name: row for row in every(places.Machine, "machines")},
-        "attachments": lambda: every(places.Attachment, "machines", "attach"),
-        "images": lambda: {row.family: row for row in every(places.Image, "images")},
+        "machines": lambda: {row.name: row for row in every(places.MachineType, "machines")},
+        "attachments": lambda: every(places.GpuAttachment, "machines", "attach"),
+        "images": lambda: {row.family: row for row in every(places.ImageFamily, "images")},
         "image_drivers": lambda: every(places.ImageDriver, "images", "drivers"),
         "image_changes": lambda: every(places.ImageChange, "images", "changes"),
         "metadata_keys": lambda: every(places.MetadataKey, "workbench", "metadata"),
         "reserved_labels": lambda: {row.key: row for row in every(places.ReservedLabel, "workbench", "labels")},
-        "disks": lambda: {row.type: row for row in every(places.DiskKind, "workbench", "disks")},
-        "limits": lambda: {row.name: row for row in every(places.Limit, "workbench", "limits")},
-        "systems": lambda: {row.os: row for row in every(places.System, "images", "systems")},
-        "runtimes": lambda: {row.runtime: row for row in every(places.Runtime, "colab", "runtimes")},
-        "shapes": lambda: every(places.Shape, "colab", "shapes"),
-        "conditions": lambda: {row.name: row for row in every(places.Condition, "colab", "conditions")},
-        "protected": lambda: {row.package: row for row in every(places.Protected, "colab", "protected")},
+        "disks": lambda: {row.type: row for row in every(places.DiskType, "workbench", "disks")},
+        "limits": lambda: {row.name: row for row in every(places.WorkbenchLimit, "workbench", "limits")},
+        "systems": lambda: {row.os: row for row in every(places.OperatingSystem, "images", "systems")},
+        "runtimes": lambda: {row.runtime: row for row in every(places.ColabRuntime, "colab", "runtimes")},
+        "shapes": lambda: every(places.ColabShape, "colab", "shapes"),
+        "conditions": lambda: {row.name: row for row in every(places.ColabProperty, "colab", "conditions")},
+        "protected": lambda: {row.package: row for row in every(places.ProtectedPackage, "colab", "protected")},
     }
 
 
-def _extensions(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
+def _extension_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
         "flash_attention": lambda: every(packages.FlashAttentionWheels, "extensions", "flash_attn"),
         "bitsandbytes": lambda: every(packages.BitsandbytesBinaries, "extensions", "bitsandbytes"),
         "cuda_wheels": lambda: _by_package(every(packages.CudaWheels, "extensions", "cuda_wheels")),
         "capability_floors": lambda: every(packages.CapabilityFloor, "extensions", "capability_floors"),
-        "cuda_only": lambda: every(packages.CudaOnly, "extensions", "cuda_only"),
-        "source_only": lambda: {row.package: row for row in every(packages.SourceOnly, "extensions", "sdist_only")},
+        "cuda_only": lambda: every(packages.CudaOnlyUse, "extensions", "cuda_only"),
+        "source_only": lambda: {row.package: row for row in every(packages.SourceOnlyPackage, "extensions", "sdist_only")},
         "numpy_floors": lambda: {row.package: row for row in every(packages.NumpyFloor, "extensions", "numpy2")},
-        "undeclared": lambda: every(packages.Undeclared, "undeclared"),
-        "platforms": lambda: {row.package: row for row in every(packages.Platforms, "extensions", "platforms")},
+        "undeclared": lambda: every(packages.UndeclaredRequirement, "undeclared"),
+        "platforms": lambda: {row.package: row for row in every(packages.PlatformWheels, "extensions", "platforms")},
         "strategy_floors": lambda: every(packages.StrategyFloor, "extensions", "strategies"),
         "trackers": lambda: {row.tracker: row for row in every(packages.Tracker, "extensions", "trackers")},
-        "bringers": lambda: {row.package: row for row in every(packages.Bringer, "extensions", "brings")},
+        "bringers": lambda: {row.package: row for row in every(packages.KnownDependencies, "extensions", "brings")},
         "uses_transformers": lambda: {row.package: row for row in every(packages.TransformersUse, "extensions", "uses_transformers")},
         "subclass_arguments": lambda: {row.argument: row for row in every(packages.SubclassArgument, "extensions", "subclass")},
-        "one_of": lambda: every(packages.OneOf, "extensions", "one_of"),
+        "one_of": lambda: every(packages.ExclusivePackages, "extensions", "one_of"),
         "optimizers": lambda: {row.name: row for row in every(packages.OptimizerState, "memory", "optimizers")},
-        "overhead": lambda: {row.name: row for row in every(packages.Overhead, "memory", "overhead")},
+        "overhead": lambda: {row.name: row for row in every(packages.MemoryOverhead, "memory", "overhead")},
     }
 
 
-def _variables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
+def _variable_tables(every: Callable[..., tuple[Any, ...]]) -> dict[str, _Maker]:
     return {
-        "variables": lambda: _by_name(every(variables.Variable, "variables")),
+        "variables": lambda: _by_name(every(variables.VariableEffect, "variables")),
         "folders": lambda: {row.variable: row for row in every(variables.FolderVariable, "variables", "folders")},
         "allocator_options": lambda: {row.option: row for row in every(variables.AllocatorOption, "variables", "allocator")},
     }
 
 
-def _by_name(rows: Iterable[variables.Variable]) -> dict[str, tuple[variables.Variable, ...]]:
-    named: dict[str, tuple[variables.Variable, ...]] = {}
+def _by_name(rows: Iterable[variables.VariableEffect]) -> dict[str, tuple[variables.VariableEffect, ...]]:
+    named: dict[str, tuple[variables.VariableEffect, ...]] = {}
     for row in rows:
         named[row.variable] = (*named.get(row.variable, ()), row)
     return named
@@ -164,7 +164,7 @@ def _reader(tables: _Tables) -> Callable[..., tuple[Any, ...]]:
     shared: dict[tuple[str, str, str], Evidence] = {}
 
     def every(kind: Callable[..., _Row], table: str, name: str = "rows") -> tuple[_Row, ...]:
-        return tuple(kind(**typed(row, tables[table], shared)) for row in tables[table][name])
+        return tuple(kind(**to_row_values(row, tables[table], shared)) for row in tables[table][name])
 
     return every
 
@@ -173,9 +173,9 @@ def _torch(**row: Any) -> TorchRelease:
     return TorchRelease(**{"pythons_aarch64": row["pythons"], **row})
 
 
-def _build(**row: Any) -> Build:
-    return Build(**{**row, "sm": tuple(row["sm"].split())})
+def _build(**row: Any) -> TorchBuild:
+    return TorchBuild(**{**row, "sm": tuple(row["sm"].split())})
 
 
-def _toolkit(**row: Any) -> rows.Toolkit:
-    return rows.Toolkit(**{**row, "capabilities": tuple((row["capabilities"] or "").split())})
+def _toolkit(**row: Any) -> rows.CudaToolkit:
+    return rows.CudaToolkit(**{**row, "capabilities": tuple((row["capabilities"] or "").split())})

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.facts.parts import PARTS, damaged, read, rows_in
+from provision.facts.parts import LAZY_TABLES_FOLDER, damaged_tables_error, expand_rows, read_compiled
 from provision.facts.rows import Evidence
-from provision.facts.versions import parsed
+from provision.facts.versions import parse_version
 
-_WORDS = {
+_TABLE_ALIASES = {
     "torch": ("torch", "builds"),
     "cuda": ("cuda.toolkits",),
     "toolkit": ("cuda.toolkits",),
@@ -31,93 +31,93 @@ _EVIDENCE = ("source", "as_of", "confidence")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FactRow:
     """One row: the table it stands in, its key ("2.11.0:cu128:linux-x86_64"), its values, and its evidence."""
 
     table: str
-    parts: tuple[str, ...]
+    key_parts: tuple[str, ...]
     values: Mapping[str, Any]
     evidence: Evidence
 
     @property
     def key(self) -> str:
         """The parts of the key, joined by colons."""
-        return ":".join(self.parts)
+        return ":".join(self.key_parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FactTable:
     """A table: its name ("torch", "cuda.drivers"), what it says of itself, which columns make the key, its evidence and its rows."""
 
     name: str
     about: str
     columns: tuple[str, ...]
     evidence: Evidence
-    rows: tuple[Entry, ...]
+    rows: tuple[FactRow, ...]
 
 
-def tables(compiled: Path, folder: Path = PARTS) -> dict[str, Table]:
+def load_tables(compiled: Path, folder: Path = LAZY_TABLES_FOLDER) -> dict[str, FactTable]:
     """Return all tables by name, those loaded on demand included.
 
     Raises ProvisionError when a file is missing, damaged, or written for a later version.
     """
-    files = {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+    files = {path.stem: read_compiled(path) for path in sorted(folder.glob("*.json"))}
     try:
-        core = {name: table for name, table in read(compiled).items() if name != "schema"}
+        core = {name: table for name, table in read_compiled(compiled).items() if name != "schema"}
         return {table.name: table for stem, raw in {**core, **files}.items() for table in _tables(stem, raw)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise damaged(compiled, error) from None
+        raise damaged_tables_error(compiled, error) from None
 
 
-def find(known: Mapping[str, Table], text: str) -> tuple[Entry, ...]:
+def find_rows(known: Mapping[str, FactTable], text: str) -> tuple[FactRow, ...]:
     """Return the rows that `text` means: TABLE:KEY, a word for a table and a key, or a key alone; the first parts of a key are enough.
 
     A release lies in the row of its run; 2.11 is 2.11.0; a card answers to its aliases. What a found row belongs to (the release of a build) comes first.
     """
     word, *rest = text.split(":")
-    named = [table for name in _WORDS.get(word, (word,)) if (table := known.get(name)) is not None]
+    named = [table for name in _TABLE_ALIASES.get(word, (word,)) if (table := known.get(name)) is not None]
     found = [entry for table in named for entry in table.rows if rest and _matches(entry, tuple(rest))]
     if found:
-        above = (entry for table in named for entry in table.rows if len(entry.parts) < len(rest) and _matches(entry, tuple(rest[: len(entry.parts)])))
+        above = (entry for table in named for entry in table.rows if len(entry.key_parts) < len(rest) and _matches(entry, tuple(rest[: len(entry.key_parts)])))
         return (*above, *found)
     return tuple(entry for table in known.values() for entry in table.rows if _matches(entry, (word, *rest)))
 
 
-def _tables(stem: str, raw: dict[str, Any]) -> Iterator[Table]:
+def _tables(stem: str, raw: dict[str, Any]) -> Iterator[FactTable]:
     evidence = Evidence(*(raw[key] for key in _EVIDENCE))
     for name, columns in raw["keys"].items():
         title = stem if name == "rows" else f"{stem}.{name}"
-        rows = tuple(_entry(title, row, columns, raw) for row in rows_in(raw, name))
-        yield Table(title, raw["about"], tuple(columns), evidence, rows)
+        rows = tuple(_entry(title, row, columns, raw) for row in expand_rows(raw, name))
+        yield FactTable(title, raw["about"], tuple(columns), evidence, rows)
 
 
-def _entry(table: str, row: dict[str, Any], columns: list[str], raw: dict[str, Any]) -> Entry:
+def _entry(table: str, row: dict[str, Any], columns: list[str], raw: dict[str, Any]) -> FactRow:
     values = {key: value for key, value in row.items() if key not in _EVIDENCE}
-    return Entry(table, tuple(_word(row[column]) for column in columns), values, Evidence(*(row.get(key, raw[key]) for key in _EVIDENCE)))
+    return FactRow(table, tuple(_key_text(row[column]) for column in columns), values, Evidence(*(row.get(key, raw[key]) for key in _EVIDENCE)))
 
 
-def _word(value: Any) -> str:
+def _key_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _matches(entry: Entry, wanted: tuple[str, ...]) -> bool:
-    if len(wanted) > len(entry.parts):
+def _matches(entry: FactRow, wanted: tuple[str, ...]) -> bool:
+    if len(wanted) > len(entry.key_parts):
         return False
-    return all(_same(have, want) or _answers(entry, place, want) for place, (have, want) in enumerate(zip(entry.parts, wanted, strict=False)))
+    return all(_is_equal_key(have, want) or _matches_alias(entry, place, want) for place, (have, want) in enumerate(zip(entry.key_parts, wanted, strict=False)))
 
 
-def _same(have: str, want: str) -> bool:
+def _is_equal_key(have: str, want: str) -> bool:
     if have.casefold() == want.casefold():
         return True
-    left, right = parsed(have), parsed(want)
+    left, right = parse_version(have), parse_version(want)
     return left is not None and left == right
 
 
-def _answers(entry: Entry, place: int, want: str) -> bool:
+def _matches_alias(entry: FactRow, place: int, want: str) -> bool:
     """Tell whether a row goes by another name: a card's alias, or a release within a run (its `first` is the last part of the key)."""
     if place == 0 and want.casefold() in (str(alias).casefold() for alias in entry.values.get("aliases", ())):
         return True
-    if "first" not in entry.values or "last" not in entry.values or place != len(entry.parts) - 1:
+    if "first" not in entry.values or "last" not in entry.values or place != len(entry.key_parts) - 1:
         return False
-    low, high, wanted = (parsed(str(text)) for text in (entry.values["first"], entry.values["last"], want))
+    low, high, wanted = (parse_version(str(text)) for text in (entry.values["first"], entry.values["last"], want))
     return low is not None and high is not None and wanted is not None and low <= wanted <= high

@@ -10,64 +10,64 @@ from typing import Any
 from provision.facts import coverage
 from provision.facts import memory as reckoning
 from provision.facts.packages import (
-    Argument,
     BitsandbytesBinaries,
-    Bringer,
     CapabilityFloor,
-    CudaOnly,
+    CudaOnlyUse,
     CudaWheels,
-    Declared,
+    DeclaredRequirement,
+    ExclusivePackages,
     FlashAttentionWheels,
+    KnownDependencies,
+    MemoryOverhead,
     NumpyFloor,
-    OneOf,
     OptimizerName,
     OptimizerState,
-    Overhead,
-    Platforms,
+    PlatformWheels,
     PrecisionCheck,
-    Run,
-    SourceOnly,
+    ReleaseRange,
+    SourceOnlyPackage,
     StrategyFloor,
     SubclassArgument,
     Tracker,
     TrainerCall,
+    TrainingArgument,
     TransformersUse,
-    Undeclared,
+    UndeclaredRequirement,
     WheelPythons,
 )
 from provision.facts.places import (
-    Attachment,
-    Condition,
-    DiskKind,
-    Image,
+    ColabProperty,
+    ColabRuntime,
+    ColabShape,
+    DiskType,
+    GpuAttachment,
     ImageChange,
     ImageDriver,
-    Limit,
-    Machine,
+    ImageFamily,
+    MachineType,
     MetadataKey,
-    Protected,
+    OperatingSystem,
+    ProtectedPackage,
     ReservedLabel,
-    Runtime,
-    Shape,
-    System,
+    WorkbenchLimit,
 )
 from provision.facts.rows import (
-    Build,
-    Capability,
     Card,
-    CompilePython,
-    CudnnLine,
+    CompileSupport,
+    ComputeCapability,
+    CudaToolkit,
+    CudnnSupport,
     DriverBranch,
-    Floor,
     MpsPrecision,
     PythonVersion,
-    Replaced,
-    Toolkit,
+    ReplacedPackage,
+    TorchBuild,
     TorchRelease,
-    TransformersRun,
+    TransformersReleases,
+    VersionFloor,
 )
-from provision.facts.variables import AllocatorOption, FolderVariable, Variable
-from provision.facts.versions import ordered, parsed
+from provision.facts.variables import AllocatorOption, FolderVariable, VariableEffect
+from provision.facts.versions import parse_version, require_version
 
 
 class Facts:
@@ -77,16 +77,16 @@ class Facts:
     """
 
     torch: tuple[TorchRelease, ...]
-    compile_pythons: Mapping[str, CompilePython]
+    compile_pythons: Mapping[str, CompileSupport]
     """By Python; a Python without a row needs no particular torch for torch.compile."""
-    transformers: tuple[TransformersRun, ...]
+    transformers: tuple[TransformersReleases, ...]
     precision_checks: tuple[PrecisionCheck, ...]
     trainer_calls: tuple[TrainerCall, ...]
     transformers_read: tuple[str, ...]
     """The first and the last release of each run, oldest first."""
     cards: tuple[Card, ...]
     pythons: tuple[PythonVersion, ...]
-    replaced: Mapping[str, Replaced]
+    replaced: Mapping[str, ReplacedPackage]
     wheels: Mapping[str, str]
     """File name to sha256, each confirmed by a source other than the file's own index."""
     torch_family: frozenset[str]
@@ -98,58 +98,58 @@ class Facts:
     accelerate_extras: frozenset[str]
     accelerate_packages: frozenset[str]
     """The packages that bring accelerate without an extra."""
-    bringers: Mapping[str, Bringer]
+    bringers: Mapping[str, KnownDependencies]
     """By "package" or "package[extra]"."""
     uses_transformers: Mapping[str, TransformersUse]
     index_pattern: str
-    builds: Mapping[str, Build]
+    builds: Mapping[str, TorchBuild]
     """By "release:flavour:platform", as in "2.11.0:cu128:linux-x86_64"."""
-    toolkits: Mapping[str, Toolkit]
+    toolkits: Mapping[str, CudaToolkit]
     drivers: tuple[DriverBranch, ...]
-    capabilities: Mapping[str, Capability]
-    cudnn: tuple[CudnnLine, ...]
+    capabilities: Mapping[str, ComputeCapability]
+    cudnn: tuple[CudnnSupport, ...]
     mps: Mapping[str, MpsPrecision]
     """By precision; one without a row is not to be had on Apple silicon."""
-    machines: Mapping[str, Machine]
-    attachments: tuple[Attachment, ...]
-    images: Mapping[str, Image]
+    machines: Mapping[str, MachineType]
+    attachments: tuple[GpuAttachment, ...]
+    images: Mapping[str, ImageFamily]
     image_drivers: tuple[ImageDriver, ...]
     image_changes: tuple[ImageChange, ...]
     metadata_keys: tuple[MetadataKey, ...]
     reserved_labels: Mapping[str, ReservedLabel]
-    disks: Mapping[str, DiskKind]
-    limits: Mapping[str, Limit]
+    disks: Mapping[str, DiskType]
+    limits: Mapping[str, WorkbenchLimit]
     """Numbers that hold for Workbench instances: "boot disk", "data disk", "largest disk", "shortest idle", "longest idle", "shm share"."""
-    systems: Mapping[str, System]
-    runtimes: Mapping[str, Runtime]
-    shapes: tuple[Shape, ...]
-    conditions: Mapping[str, Condition]
+    systems: Mapping[str, OperatingSystem]
+    runtimes: Mapping[str, ColabRuntime]
+    shapes: tuple[ColabShape, ...]
+    conditions: Mapping[str, ColabProperty]
     """What holds on every Colab machine: "host driver", "runtime lifetime" (months), "free GPU", "enterprise Pythons", "shm" (GiB), "nvcc", "gcc", "pip"."""
-    protected: Mapping[str, Protected]
-    runs: Mapping[str, tuple[Run, ...]]
+    protected: Mapping[str, ProtectedPackage]
+    runs: Mapping[str, tuple[ReleaseRange, ...]]
     wheel_pythons: Mapping[str, tuple[WheelPythons, ...]]
     flash_attention: tuple[FlashAttentionWheels, ...]
     bitsandbytes: tuple[BitsandbytesBinaries, ...]
     cuda_wheels: Mapping[str, tuple[CudaWheels, ...]]
     """By package, oldest releases first."""
     capability_floors: tuple[CapabilityFloor, ...]
-    cuda_only: tuple[CudaOnly, ...]
-    source_only: Mapping[str, SourceOnly]
+    cuda_only: tuple[CudaOnlyUse, ...]
+    source_only: Mapping[str, SourceOnlyPackage]
     numpy_floors: Mapping[str, NumpyFloor]
-    undeclared: tuple[Undeclared, ...]
-    platforms: Mapping[str, Platforms]
-    one_of: tuple[OneOf, ...]
+    undeclared: tuple[UndeclaredRequirement, ...]
+    platforms: Mapping[str, PlatformWheels]
+    one_of: tuple[ExclusivePackages, ...]
     strategy_floors: tuple[StrategyFloor, ...]
     trackers: Mapping[str, Tracker]
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, TrainingArgument]
     """What TrainingArguments takes, or took."""
     subclass_arguments: Mapping[str, SubclassArgument]
     optimizer_names: Mapping[str, OptimizerName]
     arguments_read: tuple[str, ...]
     """The transformers releases whose TrainingArguments were read, oldest first."""
     optimizers: Mapping[str, OptimizerState]
-    overhead: Mapping[str, Overhead]
-    variables: Mapping[str, tuple[Variable, ...]]
+    overhead: Mapping[str, MemoryOverhead]
+    variables: Mapping[str, tuple[VariableEffect, ...]]
     folders: Mapping[str, FolderVariable]
     allocator_options: Mapping[str, AllocatorOption]
 
@@ -166,32 +166,32 @@ class Facts:
 
     def with_tables(self, **tables: Any) -> Facts:
         """Return the same facts with other tables in place of some."""
-        return Facts({**self._tables, **{name: partial(_itself, table) for name, table in tables.items()}})
+        return Facts({**self._tables, **{name: partial(_identity, table) for name, table in tables.items()}})
 
     def torch_release(self, version: str) -> TorchRelease | None:
         """Return the release that `version` ("2.13", "2.13.0+cu130") is, or None when the table has no such release."""
         return self._torch_by_release.get(_release(version))
 
-    def build(self, torch: str, flavour: str, platform: str = "linux-x86_64") -> Build | None:
+    def build(self, torch: str, flavour: str, platform: str = "linux-x86_64") -> TorchBuild | None:
         """Return what a CUDA build of torch was compiled for; None when the table has no such build, which a CPU build never is."""
         release = self.torch_release(torch)
         return None if release is None else self.builds.get(f"{release.release}:{flavour}:{platform}")
 
-    def code_for(self, card: Card, build: Build) -> coverage.Code | None:
+    def code_for(self, card: Card, build: TorchBuild) -> coverage.DeviceCode | None:
         """Return the code of a build that a card would run, machine code before PTX; None when it has none. See `coverage.code_for`."""
         return coverage.code_for(card.cc, build, self.capabilities)
 
-    def covers(self, card: Card, build: Build) -> bool:
+    def has_code_for(self, card: Card, build: TorchBuild) -> bool:
         """Tell whether a build has code that a card runs. See `coverage.code_for` for the rule and its source."""
         return self.code_for(card, build) is not None
 
-    def covering(self, card: Card, torch: str, platform: str = "linux-x86_64") -> tuple[Build, ...]:
+    def builds_for_card(self, card: Card, torch: str, platform: str = "linux-x86_64") -> tuple[TorchBuild, ...]:
         """Return the builds of a torch release that have code for a card, oldest CUDA first."""
         release = self.torch_release(torch)
         builds = (self.build(torch, flavour, platform) for flavour in release.builds) if release else ()
-        return tuple(sorted((row for row in builds if row is not None and self.covers(card, row)), key=lambda row: ordered(cuda_of(row.flavour))))
+        return tuple(sorted((row for row in builds if row is not None and self.has_code_for(card, row)), key=lambda row: require_version(cuda_of(row.flavour))))
 
-    def feature(self, card: Card, name: str) -> bool | None:
+    def has_feature(self, card: Card, name: str) -> bool | None:
         """Tell whether a card has tensor_cores, tf32, bf16, fp8 or fp4 in hardware; None when its capability has no row."""
         row = self.capabilities.get(card.cc)
         return None if row is None else name in row.features and name not in card.lacks
@@ -204,29 +204,29 @@ class Facts:
         row = self.toolkits.get(cuda)
         return None if row is None else row.floor_windows if windows else row.floor_linux
 
-    def driver_ceiling(self, card: Card) -> DriverBranch | None:
+    def last_driver_branch(self, card: Card) -> DriverBranch | None:
         """Return the last driver branch for a card's generation (470 for Kepler, 580 for Maxwell, Pascal, Volta); None when none drops it."""
-        return coverage.ceiling(card, self.drivers)
+        return coverage.last_driver_branch(card, self.drivers)
 
-    def cudnn_floor(self, cuda: str, version: str) -> CudnnLine | None:
+    def cudnn_floor(self, cuda: str, version: str) -> CudnnSupport | None:
         """Return the row that holds for a cuDNN release ("9.11.0") for a CUDA major ("12"); None for one older than the table, or text that is no version."""
-        wanted = parsed(version)
-        rows = [row for row in self.cudnn if row.cuda == cuda and wanted is not None and ordered(row.first) <= wanted]
-        return max(rows, key=lambda row: ordered(row.first), default=None)
+        wanted = parse_version(version)
+        rows = [row for row in self.cudnn if row.cuda == cuda and wanted is not None and require_version(row.first) <= wanted]
+        return max(rows, key=lambda row: require_version(row.first), default=None)
 
     def newest_cuda(self, driver: str) -> str | None:
         """Return the newest CUDA in the table that a driver ("580.82.07", or a branch: "580") brings; newer drivers than the table's bring at least that."""
         return coverage.newest_cuda(driver, self.toolkits.values())
 
-    def obstacles(self, driver: str, build: Build | None, card: Card, *, windows: bool = False) -> tuple[coverage.Obstacle, ...]:
+    def incompatibilities(self, driver: str, build: TorchBuild | None, card: Card, *, windows: bool = False) -> tuple[coverage.Incompatibility, ...]:
         """Return all that keeps a build from running on a card with a driver: () when it runs, UNKNOWN when the build or the driver is."""
         toolkit = None if build is None else self.toolkits.get(cuda_of(build.flavour))
-        return coverage.obstacles(driver, card, build, toolkit, self.drivers, self.capabilities, windows=windows)
+        return coverage.find_incompatibilities(driver, card, build, toolkit, self.drivers, self.capabilities, windows=windows)
 
-    def runs_on(self, driver: str, build: Build | None, card: Card, *, windows: bool = False) -> bool | None:
+    def can_run(self, driver: str, build: TorchBuild | None, card: Card, *, windows: bool = False) -> bool | None:
         """Tell whether a build runs on a card with a driver; None when the facts cannot tell. See `obstacles`."""
-        found = self.obstacles(driver, build, card, windows=windows)
-        return None if any(one.hindrance is coverage.Hindrance.UNKNOWN for one in found) else not found
+        found = self.incompatibilities(driver, build, card, windows=windows)
+        return None if any(one.kind is coverage.IncompatibilityKind.UNKNOWN for one in found) else not found
 
     def image_driver(self, family: str, day: str) -> ImageDriver | None:
         """Return the driver of a family's image of a day ("20260809"); None where none was published."""
@@ -241,50 +241,52 @@ class Facts:
         row = self.systems.get(image.os if image else place)
         return row.glibc if row else None
 
-    def machines_with(self, card: str, count: int = 1) -> tuple[Machine, ...]:
+    def machines_with(self, card: str, count: int = 1) -> tuple[MachineType, ...]:
         """Return the machine types that carry exactly that many cards of a kind, the smallest first."""
         rows = (row for row in self.machines.values() if row.card == card and row.gpus == count)
         return tuple(sorted(rows, key=lambda row: (row.vcpus, row.ram_gb)))
 
-    def attachment(self, card: str, count: int = 1) -> Attachment | None:
+    def attachment(self, card: str, count: int = 1) -> GpuAttachment | None:
         """Return how large an N1 machine with that many cards attached may be; None when that number cannot be attached."""
         return next((row for row in self.attachments if row.card == card and row.gpus == count), None)
 
-    def run(self, package: str, version: str) -> Run | None:
+    def release_range(self, package: str, version: str) -> ReleaseRange | None:
         """Return the row that holds for a release of a package, or None; transformers has `transformers`."""
-        wanted = parsed(version)
+        wanted = parse_version(version)
         rows = self.runs.get(package, ())
-        return next((row for row in rows if wanted is not None and ordered(row.first) <= wanted <= ordered(row.last)), None)
+        return next((row for row in rows if wanted is not None and require_version(row.first) <= wanted <= require_version(row.last)), None)
 
-    def declared(self, package: str, version: str, of: str) -> Declared | None:
+    def declared_requirement(self, package: str, version: str, of: str) -> DeclaredRequirement | None:
         """Return what a release declares about another package; None when it declares nothing, or nothing was read.
 
         A release between two rows is answered where both say the same.
         """
         rows = self._around(package, version)
         said = {row.declared.get(of) for row in rows}
-        return Declared(str(rows[0].declared[of]), rows[0].evidence) if len(said) == 1 and None not in said else None
+        return DeclaredRequirement(str(rows[0].declared[of]), rows[0].evidence) if len(said) == 1 and None not in said else None
 
-    def accelerate_floor(self, transformers: str) -> Floor | None:
+    def accelerate_floor(self, transformers: str) -> VersionFloor | None:
         """Return the accelerate that Trainer of that transformers release needs: what it asks for, or what has the functions that it calls.
 
         None when it needs none, or is outside the table.
         """
-        floor, wanted = self._floor(transformers, "accelerate"), parsed(transformers)
+        floor, wanted = self._floor(transformers, "accelerate"), parse_version(transformers)
         if floor is None or wanted is None:
             return floor
-        called = [row for row in self.trainer_calls if ordered(row.first) <= wanted and ordered(row.accelerate) > ordered(floor.version)]
-        newest = max(called, key=lambda row: ordered(row.accelerate), default=None)
-        return floor if newest is None else Floor(newest.accelerate, newest.accelerate, newest.evidence)
+        called = [
+            row for row in self.trainer_calls if require_version(row.first) <= wanted and require_version(row.accelerate) > require_version(floor.version)
+        ]
+        newest = max(called, key=lambda row: require_version(row.accelerate), default=None)
+        return floor if newest is None else VersionFloor(newest.accelerate, newest.accelerate, newest.evidence)
 
-    def torch_floor(self, transformers: str) -> Floor | None:
+    def torch_floor(self, transformers: str) -> VersionFloor | None:
         """Return the torch below which that transformers release switches PyTorch off; None when there is none, or it is outside the table."""
         return self._floor(transformers, "torch")
 
-    def knows_transformers(self, version: str) -> bool:
+    def has_transformers_release(self, version: str) -> bool:
         """Tell whether a release lies within the table, between the oldest and the newest one that was read."""
-        wanted = parsed(version)
-        return wanted is not None and ordered(self.transformers[0].first) <= wanted <= ordered(self.transformers[-1].last)
+        wanted = parse_version(version)
+        return wanted is not None and require_version(self.transformers[0].first) <= wanted <= require_version(self.transformers[-1].last)
 
     def flavour_index(self, flavour: str) -> str:
         """Return the address of the PyTorch index for a flavour such as "cu128" or "cpu"."""
@@ -297,7 +299,7 @@ class Facts:
     def cudas(self) -> tuple[str, ...]:
         """Return the CUDA versions that any torch release was built for, oldest first."""
         flavours = {flavour for row in self.torch for flavour in row.builds}
-        return tuple(sorted((cuda_of(flavour) for flavour in flavours), key=ordered))
+        return tuple(sorted((cuda_of(flavour) for flavour in flavours), key=require_version))
 
     def completions(self) -> dict[str, list[str]]:
         """Return the known values of a spec's `gpu`, `python` and `cuda`: offered by editors, never the only ones allowed."""
@@ -307,21 +309,21 @@ class Facts:
             "cuda": ["auto", "none", *self.cudas()],
         }
 
-    def memory(self, work: reckoning.Workload) -> reckoning.Estimate:
+    def estimate_memory(self, work: reckoning.Workload) -> reckoning.MemoryEstimate:
         """Return the GPU memory that a workload takes, in bytes on each device. See `memory.estimate` for the formula and its sources."""
-        return reckoning.estimate(work, self.optimizers, self.overhead)
+        return reckoning.estimate_memory(work, self.optimizers, self.overhead)
 
-    def least_memory(self, work: reckoning.Workload) -> int:
+    def minimum_memory(self, work: reckoning.Workload) -> int:
         """Return the bytes on each GPU that a workload cannot do without. See `memory.least`."""
-        return reckoning.least(work, self.optimizers)
+        return reckoning.minimum_memory(work, self.optimizers)
 
-    def levers(self, work: reckoning.Workload, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
+    def memory_savings(self, work: reckoning.Workload, *, half: str = "bf16") -> tuple[reckoning.MemorySaving, ...]:
         """Return the single changes of `training` that save GPU memory, the largest first, each with bytes saved and what remains."""
-        return reckoning.levers(work, self.optimizers, self.overhead, half=half)
+        return reckoning.find_savings(work, self.optimizers, self.overhead, half=half)
 
-    def levers_together(self, work: reckoning.Workload, room: float, *, half: str = "bf16") -> tuple[reckoning.Lever, ...]:
+    def combined_savings(self, work: reckoning.Workload, room: float, *, half: str = "bf16") -> tuple[reckoning.MemorySaving, ...]:
         """Return changes that fit a workload into `room` bytes of GPU memory when made together; () when none do."""
-        return reckoning.together(work, room, self.optimizers, self.overhead, half=half)
+        return reckoning.combine_savings(work, room, self.optimizers, self.overhead, half=half)
 
     def checkpoint_bytes(self, work: reckoning.Workload) -> int | None:
         """Return the bytes of one checkpoint on disk; None when the optimizer is unknown."""
@@ -335,38 +337,38 @@ class Facts:
     def _cards_by_name(self) -> dict[str, Card]:
         return {name.casefold(): card for card in reversed(self.cards) for name in (*card.aliases, card.name)}
 
-    def _around(self, package: str, version: str) -> tuple[Run, ...]:
+    def _around(self, package: str, version: str) -> tuple[ReleaseRange, ...]:
         """Return the row that holds for a release, or the two it lies between; () outside the table."""
-        exact, wanted, rows = self.run(package, version), parsed(version), self.runs.get(package, ())
+        exact, wanted, rows = self.release_range(package, version), parse_version(version), self.runs.get(package, ())
         if exact is not None or wanted is None:
             return (exact,) if exact else ()
-        below = [row for row in rows if ordered(row.last) < wanted]
-        above = [row for row in rows if ordered(row.first) > wanted]
+        below = [row for row in rows if require_version(row.last) < wanted]
+        above = [row for row in rows if require_version(row.first) > wanted]
         return (below[-1], above[0]) if below and above else ()
 
-    def _floor(self, transformers: str, of: str) -> Floor | None:
+    def _floor(self, transformers: str, of: str) -> VersionFloor | None:
         """Bracket the release between two that were read; floors never fall from one release to the next."""
-        wanted = parsed(transformers)
+        wanted = parse_version(transformers)
         if wanted is None:
             return None
         runs = self.transformers
-        upper = bisect_left(runs, wanted, key=lambda run: ordered(run.last))
-        lower = bisect_right(runs, wanted, key=lambda run: ordered(run.first)) - 1
+        upper = bisect_left(runs, wanted, key=lambda run: require_version(run.last))
+        lower = bisect_right(runs, wanted, key=lambda run: require_version(run.first)) - 1
         if upper == len(runs) or lower < 0 or (sure := getattr(runs[upper], of)) is None:
             return None
-        return Floor(sure, getattr(runs[lower], of), runs[upper].evidence)
+        return VersionFloor(sure, getattr(runs[lower], of), runs[upper].evidence)
 
 
 @lru_cache(maxsize=4096)
 def _release(version: str) -> str:
     """Return the release of torch that a version is, in three parts; "" for a pre-release, a post-release, or no version."""
-    wanted = parsed(version)
+    wanted = parse_version(version)
     if wanted is None or wanted.is_prerelease or wanted.is_postrelease or len(wanted.release) > 3:
         return ""
     return ".".join(str(part) for part in (*wanted.release, 0, 0)[:3])
 
 
-def _itself(table: Any) -> Any:
+def _identity(table: Any) -> Any:
     return table
 
 

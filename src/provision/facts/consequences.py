@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from provision.facts.browse import Entry
+from provision.facts.browse import FactRow
 from provision.facts.catalogue import Facts, cuda_of
-from provision.facts.coverage import Form
+from provision.facts.coverage import CodeForm
 from provision.facts.rows import Card
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ExplainedRow:
     """A row, the days since its source was read (None: the clock says it is in the future), and what follows from it."""
 
-    entry: Entry
+    row: FactRow
     age_days: int | None
-    follows: tuple[str, ...] = ()
+    consequences: tuple[str, ...] = ()
 
 
-def age(as_of: str, now: str) -> int | None:
+def age_in_days(as_of: str, now: str) -> int | None:
     """Return the whole days between two days or times that begin "2026-11-20"; None when `now` is the earlier one."""
     days = (date.fromisoformat(now[:10]) - date.fromisoformat(as_of)).days
     return days if days >= 0 else None
 
 
-def consequences(entry: Entry, facts: Facts) -> tuple[str, ...]:
+def derive_consequences(entry: FactRow, facts: Facts) -> tuple[str, ...]:
     """Return what the arithmetic of the facts concludes from a row; () for tables without any."""
     match entry.table:
         case "builds":
@@ -41,10 +41,10 @@ def consequences(entry: Entry, facts: Facts) -> tuple[str, ...]:
             return ()
 
 
-def _of_build(entry: Entry, facts: Facts) -> Iterator[str]:
+def _of_build(entry: FactRow, facts: Facts) -> Iterator[str]:
     build = facts.builds[entry.key]
     codes = {card.name: facts.code_for(card, build) for card in facts.cards if card.host in ("", build.platform)}
-    by_ptx = [name for name, code in codes.items() if code is not None and code.form is Form.PTX]
+    by_ptx = [name for name, code in codes.items() if code is not None and code.form is CodeForm.PTX]
     yield f"runs on {_listed([name for name, code in codes.items() if code is not None])}"
     if by_ptx:
         yield f"of these by PTX, compiled at the first start: {_listed(by_ptx)}"
@@ -54,12 +54,12 @@ def _of_build(entry: Entry, facts: Facts) -> Iterator[str]:
 
 def _of_card(card: Card, facts: Facts) -> Iterator[str]:
     features = facts.capabilities[card.cc].features
-    yield f"has {_listed([name for name in features if facts.feature(card, name)])} in hardware"
-    last = facts.driver_ceiling(card)
+    yield f"has {_listed([name for name in features if facts.has_feature(card, name)])} in hardware"
+    last = facts.last_driver_branch(card)
     yield f"the last driver branch for {card.arch} is {last.branch}" if last else "no driver branch in the facts drops it"
     platform = card.host or "linux-x86_64"
     for row in reversed(facts.torch):
-        if builds := facts.covering(card, row.release, platform):
+        if builds := facts.builds_for_card(card, row.release, platform):
             flavours = _listed([build.flavour for build in builds])
             yield f"the newest torch with code for it ({platform}) is {row.release}, built for {flavours}"
             return

@@ -7,25 +7,25 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from provision.facts.rows import Build, Capability, Card, DriverBranch, Evidence, Toolkit
-from provision.facts.versions import ordered, parsed
+from provision.facts.rows import Card, ComputeCapability, CudaToolkit, DriverBranch, Evidence, TorchBuild
+from provision.facts.versions import parse_version, require_version
 
 
-class Form(StrEnum):
+class CodeForm(StrEnum):
     """How code for a GPU is shipped: machine code, or PTX that the driver compiles when the program starts."""
 
     MACHINE = "sm"
     PTX = "ptx"
 
 
-class Code(NamedTuple):
+class DeviceCode(NamedTuple):
     """The code of a build that a GPU would run."""
 
-    form: Form
+    form: CodeForm
     cc: str
 
 
-class Hindrance(StrEnum):
+class IncompatibilityKind(StrEnum):
     """What keeps a build from running on a card with a driver. UNKNOWN: a table has no row that would tell."""
 
     UNKNOWN = "unknown"
@@ -36,15 +36,15 @@ class Hindrance(StrEnum):
     PTX_NEEDS_DRIVER = "driver too old to compile the build's PTX"
 
 
-class Obstacle(NamedTuple):
+class Incompatibility(NamedTuple):
     """One hindrance: the value that would do (the driver or branch to have, "" where there is none), and the facts it rests on."""
 
-    hindrance: Hindrance
-    wanted: str
+    kind: IncompatibilityKind
+    required: str
     evidence: tuple[Evidence, ...]
 
 
-def code_for(cc: str, build: Build, capabilities: Mapping[str, Capability]) -> Code | None:
+def code_for(cc: str, build: TorchBuild, capabilities: Mapping[str, ComputeCapability]) -> DeviceCode | None:
     """Return the code that a device of capability `cc` ("8.9") would run from a build, the nearest machine code first; None when there is none.
 
     Machine code runs on the same major and a minor at least its own, with the exceptions in `capabilities` (DEVICE_REQUIREMENT of
@@ -53,13 +53,13 @@ def code_for(cc: str, build: Build, capabilities: Mapping[str, Capability]) -> C
     """
     machine = [code for code in build.sm if runs_machine_code(cc, code, capabilities)]
     if machine:
-        return Code(Form.MACHINE, max(machine, key=ordered))
-    if build.ptx and ordered(build.ptx) <= ordered(cc):
-        return Code(Form.PTX, build.ptx)
+        return DeviceCode(CodeForm.MACHINE, max(machine, key=require_version))
+    if build.ptx and require_version(build.ptx) <= require_version(cc):
+        return DeviceCode(CodeForm.PTX, build.ptx)
     return None
 
 
-def runs_machine_code(cc: str, code: str, capabilities: Mapping[str, Capability]) -> bool:
+def runs_machine_code(cc: str, code: str, capabilities: Mapping[str, ComputeCapability]) -> bool:
     """Tell whether a device of capability `cc` runs machine code made for capability `code`; source as in `code_for`."""
     rule = capabilities.get(code)
     if rule is not None and cc in rule.code_not_on:
@@ -71,59 +71,72 @@ def runs_machine_code(cc: str, code: str, capabilities: Mapping[str, Capability]
 
 @lru_cache(maxsize=4096)
 def _same_major(cc: str, code: str) -> bool:
-    device, made_for = ordered(cc), ordered(code)
+    device, made_for = require_version(cc), require_version(code)
     return device.major == made_for.major and device >= made_for
 
 
-def ceiling(card: Card, drivers: Iterable[DriverBranch]) -> DriverBranch | None:
+def last_driver_branch(card: Card, drivers: Iterable[DriverBranch]) -> DriverBranch | None:
     """Return the last driver branch that knows the card's generation; None when no branch in the table drops it."""
     return next((branch for branch in drivers if card.arch in branch.drops_after), None)
 
 
-def newest_cuda(driver: str, toolkits: Iterable[Toolkit]) -> str | None:
+def newest_cuda(driver: str, toolkits: Iterable[CudaToolkit]) -> str | None:
     """Return the newest CUDA ("12.8") whose first driver is not newer than `driver`, by the Linux numbers of NVIDIA's runfiles.
 
     A branch alone ("580") is taken as any driver of that branch. None for a driver older than all in the table, or text that is no version.
     """
-    have = parsed(_whole(driver))
+    have = parse_version(_full_driver_version(driver))
     if have is None:
         return None
-    brought = [row.cuda for row in toolkits if row.driver_first is not None and ordered(row.driver_first) <= have]
-    return max(brought, key=ordered, default=None)
+    brought = [row.cuda for row in toolkits if row.driver_first is not None and require_version(row.driver_first) <= have]
+    return max(brought, key=require_version, default=None)
 
 
-def at_least(driver: str, floor: str) -> bool | None:
+def is_driver_at_least(driver: str, floor: str) -> bool | None:
     """Tell whether a driver ("535.104.05", or a branch alone: "535") is at or above a floor ("525.60.13"); None when it is no version.
 
     Of a branch alone, its newest driver is meant: what a machine has of it is known only on the machine.
     """
-    have = parsed(_whole(driver))
-    return None if have is None else have >= ordered(floor)
+    have = parse_version(_full_driver_version(driver))
+    return None if have is None else have >= require_version(floor)
 
 
-def obstacles(
-    driver: str, card: Card, build: Build | None, toolkit: Toolkit | None, drivers: Iterable[DriverBranch], tables: Mapping[str, Capability], *, windows: bool
-) -> tuple[Obstacle, ...]:
+def find_incompatibilities(
+    driver: str,
+    card: Card,
+    build: TorchBuild | None,
+    toolkit: CudaToolkit | None,
+    drivers: Iterable[DriverBranch],
+    tables: Mapping[str, ComputeCapability],
+    *,
+    windows: bool,
+) -> tuple[Incompatibility, ...]:
     """Return all that keeps a build from running on a card with a driver; () when it runs.
 
     Floors: NVIDIA, CUDA Compatibility (minor versions); PTX is not covered by that and asks for a driver that brings the build's own CUDA.
     """
-    if build is None or toolkit is None or parsed(_whole(driver)) is None:
-        return (Obstacle(Hindrance.UNKNOWN, "", ()),)
-    capability, last = tables.get(card.cc), ceiling(card, drivers)
+    if build is None or toolkit is None or parse_version(_full_driver_version(driver)) is None:
+        return (Incompatibility(IncompatibilityKind.UNKNOWN, "", ()),)
+    capability, last = tables.get(card.cc), last_driver_branch(card, drivers)
     code, known = code_for(card.cc, build, tables), (card.evidence, build.evidence)
     floor = toolkit.floor_windows if windows else toolkit.floor_linux
     found = []
     if code is None:
-        found.append(Obstacle(Hindrance.NO_CODE, "", known))
-    if not at_least(driver, floor):
-        found.append(Obstacle(Hindrance.DRIVER_TOO_OLD, floor, (toolkit.evidence,)))
-    elif not windows and code is not None and code.form is Form.PTX and toolkit.driver_first is not None and not at_least(driver, toolkit.driver_first):
-        found.append(Obstacle(Hindrance.PTX_NEEDS_DRIVER, toolkit.driver_first, (toolkit.evidence, build.evidence)))
+        found.append(Incompatibility(IncompatibilityKind.NO_CODE, "", known))
+    if not is_driver_at_least(driver, floor):
+        found.append(Incompatibility(IncompatibilityKind.DRIVER_TOO_OLD, floor, (toolkit.evidence,)))
+    elif (
+        not windows
+        and code is not None
+        and code.form is CodeForm.PTX
+        and toolkit.driver_first is not None
+        and not is_driver_at_least(driver, toolkit.driver_first)
+    ):
+        found.append(Incompatibility(IncompatibilityKind.PTX_NEEDS_DRIVER, toolkit.driver_first, (toolkit.evidence, build.evidence)))
     if last is not None and int(_branch(driver)) > int(last.branch):
-        found.append(Obstacle(Hindrance.DRIVER_AFTER_CARD, last.branch, (card.evidence, last.evidence)))
+        found.append(Incompatibility(IncompatibilityKind.DRIVER_AFTER_CARD, last.branch, (card.evidence, last.evidence)))
     if capability is not None and capability.first_driver is not None and int(_branch(driver)) < int(capability.first_driver):
-        found.append(Obstacle(Hindrance.DRIVER_BEFORE_CARD, capability.first_driver, (card.evidence, capability.evidence)))
+        found.append(Incompatibility(IncompatibilityKind.DRIVER_BEFORE_CARD, capability.first_driver, (card.evidence, capability.evidence)))
     return tuple(found)
 
 
@@ -131,5 +144,5 @@ def _branch(driver: str) -> str:
     return driver.split(".", maxsplit=1)[0]
 
 
-def _whole(driver: str) -> str:
+def _full_driver_version(driver: str) -> str:
     return driver if "." in driver else f"{driver}.999999"

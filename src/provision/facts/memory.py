@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, assert_never
 
-from provision.facts.packages import OptimizerState, Overhead
+from provision.facts.packages import MemoryOverhead, OptimizerState
 
 Method = Literal["full", "lora", "qlora", "inference"]
 Strategy = Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"]
 _FIELDS = {"gradient_checkpointing": "checkpointing"}
-_HALF = ("fp16", "bf16", "fp8")
-_SPARING = ("paged_", "adafactor")
+_HALF_PRECISIONS = ("fp16", "bf16", "fp8")
+_OFFLOADED_STATE_PREFIXES = ("paged_", "adafactor")
 """How optimizers begin whose state need not be on the GPU: paged state may lie in RAM (bitsandbytes documentation, Optimizers), and Adafactor without a first
 moment keeps the second one as a row and a column of it (arXiv 1804.04235, section 3), which is next to nothing."""
 
@@ -37,7 +37,7 @@ class Workload(NamedTuple):
     vocabulary: int | None = None
 
 
-class Estimate(NamedTuple):
+class MemoryEstimate(NamedTuple):
     """Bytes on each GPU by what takes them. `unknown` names what was not counted: the total is then a lower bound. `assumed` names what was assumed."""
 
     weights: int
@@ -59,15 +59,15 @@ class Estimate(NamedTuple):
         return max(("weights", "gradients", "optimizer", "activations", "overhead"), key=lambda part: int(getattr(self, part)))
 
 
-class Lever(NamedTuple):
+class MemorySaving(NamedTuple):
     """A change of `training` (field to value) that saves memory: bytes saved on each GPU, and the total that remains."""
 
     change: Mapping[str, str | int | bool]
-    saves: int
+    saved_bytes: int
     total: int
 
 
-def estimate(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead]) -> Estimate:
+def estimate_memory(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead]) -> MemoryEstimate:
     """Return the memory that a workload takes on each GPU, in bytes.
 
     Bytes a parameter, from Hugging Face transformers documentation, Model training anatomy: weights 4 in fp32 and 6 in mixed precision, gradients 4, optimizer
@@ -89,7 +89,7 @@ def estimate(work: Workload, optimizers: Mapping[str, OptimizerState], overhead:
     if work.method == "inference" and work.strategy == "none" and work.devices > 1:
         assumed.append(f"the model is spread over {work.devices} GPUs (device_map or tensor parallelism)")
     parts, states = _shards(work)
-    return Estimate(
+    return MemoryEstimate(
         weights=round(_weights(work, trained, copied=state is not None) / parts),
         gradients=round((4 if state else 0) * trained / states),
         optimizer=round(trained * (state.bytes if state and not paged else 0) / states),
@@ -100,7 +100,7 @@ def estimate(work: Workload, optimizers: Mapping[str, OptimizerState], overhead:
     )
 
 
-def least(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
+def minimum_memory(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
     """Return the bytes on each GPU that weights, gradients and optimizer state cannot do without, however the program is written.
 
     Everything trained in 16 bits: transformers 5 loads weights in the format of the checkpoint, and torch optimizers keep state in the format of the weights.
@@ -111,13 +111,15 @@ def least(work: Workload, optimizers: Mapping[str, OptimizerState]) -> int:
     state = optimizers.get(work.optimizer)
     each = {"full": 2.0, "lora": 1.0, "qlora": 0.5, "inference": 0.5}[work.method]
     parts, states = (work.devices, work.devices) if work.strategy == "none" else _shards(work)
-    held = 0.0 if state is None else 2 + (0 if work.optimizer.startswith(_SPARING) else state.bytes / 2)
+    held = 0.0 if state is None else 2 + (0 if work.optimizer.startswith(_OFFLOADED_STATE_PREFIXES) else state.bytes / 2)
     return round(work.parameters * each / parts + trained * held / states)
 
 
-def levers(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead], *, half: str = "bf16") -> tuple[Lever, ...]:
+def find_savings(
+    work: Workload, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead], *, half: str = "bf16"
+) -> tuple[MemorySaving, ...]:
     """Return the single changes that save memory, the one that saves most first; `half` is the 16-bit format the card computes in."""
-    now = estimate(work, optimizers, overhead).total
+    now = estimate_memory(work, optimizers, overhead).total
     changes: list[tuple[dict[str, str | int | bool], Workload]] = [({"precision": half}, work._replace(precision=half))]
     if work.method != "inference":
         changes.append(({"gradient_checkpointing": True}, work._replace(checkpointing=True)))
@@ -129,18 +131,18 @@ def levers(work: Workload, optimizers: Mapping[str, OptimizerState], overhead: M
             changes.append(({"strategy": "fsdp"}, work._replace(strategy="fsdp")))
     if work.batch_size is not None and work.batch_size > 1:
         changes.append(({"batch_size": 1}, work._replace(batch_size=1)))
-    totals = [(change, estimate(changed, optimizers, overhead).total) for change, changed in changes]
-    found = [Lever(change, now - total, total) for change, total in totals if total < now]
-    return tuple(sorted(found, key=lambda lever: -lever.saves))
+    totals = [(change, estimate_memory(changed, optimizers, overhead).total) for change, changed in changes]
+    found = [MemorySaving(change, now - total, total) for change, total in totals if total < now]
+    return tuple(sorted(found, key=lambda lever: -lever.saved_bytes))
 
 
-def together(
-    work: Workload, room: float, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, Overhead], *, half: str = "bf16"
-) -> tuple[Lever, ...]:
+def combine_savings(
+    work: Workload, room: float, optimizers: Mapping[str, OptimizerState], overhead: Mapping[str, MemoryOverhead], *, half: str = "bf16"
+) -> tuple[MemorySaving, ...]:
     """Return changes that fit a workload into `room` bytes when they are made together, each time the one that saves most; () when none do."""
-    made: list[Lever] = []
-    while estimate(work, optimizers, overhead).total > room:
-        best = next(iter(levers(work, optimizers, overhead, half=half)), None)
+    made: list[MemorySaving] = []
+    while estimate_memory(work, optimizers, overhead).total > room:
+        best = next(iter(find_savings(work, optimizers, overhead, half=half)), None)
         if best is None:
             return ()
         made.append(best)
@@ -181,7 +183,7 @@ def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
 
 def _weights(work: Workload, trained: int, *, copied: bool) -> float:
     """Return the bytes of weights; `copied` where mixed precision keeps them in 32 bits and in 16."""
-    half = work.precision in _HALF
+    half = work.precision in _HALF_PRECISIONS
     match work.method:
         case "full":
             return work.parameters * (4 if not half else 6 if copied else 2)
@@ -218,7 +220,7 @@ def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
         unknown.append("activations: batch_size, sequence_length, hidden_size or layers is not given")
         return 0
     tokens = work.batch_size * work.sequence_length
-    width = 1 if work.precision in _HALF else 2
+    width = 1 if work.precision in _HALF_PRECISIONS else 2
     unit = tokens * work.hidden_size * width
     if work.method == "inference":
         return round(2 * 2 * unit * work.layers / _shards(work)[0])

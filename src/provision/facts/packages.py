@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from provision.facts.rows import Evidence
-from provision.facts.versions import ordered
+from provision.facts.versions import require_version
 
 
-class Run(NamedTuple):
+class ReleaseRange(NamedTuple):
     """A run of releases, `first` to `last`, that declare the same.
 
     `declared` maps a package, or "package[extra]" when only that extra asks for it, to a specifier; `floors` are checked inside the package itself.
@@ -34,12 +34,12 @@ class WheelPythons(NamedTuple):
     newest: str
     evidence: Evidence
 
-    def on(self, python: str) -> bool:
+    def supports(self, python: str) -> bool:
         """Tell whether there is a wheel for a Python such as "3.12"."""
-        return ordered(self.oldest) <= ordered(python) and (not self.newest or ordered(python) <= ordered(self.newest))
+        return require_version(self.oldest) <= require_version(python) and (not self.newest or require_version(python) <= require_version(self.newest))
 
 
-class Declared(NamedTuple):
+class DeclaredRequirement(NamedTuple):
     """What a release declares about another package: the specifier ("" for any version), and where that is known from."""
 
     specifier: str
@@ -88,7 +88,7 @@ class CapabilityFloor(NamedTuple):
     last: str = ""
 
 
-class CudaOnly(NamedTuple):
+class CudaOnlyUse(NamedTuple):
     """A use of a package that needs an NVIDIA card before release `cpu` on a CPU, `mps` on Apple silicon ("": in all releases up to `read`)."""
 
     package: str
@@ -99,7 +99,7 @@ class CudaOnly(NamedTuple):
     read: str = ""
 
 
-class SourceOnly(NamedTuple):
+class SourceOnlyPackage(NamedTuple):
     """A package that comes as source alone, up to the release `last`, and what its build needs: packages, and nvcc."""
 
     package: str
@@ -162,7 +162,7 @@ class OptimizerState(NamedTuple):
     evidence: Evidence
 
 
-class Overhead(NamedTuple):
+class MemoryOverhead(NamedTuple):
     """Bytes that a process takes on a GPU beside the tensors of training."""
 
     name: str
@@ -189,7 +189,7 @@ class TrainerCall(NamedTuple):
     evidence: Evidence
 
 
-class Undeclared(NamedTuple):
+class UndeclaredRequirement(NamedTuple):
     """What the releases `first` to `last` of a package ("" for any older, any newer) need of another without declaring it.
 
     `effect` is what one sees otherwise, `severity` the gravest a finding may be.
@@ -205,7 +205,7 @@ class Undeclared(NamedTuple):
     evidence: Evidence
 
 
-class Platforms(NamedTuple):
+class PlatformWheels(NamedTuple):
     """A package that has wheels for some platforms only."""
 
     package: str
@@ -213,7 +213,7 @@ class Platforms(NamedTuple):
     evidence: Evidence
 
 
-class Bringer(NamedTuple):
+class KnownDependencies(NamedTuple):
     """A package, or "package[extra]", and those that it depends on."""
 
     package: str
@@ -229,7 +229,7 @@ class TransformersUse(NamedTuple):
     evidence: Evidence
 
 
-class OneOf(NamedTuple):
+class ExclusivePackages(NamedTuple):
     """Packages that install the same module, so that an environment takes one of them."""
 
     module: str
@@ -256,7 +256,7 @@ class Tracker(NamedTuple):
     evidence: Evidence
 
 
-class Argument(NamedTuple):
+class TrainingArgument(NamedTuple):
     """An argument of TrainingArguments: in all releases of transformers from `first` to `last` ("": the oldest, the newest that was read).
 
     `replaced_by` took its place, with the same values where it is `renamed`; `instead` says what to do where nothing did.

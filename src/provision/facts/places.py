@@ -9,7 +9,7 @@ from typing import NamedTuple
 from provision.facts.rows import Evidence
 
 
-class Machine(NamedTuple):
+class MachineType(NamedTuple):
     """A machine type of Compute Engine: vCPUs, memory in GiB, and the cards it carries itself ("" and 0 for none; a fraction is a share of a card).
 
     `only` is "spot", "reservation" or "vgpu" where it cannot be had otherwise.
@@ -29,7 +29,7 @@ class Machine(NamedTuple):
         return self.name.split("-", 1)[0]
 
 
-class Attachment(NamedTuple):
+class GpuAttachment(NamedTuple):
     """How large an N1 machine may be with that many cards of a kind attached."""
 
     card: str
@@ -39,7 +39,7 @@ class Attachment(NamedTuple):
     evidence: Evidence
 
 
-class Image(NamedTuple):
+class ImageFamily(NamedTuple):
     """An image family: its system, Python, frameworks, CUDA and driver ("" where nothing was published), and when its support ends.
 
     `kind` is workbench, container, container-host or dlvm. `secure_boot_with_gpu` is the day since when Secure Boot works with a GPU, "" for never.
@@ -64,7 +64,7 @@ class Image(NamedTuple):
     note: str = ""
 
 
-def family_and_day(image: str) -> tuple[str, str]:
+def split_image_name(image: str) -> tuple[str, str]:
     """Return the family and day of an image's name, FAMILY-YYYYMMDD-HHMM-rcN or FAMILY-vYYYYMMDD; a name of any other form is a family, with day "".
 
     Source: docs.cloud.google.com, Workbench instances, image versioning.
@@ -93,7 +93,7 @@ class MetadataKey(NamedTuple):
     evidence: Evidence
     instead: str = ""
 
-    def names(self, key: str) -> bool:
+    def matches(self, key: str) -> bool:
         """Tell whether `key` is this key, or one of these."""
         return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
 
@@ -105,7 +105,7 @@ class ReservedLabel(NamedTuple):
     evidence: Evidence
 
 
-class DiskKind(NamedTuple):
+class DiskType(NamedTuple):
     """A kind of disk by a spec's name and the service's; `boot` tells whether an instance can start from it."""
 
     type: str
@@ -114,7 +114,7 @@ class DiskKind(NamedTuple):
     evidence: Evidence
 
 
-class Limit(NamedTuple):
+class WorkbenchLimit(NamedTuple):
     """A number that holds for Workbench instances, with its unit."""
 
     name: str
@@ -124,7 +124,7 @@ class Limit(NamedTuple):
     evidence: Evidence
 
 
-class System(NamedTuple):
+class OperatingSystem(NamedTuple):
     """An operating system: C library, default gcc major and Python."""
 
     os: str
@@ -134,7 +134,7 @@ class System(NamedTuple):
     evidence: Evidence
 
 
-class Runtime(NamedTuple):
+class ColabRuntime(NamedTuple):
     """A Colab runtime version: its GPU image at the day of its list of packages."""
 
     runtime: str
@@ -156,7 +156,7 @@ class Runtime(NamedTuple):
         return ".".join(self.python.split(".")[:2])
 
 
-class Shape(NamedTuple):
+class ColabShape(NamedTuple):
     """A Colab machine: card ("none" for CPU) and memory shape (standard or high), RAM in GiB, disk in GB, GPU memory in MiB; None where unpublished."""
 
     card: str
@@ -172,7 +172,7 @@ class Shape(NamedTuple):
     evidence: Evidence
 
 
-class Condition(NamedTuple):
+class ColabProperty(NamedTuple):
     """Something that holds on every Colab machine since a day, whatever the runtime: its driver, compiler, lifetime of runtimes."""
 
     name: str
@@ -182,7 +182,7 @@ class Condition(NamedTuple):
     evidence: Evidence
 
 
-class Protected(NamedTuple):
+class ProtectedPackage(NamedTuple):
     """A package that Colab's kernel lives on: pinned by google-colab, imported at start, needing a restart when replaced; `kills` it at such versions."""
 
     package: str
@@ -198,7 +198,7 @@ class Protected(NamedTuple):
         return self.pinned and self.imported_at_start
 
 
-class Price(NamedTuple):
+class MachinePrice(NamedTuple):
     """US dollars an hour of a machine type (GPUs included) in a region, or of one GPU alone."""
 
     item: str
@@ -210,7 +210,7 @@ class Price(NamedTuple):
     evidence: Evidence
 
 
-class Availability(NamedTuple):
+class CardZones(NamedTuple):
     """The zones of a region that have a card; empty where only the region is known."""
 
     card: str

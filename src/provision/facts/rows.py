@@ -16,13 +16,13 @@ class Evidence(NamedTuple):
     confidence: str
 
     @property
-    def sure(self) -> bool:
+    def is_sure(self) -> bool:
         """Whether a rule may call something an error on this fact alone."""
         return self.confidence != "low"
 
-    def at_most(self, severity: Severity) -> Severity:
+    def cap_severity(self, severity: Severity) -> Severity:
         """Return the gravest severity, up to `severity`, that a finding may have which rests on this fact."""
-        return Severity.WARNING if severity is Severity.ERROR and not self.sure else severity
+        return Severity.WARNING if severity is Severity.ERROR and not self.is_sure else severity
 
 
 class TorchRelease(NamedTuple):
@@ -70,7 +70,7 @@ class TorchRelease(NamedTuple):
         return self.glibc if platform == "linux-x86_64" else None
 
 
-class Build(NamedTuple):
+class TorchBuild(NamedTuple):
     """What one CUDA build of torch was compiled for: machine code for the capabilities in `sm`, PTX of capability `ptx` ("" for none)."""
 
     release: str
@@ -81,7 +81,7 @@ class Build(NamedTuple):
     ptx: str = ""
 
 
-class Toolkit(NamedTuple):
+class CudaToolkit(NamedTuple):
     """A CUDA toolkit.
 
     Its compiler makes code for `capabilities` (empty: not read, between `cc_min` and `cc_max`) and takes gcc up to major `gcc_max`. Programs made with it run
@@ -111,7 +111,7 @@ class DriverBranch(NamedTuple):
     evidence: Evidence
 
 
-class Capability(NamedTuple):
+class ComputeCapability(NamedTuple):
     """A CUDA compute capability: generation, first driver branch, and features (tensor_cores, tf32, bf16, fp8, fp4).
 
     Machine code for it runs on the same major and a minor at least its own, except on `code_not_on`, and on `code_also_on` besides.
@@ -128,7 +128,7 @@ class Capability(NamedTuple):
     fp16_rate: float | None = None
 
 
-class CudnnLine(NamedTuple):
+class CudnnSupport(NamedTuple):
     """From release `first` on, cuDNN for a CUDA major ("12") runs on capability `cc_min` and newer."""
 
     cuda: str
@@ -163,7 +163,7 @@ class Card(NamedTuple):
     lacks: tuple[str, ...] = ()
 
 
-class CompilePython(NamedTuple):
+class CompileSupport(NamedTuple):
     """The first release of torch whose torch.compile runs on a Python ("3.12")."""
 
     python: str
@@ -186,7 +186,7 @@ class MpsPrecision(NamedTuple):
     accelerate: str = ""
 
 
-class TransformersRun(NamedTuple):
+class TransformersReleases(NamedTuple):
     """A run of transformers releases, `first` to `last`, with the same needs.
 
     `accelerate` is the floor that Trainer enforces, `torch` the release below which torch is switched off at import; None where none is known.
@@ -204,7 +204,7 @@ class TransformersRun(NamedTuple):
     ceilings: Mapping[str, str] = {}
 
 
-class Floor(NamedTuple):
+class VersionFloor(NamedTuple):
     """The lowest version that will do: `version` is enough for sure; below `certain` it is too old for sure, between the two nothing was read."""
 
     version: str
@@ -220,7 +220,7 @@ class PythonVersion(NamedTuple):
     evidence: Evidence
 
 
-class Replaced(NamedTuple):
+class ReplacedPackage(NamedTuple):
     """A package name that leads elsewhere: `kind` is stub (empty or refuses to install), other (another project), abandoned or hostile.
 
     It holds where each package of `beside` may be a release that its specifier admits.

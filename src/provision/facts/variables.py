@@ -11,7 +11,7 @@ from provision.facts.rows import Evidence
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
-class Variable(NamedTuple):
+class VariableEffect(NamedTuple):
     """What a variable does to training where its value is one of those that `when` names, and what `at` it matters to. See variables.yaml for both words."""
 
     variable: str
@@ -26,7 +26,7 @@ class Variable(NamedTuple):
     holds_for: Mapping[str, str] = {}
     else_without: str = ""
 
-    def speaks(self, value: str) -> bool:
+    def applies_to(self, value: str) -> bool:
         """Tell whether the variable has its effect when it holds `value`."""
         match self.when:
             case "set":

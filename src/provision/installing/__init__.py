@@ -6,40 +6,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .document import DEFAULT_INDEX, Audit, InstallError, Mode, Pin, Wanted, parse_document, read_document
+    from .document import DEFAULT_INDEX, AuditLevel, InstallError, InstallMode, InstallRequest, Pin, parse_document, read_document
     from .install import UvFailed
-    from .interpreter import Answer
-    from .layout import bare, index_lines, locations, project_lines
-    from .sayings import REFUSED_FILE, SWITCHED_OFF
-    from .scrubbing import scrub
+    from .interpreter import ProcessResult
+    from .layout import build_index_variables, index_lines, project_lines, remove_credentials
+    from .sayings import HASH_MISMATCH, NETWORK_DISABLED
+    from .scrubbing import scrub_environment
 
 # A lock needs how uv is called, and not how it installs: each room is imported when something of it is asked for.
 _ROOMS = {
-    "document": ("DEFAULT_INDEX", "Audit", "InstallError", "Mode", "Pin", "Wanted", "parse_document", "read_document"),
+    "document": ("DEFAULT_INDEX", "AuditLevel", "InstallError", "InstallMode", "InstallRequest", "Pin", "parse_document", "read_document"),
     "install": ("UvFailed",),
-    "interpreter": ("Answer",),
-    "layout": ("bare", "index_lines", "locations", "project_lines"),
-    "sayings": ("REFUSED_FILE", "SWITCHED_OFF"),
-    "scrubbing": ("scrub",),
+    "interpreter": ("ProcessResult",),
+    "layout": ("build_index_variables", "index_lines", "project_lines", "remove_credentials"),
+    "sayings": ("HASH_MISMATCH", "NETWORK_DISABLED"),
+    "scrubbing": ("scrub_environment",),
 }
 __all__ = [
     "DEFAULT_INDEX",
-    "REFUSED_FILE",
-    "SWITCHED_OFF",
-    "Answer",
-    "Audit",
+    "HASH_MISMATCH",
+    "NETWORK_DISABLED",
+    "AuditLevel",
     "InstallError",
-    "Mode",
+    "InstallMode",
+    "InstallRequest",
     "Pin",
+    "ProcessResult",
     "UvFailed",
-    "Wanted",
-    "bare",
+    "build_index_variables",
     "index_lines",
-    "locations",
     "parse_document",
     "project_lines",
     "read_document",
-    "scrub",
+    "remove_credentials",
+    "scrub_environment",
 ]
 
 

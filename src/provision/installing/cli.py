@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..agent.core.redact import redact
-from .document import Audit, InstallError, read_document
-from .install import UvFailed, install
-from .interpreter import Answer
-from .sayings import REFUSED_FILE, SWITCHED_OFF
-from .scrubbing import scrub
+from .document import AuditLevel, InstallError, read_document
+from .install import UvFailed, install_packages
+from .interpreter import ProcessResult
+from .sayings import HASH_MISMATCH, NETWORK_DISABLED
+from .scrubbing import scrub_environment
 
 _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the package registry")
 
@@ -31,12 +31,12 @@ def main(words: Sequence[str] | None = None) -> int:
         wanted = read_document(asked.document, asked.python)
         _require_writable(asked.result)
         if asked.audit:
-            wanted = replace(wanted, audit=Audit(asked.audit))
-        environment = scrub(os.environ)
+            wanted = replace(wanted, audit=AuditLevel(asked.audit))
+        environment = scrub_environment(os.environ)
         if asked.offline:
             environment["UV_OFFLINE"] = "1"
         with tempfile.TemporaryDirectory(prefix="provision-") as folder:
-            result = install(wanted, _uv(asked.uv), environment, _run, Path(folder))
+            result = install_packages(wanted, _uv(asked.uv), environment, _run, Path(folder))
         _write(asked.result, json.dumps(result, indent=1, sort_keys=True) + "\n")
     except InstallError as error:
         return _say(error.exit_code, error.what, error.why, error.hint)
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--result", type=Path, required=True, metavar="FILE", help="where to write what became of it")
     verb.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter, where the document names none (default: this one)")
     verb.add_argument("--uv", default="", metavar="PATH", help="the uv to call (default: the one beside this interpreter, else that of PATH)")
-    verb.add_argument("--audit", choices=[audit.value for audit in Audit], help="compare installed files by sha256, or by size only")
+    verb.add_argument("--audit", choices=[audit.value for audit in AuditLevel], help="compare installed files by sha256, or by size only")
     verb.add_argument("--offline", action="store_true", help="take everything from uv's cache")
     return parser
 
@@ -70,16 +70,16 @@ def _uv(named: str) -> str:
     return os.path.abspath(found)
 
 
-def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> Answer:
+def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
     done = subprocess.run(argv, env=dict(environment), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
-    return Answer(done.returncode, done.stdout, done.stderr)
+    return ProcessResult(done.returncode, done.stdout, done.stderr)
 
 
 def _uv_failed(error: UvFailed) -> int:
-    said = redact(error.said, hidden="***")
-    if REFUSED_FILE.search(said):
+    said = redact(error.output, hidden="***")
+    if HASH_MISMATCH.search(said):
         return _say(1, "a file on the index is not the one that was locked; nothing was installed", said, "if the change is meant, lock again")
-    if SWITCHED_OFF.search(said):
+    if NETWORK_DISABLED.search(said):
         return _say(2, "something is needed that is not in uv's cache, and the network is switched off", said, "run once with network")
     return _say(1 if _NOT_THERE.search(said) else 2, f"uv failed (exit code {error.code})", said)
 

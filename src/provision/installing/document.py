@@ -19,14 +19,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MINOR = re.compile(r"\d+\.\d+")
 
 
-class Mode(str, Enum):
+class InstallMode(str, Enum):
     """`own`: the environment is ours and ends up holding exactly the packages. `shared`: it is not ours, and nothing else in it is touched."""
 
     OWN = "own"
     SHARED = "shared"
 
 
-class Audit(str, Enum):
+class AuditLevel(str, Enum):
     """How a file is compared with the RECORD of its package: by sha256 and size, or by size only, which reads no file."""
 
     FULL = "full"
@@ -52,28 +52,28 @@ class Pin:
     version: str
     index: str | None
     hashes: tuple[str, ...]
-    built: bool = False
+    from_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class InstallRequest:
     """All that is asked for. `python` is the interpreter's path, `minor` the version that the packages were locked for.
 
     `indexes` maps names to addresses; the default index may be missing (uv's own is meant then). `links` are further places of wheels. `again` are packages
     to install anew although they are there as wanted.
     """
 
-    mode: Mode
+    mode: InstallMode
     python: str
-    minor: str
+    python_version: str
     pins: tuple[Pin, ...]
     indexes: dict[str, str] = field(default_factory=dict)
-    links: tuple[str, ...] = ()
-    audit: Audit = Audit.FULL
-    again: frozenset[str] = frozenset()
+    find_links: tuple[str, ...] = ()
+    audit: AuditLevel = AuditLevel.FULL
+    reinstall: frozenset[str] = frozenset()
 
 
-def read_document(path: Path, python: str) -> Wanted:
+def read_document(path: Path, python: str) -> InstallRequest:
     """Read a document; `python` is the interpreter when it names none. Raises InstallError that names the file and the place at fault."""
     try:
         document = json.loads(path.read_bytes())
@@ -84,7 +84,7 @@ def read_document(path: Path, python: str) -> Wanted:
     return parse_document(document, str(path), python)
 
 
-def parse_document(document: object, where: str, python: str) -> Wanted:
+def parse_document(document: object, where: str, python: str) -> InstallRequest:
     """Turn a decoded document into what is wanted; raises InstallError with the first place at fault."""
     if not isinstance(document, dict):
         raise _wrong(where, "the document", "one JSON object", document)
@@ -99,14 +99,14 @@ def parse_document(document: object, where: str, python: str) -> Wanted:
     for pin in pins:
         if pin.index is not None and not indexes.get(pin.index):
             raise InstallError(f"{where}: {pin.name} is bound to the index {pin.index}, which has no address", f"indexes are: {', '.join(indexes) or 'none'}")
-    return Wanted(
-        mode=Mode(_one_of(document.get("mode"), "mode", tuple(mode.value for mode in Mode), where)),
+    return InstallRequest(
+        mode=InstallMode(_one_of(document.get("mode"), "mode", tuple(mode.value for mode in InstallMode), where)),
         python=_text(document.get("python", python), "python", where),
-        minor=_like(_MINOR, document.get("python_version"), "python_version", "a version such as 3.12", where),
+        python_version=_like(_MINOR, document.get("python_version"), "python_version", "a version such as 3.12", where),
         pins=pins,
         indexes=indexes,
-        links=tuple(_text(link, f"links[{place}]", where) for place, link in enumerate(_of(document, "links", list, where, []))),
-        audit=Audit(_one_of(document.get("audit", "full"), "audit", tuple(audit.value for audit in Audit), where)),
+        find_links=tuple(_text(link, f"links[{place}]", where) for place, link in enumerate(_of(document, "links", list, where, []))),
+        audit=AuditLevel(_one_of(document.get("audit", "full"), "audit", tuple(audit.value for audit in AuditLevel), where)),
     )
 
 

@@ -12,12 +12,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..agent.core.installed_files import note_of, read_record
-from ..agent.core.versions import same_version
-from .document import Audit, InstallError, Mode, Pin, Wanted
-from .interpreter import Interpreter, Run, ask
-from .inventory import Audited, Found, audit, installed
-from .layout import GIVEN, HASHES, PROJECT, lay_out, located
+from ..agent.core.installed_files import make_install_note, read_record
+from ..agent.core.versions import is_same_version
+from .document import AuditLevel, InstallError, InstallMode, InstallRequest, Pin
+from .interpreter import Interpreter, RunProcess, inspect_interpreter
+from .inventory import AuditResult, InstalledPackage, audit_packages, find_installed_packages
+from .layout import HASHES_FILE, PROJECT_FILE, UV_CONFIG_FILE, build_request_variables, write_project
 
 SCHEMA = "provision.installed/1"
 _OFF = ("", "0", "false", "f", "no", "n", "off")
@@ -40,22 +40,22 @@ class UvFailed(Exception):
 
     def __init__(self, code: int, said: str) -> None:
         super().__init__(f"uv failed (exit code {code})")
-        self.code, self.said = code, said
+        self.code, self.output = code, said
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class _Installation:
     """Where one installation happens: what is wanted, the interpreter, the scratch folder, the program and its variables."""
 
-    wanted: Wanted
+    wanted: InstallRequest
     python: Interpreter
     folder: Path
     uv: str
     environment: Mapping[str, str]
-    run: Run
+    run: RunProcess
 
 
-def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, folder: Path) -> dict[str, Any]:
+def install_packages(wanted: InstallRequest, uv: str, environment: Mapping[str, str], run: RunProcess, folder: Path) -> dict[str, Any]:
     """Install what is wanted and return a JSON value: each package with version, provenance and number of files compared, and counts.
 
     `environment` has been scrubbed; with UV_OFFLINE=1 in it, everything comes from uv's cache. `folder` is an empty one to write in what uv reads. Raises
@@ -67,22 +67,26 @@ def install(wanted: Wanted, uv: str, environment: Mapping[str, str], run: Run, f
     Nor does uv look at a package that is there in the wanted version: such a package is compared with its RECORD likewise, and installed anew when it does
     not fit or is one of `wanted.again`. Who edits a file in uv's cache and its line in the RECORD there is not found out.
     """
-    python = ask(wanted.python, environment, run)
-    if python.minor != wanted.minor:
-        raise InstallError(f"{wanted.python} is Python {python.minor}", f"the packages were locked for Python {wanted.minor}", "name another interpreter", 1)
-    before = installed(python.entries)
-    kept = {pin.name: before[pin.name] for pin in wanted.pins if pin.name in before and same_version(before[pin.name].version, pin.version)}
-    audited = audit(kept, wanted.audit, before.values())
-    damaged = sorted({*_flawed(audited), *(kept.keys() & wanted.again)})
-    site = _Site(wanted, python, folder, uv, environment, run)
-    if damaged or len(kept) < len(wanted.pins) or wanted.mode is Mode.OWN:
-        with _aside(os.path.join(kept[name].metadata, "RECORD") for name in damaged if audited[name].garbled or name in wanted.again):
+    python = inspect_interpreter(wanted.python, environment, run)
+    if python.minor != wanted.python_version:
+        raise InstallError(
+            f"{wanted.python} is Python {python.minor}", f"the packages were locked for Python {wanted.python_version}", "name another interpreter", 1
+        )
+    before = find_installed_packages(python.package_folders)
+    kept = {pin.name: before[pin.name] for pin in wanted.pins if pin.name in before and is_same_version(before[pin.name].version, pin.version)}
+    audited = audit_packages(kept, wanted.audit, before.values())
+    damaged = sorted({*_flawed(audited), *(kept.keys() & wanted.reinstall)})
+    site = _Installation(wanted, python, folder, uv, environment, run)
+    if damaged or len(kept) < len(wanted.pins) or wanted.mode is InstallMode.OWN:
+        with _aside(os.path.join(kept[name].metadata_folder, "RECORD") for name in damaged if audited[name].record_is_garbled or name in wanted.reinstall):
             _uv(site, damaged)
     after, audited, notes = _put_right(site, before, audited)
     return _result(wanted, before, after, audited, notes)
 
 
-def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, Audited]) -> tuple[dict[str, Found], dict[str, Audited], list[str]]:
+def _put_right(
+    site: _Installation, before: Mapping[str, InstalledPackage], audited: Mapping[str, AuditResult]
+) -> tuple[dict[str, InstalledPackage], dict[str, AuditResult], list[str]]:
     """Look at what uv did, and have it done without the cache where the cache gave damaged files."""
     damaged = _flawed(audited)
     after = _wanted_now(site)
@@ -96,7 +100,7 @@ def _put_right(site: _Site, before: Mapping[str, Found], audited: Mapping[str, A
     try:
         _uv(site, spoiled, "--no-cache")
     except UvFailed as error:
-        raise UvFailed(error.code, f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did not give them anew:\n{error.said}") from None
+        raise UvFailed(error.code, f"uv's cache holds damaged files of {', '.join(spoiled)}, and the index did not give them anew:\n{error.output}") from None
     last = _wanted_now(site)
     checked = _look(site, last, sorted({*damaged, *(name for name in last if last[name] != before.get(name))}))
     still = _flawed(checked)
@@ -126,84 +130,89 @@ def _aside(records: Iterable[str]) -> Iterator[None]:
         os.unlink(path + ".damaged")
 
 
-def _look(site: _Site, there: Mapping[str, Found], changed: Sequence[str]) -> dict[str, Audited]:
+def _look(site: _Installation, there: Mapping[str, InstalledPackage], changed: Sequence[str]) -> dict[str, AuditResult]:
     """Compare what was changed with its RECORDs, and by size what was not: an installer that takes a package away removes what its RECORD lists."""
     others = {name: found for name, found in there.items() if name not in changed}
-    return {**audit(others, Audit.SIZE, there.values()), **audit({name: there[name] for name in changed}, site.wanted.audit, there.values())}
+    return {
+        **audit_packages(others, AuditLevel.SIZE, there.values()),
+        **audit_packages({name: there[name] for name in changed}, site.wanted.audit, there.values()),
+    }
 
 
-def _flawed(audited: Mapping[str, Audited]) -> list[str]:
+def _flawed(audited: Mapping[str, AuditResult]) -> list[str]:
     return sorted(name for name, one in audited.items() if one.flaws)
 
 
-def _told(audited: Mapping[str, Audited], names: Iterable[str]) -> str:
+def _told(audited: Mapping[str, AuditResult], names: Iterable[str]) -> str:
     return "\n".join(f"{name}: {'; '.join(audited[name].flaws[:3])}" for name in names)
 
 
-def _uv(site: _Site, again: Sequence[str], *more: str) -> None:
+def _uv(site: _Installation, again: Sequence[str], *more: str) -> None:
     """Have uv install the wheels, and then build and install what is source, by what is there by then: torch and build tools are the locked ones.
 
     uv keeps what it has built by its source alone. So it is told for which files it builds: beside another torch it builds again.
     """
-    due = site.wanted.pins if site.wanted.mode is Mode.OWN else _due(site, again)
-    wheels = [pin for pin in due if not pin.built]
-    built = [pin for pin in due if pin.built]
-    if wheels or site.wanted.mode is Mode.OWN:
+    due = site.wanted.pins if site.wanted.mode is InstallMode.OWN else _due(site, again)
+    wheels = [pin for pin in due if not pin.from_source]
+    built = [pin for pin in due if pin.from_source]
+    if wheels or site.wanted.mode is InstallMode.OWN:
         _called(site, wheels, [*_MODES[site.wanted.mode], "--only-binary", ":all:"], again, more)
     if built:
-        held = hashlib.sha256(json.dumps([site.wanted.minor, *(sorted(pin.hashes) for pin in site.wanted.pins)]).encode()).hexdigest()
+        held = hashlib.sha256(json.dumps([site.wanted.python_version, *(sorted(pin.hashes) for pin in site.wanted.pins)]).encode()).hexdigest()
         keys = [f"{json.dumps(pin.name)} = {{ PROVISION_BUILT_FOR = {json.dumps(held)} }}" for pin in built]
-        (site.folder / GIVEN).write_text("\n".join(["[extra-build-variables]", *keys]) + "\n", encoding="utf-8")
+        (site.folder / UV_CONFIG_FILE).write_text("\n".join(["[extra-build-variables]", *keys]) + "\n", encoding="utf-8")
         only = [word for pin in built for word in ("--no-binary", pin.name)]
-        _called(site, built, ["install", "--no-deps", "--no-build-isolation", *only, "--config-file", GIVEN], again, more)
+        _called(site, built, ["install", "--no-deps", "--no-build-isolation", *only, "--config-file", UV_CONFIG_FILE], again, more)
 
 
-def _due(site: _Site, again: Sequence[str]) -> list[Pin]:
+def _due(site: _Installation, again: Sequence[str]) -> list[Pin]:
     """Return what something has to be done about: uv would ask the index of a package about it although that is there as wanted."""
-    there = installed(site.python.entries)
-    return [pin for pin in site.wanted.pins if pin.name in again or pin.name not in there or not same_version(there[pin.name].version, pin.version)]
+    there = find_installed_packages(site.python.package_folders)
+    return [pin for pin in site.wanted.pins if pin.name in again or pin.name not in there or not is_same_version(there[pin.name].version, pin.version)]
 
 
-def _called(site: _Site, pins: Sequence[Pin], verb: Sequence[str], again: Sequence[str], more: Sequence[str]) -> None:
-    lay_out(site.wanted, pins, site.folder)
+def _called(site: _Installation, pins: Sequence[Pin], verb: Sequence[str], again: Sequence[str], more: Sequence[str]) -> None:
+    write_project(site.wanted, pins, site.folder)
     words = [site.uv, "pip", *verb, "--python", site.python.python, "--require-hashes", "--quiet", *more]
     words += [part for name in again if name in {pin.name for pin in pins} for part in ("--reinstall-package", name)]
-    if site.python.managed and site.wanted.mode is Mode.SHARED:
+    if site.python.managed_marker and site.wanted.mode is InstallMode.SHARED:
         words.append("--break-system-packages")
-    requirements = [PROJECT] if verb[0] == "sync" else ["--requirements", PROJECT]
+    requirements = [PROJECT_FILE] if verb[0] == "sync" else ["--requirements", PROJECT_FILE]
     try:
-        answer = site.run([*words, *requirements, "--constraints", HASHES], {**site.environment, **located(site.wanted)}, site.folder)
+        answer = site.run([*words, *requirements, "--constraints", HASHES_FILE], {**site.environment, **build_request_variables(site.wanted)}, site.folder)
     except OSError as error:
         raise InstallError(f"cannot start {site.uv}", error.strerror or str(error), "install uv: python -m pip install uv") from None
     if answer.code:
         raise UvFailed(answer.code, answer.stderr.strip())
 
 
-_MODES = {Mode.OWN: ("sync",), Mode.SHARED: ("install", "--no-deps")}
+_MODES = {InstallMode.OWN: ("sync",), InstallMode.SHARED: ("install", "--no-deps")}
 
 
-def _wanted_now(site: _Site) -> dict[str, Found]:
+def _wanted_now(site: _Installation) -> dict[str, InstalledPackage]:
     """Return the wanted packages as they are there now; raises InstallError where one is not there in its version."""
-    there = installed(site.python.entries)
-    wrong = [pin for pin in site.wanted.pins if pin.name not in there or not same_version(there[pin.name].version, pin.version)]
+    there = find_installed_packages(site.python.package_folders)
+    wrong = [pin for pin in site.wanted.pins if pin.name not in there or not is_same_version(there[pin.name].version, pin.version)]
     if wrong:
         told = [f"{pin.name} {pin.version}: {_instead(there.get(pin.name))}" for pin in wrong[:5]]
         raise InstallError(f"{len(wrong)} packages are not as wanted although uv said so", "\n".join(told), "another copy of it comes first on sys.path?", 1)
     return {pin.name: there[pin.name] for pin in site.wanted.pins}
 
 
-def _instead(found: Found | None) -> str:
-    return f"{found.version} is used, in {os.path.dirname(found.metadata)}" if found else "not there"
+def _instead(found: InstalledPackage | None) -> str:
+    return f"{found.version} is used, in {os.path.dirname(found.metadata_folder)}" if found else "not there"
 
 
-def _result(wanted: Wanted, before: Mapping[str, Found], after: Mapping[str, Found], audited: Mapping[str, Audited], notes: list[str]) -> dict[str, Any]:
+def _result(
+    wanted: InstallRequest, before: Mapping[str, InstalledPackage], after: Mapping[str, InstalledPackage], audited: Mapping[str, AuditResult], notes: list[str]
+) -> dict[str, Any]:
     packages = {
         name: {
             "version": found.version,
             "provenance": _provenance(before.get(name), found).value,
             "files_checked": audited[name].files,
             **({"record_fits": False} if audited[name].flaws else {}),
-            **note_of(read_record(found.metadata)).to_json(),
+            **make_install_note(read_record(found.metadata_folder)).to_json(),
         }
         for name, found in sorted(after.items())
     }
@@ -211,7 +220,7 @@ def _result(wanted: Wanted, before: Mapping[str, Found], after: Mapping[str, Fou
     return {"schema": SCHEMA, "mode": wanted.mode.value, "audit": wanted.audit.value, "counts": counts, "packages": packages, "notes": notes}
 
 
-def _provenance(before: Found | None, after: Found) -> Provenance:
+def _provenance(before: InstalledPackage | None, after: InstalledPackage) -> Provenance:
     if before == after:
         return Provenance.PREINSTALLED
     return Provenance.HASH_CHECKED if before is None else Provenance.REINSTALLED

@@ -17,11 +17,11 @@ new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.
 told = {"minor": "%d.%d" % sys.version_info[:2], "entries": new + sys.path, "stdlib": paths["stdlib"], "venv": sys.prefix != sys.base_prefix}
 sys.stdout.write(json.dumps(told))
 """
-MARKER = "EXTERNALLY-MANAGED"
+EXTERNALLY_MANAGED_FILE = "EXTERNALLY-MANAGED"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProcessResult:
     """How a program ended: exit code, what it wrote to stdout and to stderr."""
 
     code: int
@@ -29,7 +29,7 @@ class Answer:
     stderr: str
 
 
-Run = Callable[["list[str]", Mapping[str, str], "Path | None"], Answer]
+RunProcess = Callable[["list[str]", Mapping[str, str], "Path | None"], ProcessResult]
 """Runs a program (words, variables, folder) to its end; raises OSError when it cannot be started."""
 
 
@@ -39,11 +39,11 @@ class Interpreter:
 
     python: str
     minor: str
-    entries: tuple[str, ...]
-    managed: str
+    package_folders: tuple[str, ...]
+    managed_marker: str
 
 
-def ask(python: str, environment: Mapping[str, str], run: Run) -> Interpreter:
+def inspect_interpreter(python: str, environment: Mapping[str, str], run: RunProcess) -> Interpreter:
     """Ask an interpreter about itself, without the user's own packages and PYTHONPATH. Raises InstallError when it does not answer.
 
     The marker counts outside virtual environments only. Source: packaging.python.org, "Externally Managed Environments".
@@ -58,6 +58,6 @@ def ask(python: str, environment: Mapping[str, str], run: Run) -> Interpreter:
         told = None
     if not isinstance(told, dict):
         raise InstallError(f"the interpreter {python} does not say where its packages are", answer.stderr.strip()[-500:] or f"exit code {answer.code}", hint)
-    marker = os.path.join(told["stdlib"], MARKER)
+    marker = os.path.join(told["stdlib"], EXTERNALLY_MANAGED_FILE)
     entries = tuple(dict.fromkeys(os.path.realpath(entry) for entry in told["entries"] if entry))
     return Interpreter(python, told["minor"], entries, marker if not told["venv"] and os.path.isfile(marker) else "")

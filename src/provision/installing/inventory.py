@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from ..agent.core.installed_files import compare, fitting_another, read_record
-from ..agent.core.versions import normal_name
-from .document import Audit
+from ..agent.core.installed_files import compare_files, find_matching_files, read_record
+from ..agent.core.versions import normalize_name
+from .document import AuditLevel
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InstalledPackage:
     """An installed package: canonical name, version, its metadata folder, and a stamp that no second install of it would have."""
 
     name: str
     version: str
-    metadata: str
+    metadata_folder: str
     stamp: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditResult:
     """How many files were compared, and what is wrong: one short text a file, and these files in `altered`.
 
     `garbled`: the RECORD is there, and is no table of three columns.
@@ -31,22 +31,22 @@ class Audited:
 
     files: int
     flaws: tuple[str, ...]
-    garbled: bool = False
-    altered: tuple[str, ...] = ()
+    record_is_garbled: bool = False
+    altered_files: tuple[str, ...] = ()
 
 
-def installed(entries: Iterable[str]) -> dict[str, Found]:
+def find_installed_packages(entries: Iterable[str]) -> dict[str, InstalledPackage]:
     """Return the packages in these folders by name; where one is there twice, the one that Python would take.
 
     A package is known by the name of its metadata folder, as installers know it: a folder without METADATA counts, and fails its audit.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, InstalledPackage] = {}
     for one in (one for entry in entries for one in _in_folder(entry)):
         found.setdefault(one.name, one)
     return found
 
 
-def audit(packages: Mapping[str, Found], how: Audit, among: Iterable[Found] = ()) -> dict[str, Audited]:
+def audit_packages(packages: Mapping[str, InstalledPackage], how: AuditLevel, among: Iterable[InstalledPackage] = ()) -> dict[str, AuditResult]:
     """Compare every file that the packages' RECORDs list: with sha256 and size, or with its size only.
 
     A file that several packages bring has to fit the RECORD of one of them; `among` are those that lie there besides.
@@ -54,24 +54,24 @@ def audit(packages: Mapping[str, Found], how: Audit, among: Iterable[Found] = ()
     A RECORD is a package's own list. That all is as it says tells that nothing was changed since the installation, not that what was installed is what a
     lock names. Lines without a hash (bytecode, the RECORD itself) are left out; a RECORD that is missing or lists nothing is a flaw.
     """
-    if how is Audit.SIZE:
+    if how is AuditLevel.SIZE:
         found = {name: _audited(one, how) for name, one in packages.items()}
     else:
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
             found = dict(zip(packages, pool.map(lambda one: _audited(one, how), packages.values()), strict=True))
-    altered = {path for one in found.values() for path in one.altered}
-    others = fitting_another(altered, (read_record(one.metadata) for one in (*packages.values(), *among)), hashed=how is Audit.FULL)
+    altered = {path for one in found.values() for path in one.altered_files}
+    others = find_matching_files(altered, (read_record(one.metadata_folder) for one in (*packages.values(), *among)), hashed=how is AuditLevel.FULL)
     return {name: _without(one, others) for name, one in found.items()}
 
 
-def _without(audited: Audited, fitting: frozenset[str]) -> Audited:
-    if not fitting.intersection(audited.altered):
+def _without(audited: AuditResult, fitting: frozenset[str]) -> AuditResult:
+    if not fitting.intersection(audited.altered_files):
         return audited
-    kept = [(flaw, path) for flaw, path in zip(audited.flaws, audited.altered, strict=True) if path not in fitting]
-    return replace(audited, flaws=tuple(flaw for flaw, _ in kept), altered=tuple(path for _, path in kept))
+    kept = [(flaw, path) for flaw, path in zip(audited.flaws, audited.altered_files, strict=True) if path not in fitting]
+    return replace(audited, flaws=tuple(flaw for flaw, _ in kept), altered_files=tuple(path for _, path in kept))
 
 
-def _in_folder(entry: str) -> Iterator[Found]:
+def _in_folder(entry: str) -> Iterator[InstalledPackage]:
     try:
         names = sorted(os.listdir(entry))
     except OSError:
@@ -81,7 +81,7 @@ def _in_folder(entry: str) -> Iterator[Found]:
         package, dash, version = stem.partition("-")
         if dot and dash and kind in ("dist-info", "egg-info"):
             path = os.path.join(entry, name)
-            yield Found(normal_name(package), version if kind == "dist-info" else version.partition("-")[0], path, _stamp(path))
+            yield InstalledPackage(normalize_name(package), version if kind == "dist-info" else version.partition("-")[0], path, _stamp(path))
 
 
 def _stamp(metadata: str) -> tuple[int, ...]:
@@ -95,8 +95,8 @@ def _stamp(metadata: str) -> tuple[int, ...]:
     return ()
 
 
-def _audited(package: Found, how: Audit) -> Audited:
-    record = read_record(package.metadata)
-    found = compare(record, hashed=how is Audit.FULL)
+def _audited(package: InstalledPackage, how: AuditLevel) -> AuditResult:
+    record = read_record(package.metadata_folder)
+    found = compare_files(record, hashed=how is AuditLevel.FULL)
     flaws = () if record.flaw else tuple(found.flaws.values())
-    return Audited(found.files, (record.flaw,) if record.flaw else flaws, record.garbled, tuple(found.flaws) if flaws else ())
+    return AuditResult(found.files, (record.flaw,) if record.flaw else flaws, record.garbled, tuple(found.flaws) if flaws else ())

@@ -8,21 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from .document import DEFAULT_INDEX, Pin, Wanted
+from .document import DEFAULT_INDEX, InstallRequest, Pin
 
-PROJECT, HASHES, GIVEN = "pyproject.toml", "hashes.txt", "given.toml"
+PROJECT_FILE, HASHES_FILE, UV_CONFIG_FILE = "pyproject.toml", "hashes.txt", "given.toml"
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)", re.DOTALL)
 
 
-def lay_out(wanted: Wanted, pins: Sequence[Pin], folder: Path) -> None:
+def write_project(wanted: InstallRequest, pins: Sequence[Pin], folder: Path) -> None:
     """Write the project and the hashes of some of what is wanted into a folder."""
-    named = [(name, bare(address)) for name, address in wanted.indexes.items() if name != DEFAULT_INDEX]
+    named = [(name, remove_credentials(address)) for name, address in wanted.indexes.items() if name != DEFAULT_INDEX]
     sources = ["[tool.uv.sources]", *(f"{json.dumps(pin.name)} = {{ index = {json.dumps(pin.index)} }}" for pin in pins if pin.index)]
     exact = [f"{pin.name}=={pin.version}" for pin in pins]
-    lines = [*project_lines(f"=={wanted.minor}.*", exact), *index_lines(named), *sources]
-    (folder / PROJECT).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = [*project_lines(f"=={wanted.python_version}.*", exact), *index_lines(named), *sources]
+    (folder / PROJECT_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
     hashes = [f"{pin.name}=={pin.version} " + " ".join(f"--hash=sha256:{value}" for value in pin.hashes) for pin in pins]
-    (folder / HASHES).write_text("\n".join(hashes) + "\n", encoding="utf-8")
+    (folder / HASHES_FILE).write_text("\n".join(hashes) + "\n", encoding="utf-8")
 
 
 def project_lines(requires_python: str, requirements: Sequence[str]) -> list[str]:
@@ -37,19 +37,19 @@ def index_lines(indexes: Iterable[tuple[str, str]]) -> list[str]:
     return [line for table in tables for line in table]
 
 
-def locations(default: str, links: Sequence[str], named: Iterable[tuple[str, str]]) -> dict[str, str]:
+def build_index_variables(default: str, links: Sequence[str], named: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return where packages come from as variables: all that may carry a password. Command lines are public, and a file would outlive a kill."""
     passed = {"UV_DEFAULT_INDEX": default, "UV_FIND_LINKS": ",".join(links)}
     return {**{key: value for key, value in passed.items() if value}, **{key: value for name, url in named for key, value in _credentials(name, url)}}
 
 
-def located(wanted: Wanted) -> Mapping[str, str]:
+def build_request_variables(wanted: InstallRequest) -> Mapping[str, str]:
     """Return the variables that say where the wanted packages come from."""
     named = [(name, address) for name, address in wanted.indexes.items() if name != DEFAULT_INDEX]
-    return locations(wanted.indexes.get(DEFAULT_INDEX, ""), wanted.links, named)
+    return build_index_variables(wanted.indexes.get(DEFAULT_INDEX, ""), wanted.find_links, named)
 
 
-def bare(url: str) -> str:
+def remove_credentials(url: str) -> str:
     """Return an address without user name and password."""
     found = _USERINFO.fullmatch(url)
     return found["scheme"] + found["rest"] if found else url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-REFUSED_FILE = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
+HASH_MISMATCH = re.compile(r"Hash mismatch|Hash-checking is (enabled|required)")
 """What uv says of a file that is not one of those that were locked."""
-SWITCHED_OFF = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
+NETWORK_DISABLED = re.compile(r"network (was|is) disabled|--offline", re.IGNORECASE)
 """What uv says of something that is not in its cache, with the network switched off."""

@@ -14,7 +14,7 @@ _DEFAULTS = {"UV_HTTP_RETRIES": "2", "UV_HTTP_CONNECT_TIMEOUT": "10"}
 _FIXED = {"UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 
 
-def scrub(environment: Mapping[str, str], proxy: str = "", cert: str = "") -> dict[str, str]:
+def scrub_environment(environment: Mapping[str, str], proxy: str = "", cert: str = "") -> dict[str, str]:
     """Return an environment for uv without foreign UV_* and PIP_* variables; cache, network settings and credentials stay.
 
     `proxy` and `cert` (pip's) count where the environment says nothing. No configuration file is read, and no Python is downloaded.

@@ -9,34 +9,34 @@ from packaging.version import Version
 
 from provision.effects import CondaRecord
 from provision.facts import Facts
-from provision.lock.conda import CHANNEL, asked_of_conda, index_name, named_as_indexed
+from provision.lock.conda import DEFAULT_CHANNEL, requested_conda_names, to_index_name, with_index_names
 from provision.lock.flavours import flavour_on
-from provision.lock.integrity import FLAVOUR, Flaw, contradictions, flaw_in_conda, flaw_in_environment, flaw_in_package
-from provision.lock.model import Chosen, Environment, Lock, Package
-from provision.lock.question import platforms_of
-from provision.lock.wheels import LINUX, applies
-from provision.sites import Site, sites_of
+from provision.lock.integrity import FLAVOUR_PATTERN, Flaw, find_contradictions, flaw_in_conda, flaw_in_environment, flaw_in_package
+from provision.lock.model import Lock, LockedEnvironment, LockedPackage, TargetChoice
+from provision.lock.question import lock_platforms
+from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
+from provision.sites import TargetFacts, collect_target_facts
 from provision.spec import ColabTarget, LocalTarget, Spec
 from provision.spec import Package as Requested
 
 
-class _Case(NamedTuple):
+class _Context(NamedTuple):
     """What a lock is compared with: the spec under the index's names, its targets, and the environments of the targets."""
 
     lock: Lock
     spec: Spec
     facts: Facts
-    sites: tuple[Site, ...]
+    sites: tuple[TargetFacts, ...]
 
 
-def disagreements(lock: Lock, spec: Spec, facts: Facts) -> tuple[Flaw, ...]:
+def find_disagreements(lock: Lock, spec: Spec, facts: Facts) -> tuple[Flaw, ...]:
     """Return every flaw that a lock has by itself or as the lock of a spec, () when `provision lock` could have written it. No network.
 
     It does not compare the requests of the spec with those that the lock records: `provision.lock.asked.differences` does.
     """
-    if found := contradictions(lock):
+    if found := find_contradictions(lock):
         return found
-    case = _Case(lock, named_as_indexed(spec), facts, sites_of(spec, facts))
+    case = _Context(lock, with_index_names(spec), facts, collect_target_facts(spec, facts))
     found = (*_of_head(case), *_of_targets(case))
     if found:
         return found
@@ -44,12 +44,12 @@ def disagreements(lock: Lock, spec: Spec, facts: Facts) -> tuple[Flaw, ...]:
     return found or tuple(_of_unused_indexes(lock))
 
 
-def _of_head(case: _Case) -> Iterator[Flaw]:
+def _of_head(case: _Context) -> Iterator[Flaw]:
     lock, spec = case.lock, case.spec
     if lock.python != spec.python:
         yield Flaw("python", f"the lock is for Python {lock.python}, the spec requires {spec.python}", '"python"')
     for name, url in lock.indexes.items():
-        expected = _address(name, case)
+        expected = _expected_index_url(name, case)
         if expected is None:
             yield Flaw(f"index {name}", f"the spec names no such index; the lock has it at {url}", f'"{name}": "')
         elif url != expected:
@@ -61,17 +61,17 @@ def _of_unused_indexes(lock: Lock) -> Iterator[Flaw]:
     yield from (Flaw(f"index {name}", "nothing in the lock comes from it", f'"{name}": "') for name in lock.indexes if name not in used)
 
 
-def _address(name: str, case: _Case) -> str | None:
+def _expected_index_url(name: str, case: _Context) -> str | None:
     """Return the address that an index has by the spec, or by the facts for a torch build; None for an index that neither names."""
     if name == "pypi":
         return None
     if name in case.spec.indexes:
         return case.spec.indexes[name].url
     flavour = name.removeprefix("pytorch-")
-    return case.facts.flavour_index(flavour) if flavour != name and FLAVOUR.fullmatch(flavour) else None
+    return case.facts.flavour_index(flavour) if flavour != name and FLAVOUR_PATTERN.fullmatch(flavour) else None
 
 
-def _of_targets(case: _Case) -> Iterator[Flaw]:
+def _of_targets(case: _Context) -> Iterator[Flaw]:
     lock = case.lock
     for name in lock.targets:
         if name not in case.spec.targets:
@@ -86,8 +86,8 @@ def _of_targets(case: _Case) -> Iterator[Flaw]:
     yield from (flaw_in_environment(environment, "no target uses it") for environment in lock.environments if environment.key not in used)
 
 
-def _of_target(site: Site, chosen: Chosen, case: _Case) -> Iterator[str]:
-    platforms = platforms_of(case.spec, site.name)
+def _of_target(site: TargetFacts, chosen: TargetChoice, case: _Context) -> Iterator[str]:
+    platforms = lock_platforms(case.spec, site.name)
     found = [environment for platform in platforms if (environment := case.lock.environment(site.name, platform)) is not None]
     missing = [platform for platform in platforms if platform not in {environment.platform for environment in found}]
     if missing:
@@ -98,14 +98,14 @@ def _of_target(site: Site, chosen: Chosen, case: _Case) -> Iterator[str]:
     for environment in found:
         if by_conda != environment.key.endswith("-conda"):
             yield f"{environment.key} is {'not ' if by_conda else ''}an environment of conda"
-        expected = flavour_on(site.device.flavour, environment.platform) if site.device.flavour is not None else None
+        expected = flavour_on(site.gpu_settings.flavour, environment.platform) if site.gpu_settings.flavour is not None else None
         if None not in (expected, environment.flavour) and environment.flavour != expected:
             yield f"the spec requires the torch build {expected}; {environment.key} has {environment.flavour}"
     if chosen.runtime is not None and found:
-        yield from _on_top(chosen, site, case.lock.versions(found[0]))
+        yield from _of_runtime_lists(chosen, site, case.lock.versions(found[0]))
 
 
-def _on_top(chosen: Chosen, site: Site, versions: Mapping[str, str]) -> Iterator[str]:
+def _of_runtime_lists(chosen: TargetChoice, site: TargetFacts, versions: Mapping[str, str]) -> Iterator[str]:
     if not isinstance(site.target, ColabTarget):
         yield "only a target of kind colab has a runtime"
     listed = [*chosen.kept, *chosen.changed, *chosen.added]
@@ -115,13 +115,13 @@ def _on_top(chosen: Chosen, site: Site, versions: Mapping[str, str]) -> Iterator
         yield "its list restart names a package that is not changed"
 
 
-def _of_environment(environment: Environment, case: _Case) -> Iterator[Flaw]:
-    held = {package.name: package for package in case.lock.held_by(environment)}
-    brought = {record.name: record for record in case.lock.conda_of(environment)}
-    by_conda = {index_name(name): record.version for name, record in brought.items()}
+def _of_environment(environment: LockedEnvironment, case: _Context) -> Iterator[Flaw]:
+    held = {package.name: package for package in case.lock.packages_in(environment)}
+    brought = {record.name: record for record in case.lock.conda_records_in(environment)}
+    by_conda = {to_index_name(name): record.version for name, record in brought.items()}
     requested: dict[str, list[Requested]] = {}
     for line in case.spec.packages:
-        if applies(line.marker, environment.platform, case.spec.python):
+        if marker_applies(line.marker, environment.platform, case.spec.python):
             requested.setdefault(line.key, []).append(line)
     for name, lines in requested.items():
         if name in held:
@@ -150,7 +150,7 @@ def _reachable(start: Iterable[str], needs: Mapping[str, Iterable[str]]) -> set[
     return found
 
 
-def _of_version(package: Package, lines: Iterable[Requested]) -> Iterator[Flaw]:
+def _of_version(package: LockedPackage, lines: Iterable[Requested]) -> Iterator[Flaw]:
     version = Version(package.version)
     for line in lines:
         allowed = line.specifiers
@@ -158,31 +158,31 @@ def _of_version(package: Package, lines: Iterable[Requested]) -> Iterator[Flaw]:
             yield flaw_in_package(package, f"the spec requires {line.key}{line.version}")
 
 
-def _of_source(package: Package, environment: Environment, case: _Case) -> Iterator[str]:
+def _of_source(package: LockedPackage, environment: LockedEnvironment, case: _Context) -> Iterator[str]:
     """Yield what is wrong with where a package comes from: its index, its torch build, or source that the spec does not let be built."""
     index = _index_of(package.name, environment, case)
     if package.index != index:
         yield f"it comes from index {package.index}; the spec has it from {index}"
     local = Version(package.version).local
-    if package.name in case.facts.flavoured and local is not None and environment.platform in LINUX and local != environment.flavour:
+    if package.name in case.facts.flavoured and local is not None and environment.platform in LINUX_PLATFORMS and local != environment.flavour:
         yield f"it is a build for {local}, in {environment.key}"
     if package.built and not any(line.build and line.key == package.name for line in case.spec.packages):
         yield "it is source that would be built, and the spec has no `build: true` for it"
 
 
-def _index_of(name: str, environment: Environment, case: _Case) -> str:
+def _index_of(name: str, environment: LockedEnvironment, case: _Context) -> str:
     """Return the index that a package is bound to, as `provision.lock.question` binds it."""
     bound = next((line.index for line in case.spec.packages if line.key == name and line.index), None)
     if bound is not None:
         return bound
-    served = environment.platform in LINUX or (environment.platform.startswith("windows") and environment.flavour != "cpu")
+    served = environment.platform in LINUX_PLATFORMS or (environment.platform.startswith("windows") and environment.flavour != "cpu")
     return f"pytorch-{environment.flavour}" if name in case.facts.flavoured and environment.flavour is not None and served else "pypi"
 
 
-def _of_conda(environment: Environment, brought: Mapping[str, CondaRecord], case: _Case) -> Iterator[Flaw]:
-    channels = {CHANNEL, *(package.channel for package in case.spec.conda_packages)}
+def _of_conda(environment: LockedEnvironment, brought: Mapping[str, CondaRecord], case: _Context) -> Iterator[Flaw]:
+    channels = {DEFAULT_CHANNEL, *(package.channel for package in case.spec.conda_packages)}
     needs = {name: tuple(need.split()[0] for need in record.depends if need.split()) for name, record in brought.items()}
-    start = asked_of_conda(case.spec)
+    start = requested_conda_names(case.spec)
     needed = _reachable(start, needs)
     for package in case.lock.conda:
         if environment.key in package.environments:

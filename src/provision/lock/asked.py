@@ -9,49 +9,49 @@ from provision.lock.model import Lock
 from provision.spec import ColabTarget, CondaPackage, LocalTarget, Package, Spec, WorkbenchTarget
 
 
-def asked_of(spec: Spec) -> dict[str, Any]:
+def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
     """Return the fields that decide packages, in one fixed form; a changed zone, label or path does not change it."""
     return {
         "python": spec.python,
         "gpu": str(spec.gpu),
         "cuda": spec.cuda,
-        "packages": sorted(_written(package) for package in spec.packages),
-        "indexes": {name: index.url for name, index in sorted(spec.indexes.items()) if _is_asked(name, spec)},
+        "packages": sorted(_package_line(package) for package in spec.packages),
+        "indexes": {name: index.url for name, index in sorted(spec.indexes.items()) if _is_used_index(name, spec)},
         "exclude_newer": spec.exclude_newer,
         "platforms": sorted(spec.platforms),
-        "targets": {name: _place(spec, name) for name in sorted(spec.targets)},
-        **({"conda_packages": sorted(_conda(package, spec) for package in spec.conda_packages)} if spec.conda_packages else {}),
+        "targets": {name: _target_line(spec, name) for name in sorted(spec.targets)},
+        **({"conda_packages": sorted(_conda_line(package, spec) for package in spec.conda_packages)} if spec.conda_packages else {}),
     }
 
 
-def differences(spec: Spec, lock: Lock) -> tuple[str, ...]:
+def list_changed_inputs(spec: Spec, lock: Lock) -> tuple[str, ...]:
     """Return one line for each thing that the spec now asks otherwise than when the lock was made; () when it holds."""
-    return tuple(_moved(asked_of(spec), lock.asked))
+    return tuple(_changed_lines(collect_lock_inputs(spec), lock.inputs))
 
 
-def unavailable(spec: Spec) -> tuple[tuple[tuple[str | int, ...], str], ...]:
+def find_unlockable(spec: Spec) -> tuple[tuple[tuple[str | int, ...], str], ...]:
     """Return (route, reason) for every choice of the spec that cannot be locked by this version."""
-    return tuple(_unavailable(spec))
+    return tuple(_unlockable(spec))
 
 
-def _written(package: Package) -> str:
+def _package_line(package: Package) -> str:
     index = f" from {package.index}" if package.index else ""
     conda = " from conda where a target has it" if package.source == "conda" else ""
     return package.requirement + index + (" or its source" if package.build else "") + conda
 
 
-def _conda(package: CondaPackage, spec: Spec) -> str:
+def _conda_line(package: CondaPackage, spec: Spec) -> str:
     url = f" at {spec.indexes[package.channel].url}" if package.channel in spec.indexes else ""
     return f"{package.name} {package.version}".strip() + f" from {package.channel}{url}"
 
 
-def _is_asked(index: str, spec: Spec) -> bool:
+def _is_used_index(index: str, spec: Spec) -> bool:
     return index.startswith("pytorch-") or any(package.index == index for package in spec.packages)
 
 
-def _place(spec: Spec, name: str) -> str:
+def _target_line(spec: Spec, name: str) -> str:
     target = spec.targets[name]
-    own = spec.at(name)
+    own = spec.for_target(name)
     words: list[str] = [target.kind]
     match target:
         case LocalTarget():
@@ -66,7 +66,7 @@ def _place(spec: Spec, name: str) -> str:
     return " ".join([*words, f"gpu={own.gpu}", f"cuda={own.cuda}", *required])
 
 
-def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
+def _changed_lines(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys((*now, *then)):
         new, old = now.get(key), then.get(key)
         if isinstance(new or old, list):
@@ -84,7 +84,7 @@ def _moved(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: {old} -> {new}"
 
 
-def _unavailable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _unlockable(spec: Spec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     with_conda = any(isinstance(target, LocalTarget) and target.manager == "conda" for target in spec.targets.values())
     for number, package in enumerate(spec.packages):
         if package.source == "conda" and not with_conda:

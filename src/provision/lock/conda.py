@@ -9,144 +9,148 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish, Preference, Tell, World
-from provision.errors import NoCondaSet, Unsatisfiable
+from provision.effects import CondaChannel, CondaMatchSpec, CondaRecord, CondaSolveRequest, ProgressCallback, System, VersionPreference
+from provision.errors import CondaUnsatisfiable, Unsatisfiable
 from provision.facts import Facts, cuda_of
-from provision.facts.versions import parsed
-from provision.lock.model import Chosen, CondaPackage, Environment, Lock, Package, environment_digest, sealed
-from provision.lock.wheels import applies, marker_of, of_platform
-from provision.sites import Site, sites_of
-from provision.spec import LocalTarget, Spec, canonical
+from provision.facts.versions import parse_version
+from provision.lock.model import Lock, LockedCondaPackage, LockedEnvironment, LockedPackage, TargetChoice, environment_digest, with_digest
+from provision.lock.wheels import marker_applies, marker_of, with_platform_files
+from provision.sites import TargetFacts, collect_target_facts
+from provision.spec import LocalTarget, Spec, canonical_name
 
-CHANNEL = "conda-forge"
+DEFAULT_CHANNEL = "conda-forge"
 """The channel of Python, of packages with `source: conda`, and of all that names no other."""
-_ON_CONDA = {"torch": "pytorch"}
+_PYPI_TO_CONDA = {"torch": "pytorch"}
 """What conda-forge calls packages that have another name on the package index (the feedstock pytorch-cpu-feedstock)."""
-_ON_PYPI = {conda: name for name, conda in _ON_CONDA.items()}
+_CONDA_TO_PYPI = {conda: name for name, conda in _PYPI_TO_CONDA.items()}
 _GLIBC = "2.28"
 """The oldest C library that is planned for: PyTorch's own wheels for Linux ask for it (manylinux_2_28)."""
 _MACOS = "11.0"
 """The oldest macOS that runs on Apple silicon."""
-_ROUNDS = 4
+_MAX_ROUNDS = 4
 _FLOOR = re.compile(r"^__glibc >=(\d+)\.(\d+)")
 
 
-class _Seat(NamedTuple):
+class _CondaEnvironment(NamedTuple):
     """An environment that conda makes: the one that it is made of, its own key, and the CUDA that its target is asked to run (None: no card)."""
 
-    base: Environment
+    base: LockedEnvironment
     key: str
     cuda: str | None
 
 
-class _Brought(NamedTuple):
+class _CondaSolution(NamedTuple):
     """What conda brings into a seat, and the names of the lock's packages that it brings in the place of the package index."""
 
     records: tuple[CondaRecord, ...]
     provided: frozenset[str]
 
 
-def named_as_indexed(spec: Spec) -> Spec:
+def with_index_names(spec: Spec) -> Spec:
     """Return the spec with packages that conda calls otherwise under the name that the package index has for them: `pytorch` is `torch` there."""
-    if not any(package.source == "conda" and package.key in _ON_PYPI for package in spec.packages):
+    if not any(package.source == "conda" and package.key in _CONDA_TO_PYPI for package in spec.packages):
         return spec
-    packages = [p.model_copy(update={"name": _ON_PYPI[p.key]}) if p.source == "conda" and p.key in _ON_PYPI else p for p in spec.packages]
+    packages = [p.model_copy(update={"name": _CONDA_TO_PYPI[p.key]}) if p.source == "conda" and p.key in _CONDA_TO_PYPI else p for p in spec.packages]
     return spec.model_copy(update={"packages": packages})
 
 
-def index_name(conda: str) -> str:
+def to_index_name(conda: str) -> str:
     """Return what the package index calls a package of conda."""
-    return _ON_PYPI.get(conda, canonical(conda))
+    return _CONDA_TO_PYPI.get(conda, canonical_name(conda))
 
 
-def instead_of_index(lock: Lock, environment: Environment, spec: Spec) -> dict[str, str]:
+def conda_provided_versions(lock: Lock, environment: LockedEnvironment, spec: Spec) -> dict[str, str]:
     """Return index name and version of the Python packages that conda brings and that can be asked for by that name: the spec's own, and torch."""
-    brought = {index_name(package.name): package.version for package in lock.conda_of(environment) if package.name != "pip"}
-    asked = {*(_ON_PYPI.get(package.key, package.key) for package in spec.packages), *_ON_CONDA}
+    brought = {to_index_name(package.name): package.version for package in lock.conda_records_in(environment) if package.name != "pip"}
+    asked = {*(_CONDA_TO_PYPI.get(package.key, package.key) for package in spec.packages), *_PYPI_TO_CONDA}
     return {name: version for name, version in brought.items() if name in asked and name not in lock.versions(environment)}
 
 
-def asked_of_conda(spec: Spec) -> frozenset[str]:
+def requested_conda_names(spec: Spec) -> frozenset[str]:
     """Return the names, as conda has them, of what a spec asks of conda: Python and pip among them."""
-    named = (_ON_CONDA.get(package.key, package.key) for package in spec.packages if package.source == "conda")
+    named = (_PYPI_TO_CONDA.get(package.key, package.key) for package in spec.packages if package.source == "conda")
     return frozenset(("python", "pip", *named, *(package.name for package in spec.conda_packages)))
 
 
-def preferences(keep: Lock) -> tuple[Preference, ...]:
+def conda_preferences(keep: Lock) -> tuple[VersionPreference, ...]:
     """Return the versions that only conda brings, so that they stay when the index is asked again."""
     known = {package.name for package in keep.packages}
     found = {}
     for environment in keep.environments:
-        for package in keep.conda_of(environment):
-            name = index_name(package.name)
-            if name in _ON_CONDA and name not in known and environment.flavour is not None:
+        for package in keep.conda_records_in(environment):
+            name = to_index_name(package.name)
+            if name in _PYPI_TO_CONDA and name not in known and environment.flavour is not None:
                 version = f"{package.version}+{environment.flavour}"
-                found[name, environment.key] = Preference(name, version, f"pytorch-{environment.flavour}", (marker_of(environment.platform),))
+                found[name, environment.key] = VersionPreference(name, version, f"pytorch-{environment.flavour}", (marker_of(environment.platform),))
     return tuple(found.values())
 
 
-def with_conda(lock: Lock, spec: Spec, facts: Facts, world: World, tell: Tell, keep: Lock | None = None) -> Lock:
+def with_conda_packages(lock: Lock, spec: Spec, facts: Facts, world: System, tell: ProgressCallback, keep: Lock | None = None) -> Lock:
     """Return a lock with what conda brings at the targets that say `manager: conda`; the same lock where there are none.
 
     Each such target gets environments of its own, with `-conda` in their keys. A package of the index that conda brings too, in the same version, is left
     out there, and so is what only such a package needs. Raises NoCondaSet when no set of conda packages goes with the locked versions, NetworkError when
     a channel cannot be reached, WorldError without the extra `conda`.
     """
-    wanted = {site.name: _seats(lock, site) for site in sites_of(spec, facts) if isinstance(site.target, LocalTarget) and site.target.manager == "conda"}
+    wanted = {
+        site.name: _conda_environments(lock, site)
+        for site in collect_target_facts(spec, facts)
+        if isinstance(site.target, LocalTarget) and site.target.manager == "conda"
+    }
     if not wanted:
         return lock
-    brought: dict[str, tuple[_Seat, _Brought]] = {}
+    brought: dict[str, tuple[_CondaEnvironment, _CondaSolution]] = {}
     for seat in (seat for seats in wanted.values() for seat in seats):
         if seat.key not in brought:
-            brought[seat.key] = seat, _solved(seat, lock, spec, facts, world, tell, keep)
-    return sealed(_rearranged(lock, spec, wanted, brought))
+            brought[seat.key] = seat, _solve(seat, lock, spec, facts, world, tell, keep)
+    return with_digest(_with_conda_environments(lock, spec, wanted, brought))
 
 
-def _seats(lock: Lock, site: Site) -> tuple[_Seat, ...]:
+def _conda_environments(lock: Lock, site: TargetFacts) -> tuple[_CondaEnvironment, ...]:
     found = []
     for platform in site.platforms:
         base = lock.environment(site.name, platform)
         if base is not None:
-            flavour = base.flavour or site.device.flavour
+            flavour = base.flavour or site.gpu_settings.flavour
             cuda = cuda_of(flavour) if flavour not in (None, "cpu") else None
             of_its_own = f"-cu{cuda.replace('.', '')}" if cuda and base.flavour is None else ""
-            found.append(_Seat(base, f"{base.key}{of_its_own}-conda", cuda))
+            found.append(_CondaEnvironment(base, f"{base.key}{of_its_own}-conda", cuda))
     return tuple(found)
 
 
-def _solved(seat: _Seat, lock: Lock, spec: Spec, facts: Facts, world: World, tell: Tell, keep: Lock | None) -> _Brought:
+def _solve(seat: _CondaEnvironment, lock: Lock, spec: Spec, facts: Facts, world: System, tell: ProgressCallback, keep: Lock | None) -> _CondaSolution:
     """Ask until no Python package comes in another version than the locked one."""
     indexed = lock.versions(seat.base)
-    ask = _ask(seat, indexed, spec, facts, keep)
+    ask = _solve_request(seat, indexed, spec, facts, keep)
     apart: dict[str, str] = {}
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         try:
             records = world.solve_conda(ask, tell)
         except Unsatisfiable as error:
-            raise _in_words(error, ask, seat, apart) from error
-        here = {index_name(record.name): record for record in records if _is_python_package(record) and index_name(record.name) in indexed}
+            raise _explain_unsatisfiable(error, ask, seat, apart) from error
+        here = {to_index_name(record.name): record for record in records if _is_python_package(record) and to_index_name(record.name) in indexed}
         other = {name: record for name, record in here.items() if not _same(record.version, indexed[name])}
         if not other:
-            return _Brought(records, frozenset(here))
+            return _CondaSolution(records, frozenset(here))
         apart |= {name: record.version for name, record in other.items()}
-        ask = ask._replace(bounds=(*ask.bounds, *(CondaWish(record.name, f"=={_public(indexed[name])}") for name, record in other.items())))
-    raise _in_words(Unsatisfiable(f"no set of conda packages fits on {seat.base.platform}"), ask, seat, apart)
+        ask = ask._replace(constraints=(*ask.constraints, *(CondaMatchSpec(record.name, f"=={_public(indexed[name])}") for name, record in other.items())))
+    raise _explain_unsatisfiable(Unsatisfiable(f"no set of conda packages fits on {seat.base.platform}"), ask, seat, apart)
 
 
-def _ask(seat: _Seat, indexed: Mapping[str, str], spec: Spec, facts: Facts, keep: Lock | None) -> CondaAsk:
-    python = CondaWish("python", f"{spec.python}.*", _build_of_python(spec.python), CHANNEL)
-    asked = [CondaWish(package.name, _version(package.version), "", package.channel) for package in spec.conda_packages]
-    taken = [p.key for p in spec.packages if p.source == "conda" and p.key in indexed and applies(p.marker, seat.base.platform, spec.python)]
-    of_packages = [CondaWish(_ON_CONDA.get(name, name), f"=={_public(indexed[name])}", _build(name, seat, facts), CHANNEL) for name in taken]
-    wishes = (python, CondaWish("pip", "", "", CHANNEL), *asked, *of_packages)
+def _solve_request(seat: _CondaEnvironment, indexed: Mapping[str, str], spec: Spec, facts: Facts, keep: Lock | None) -> CondaSolveRequest:
+    python = CondaMatchSpec("python", f"{spec.python}.*", _build_of_python(spec.python), DEFAULT_CHANNEL)
+    asked = [CondaMatchSpec(package.name, _version(package.version), "", package.channel) for package in spec.conda_packages]
+    taken = [p.key for p in spec.packages if p.source == "conda" and p.key in indexed and marker_applies(p.marker, seat.base.platform, spec.python)]
+    of_packages = [CondaMatchSpec(_PYPI_TO_CONDA.get(name, name), f"=={_public(indexed[name])}", _build(name, seat, facts), DEFAULT_CHANNEL) for name in taken]
+    wishes = (python, CondaMatchSpec("pip", "", "", DEFAULT_CHANNEL), *asked, *of_packages)
     named = dict.fromkeys(wish.channel for wish in wishes)
     channels = tuple(CondaChannel(name, spec.indexes[name].url if name in spec.indexes else "") for name in named)
-    bounds = (CondaWish("cuda-version", f"{seat.cuda}.*"),) if seat.cuda else ()
+    bounds = (CondaMatchSpec("cuda-version", f"{seat.cuda}.*"),) if seat.cuda else ()
     kept = tuple(p.record for p in keep.conda if seat.key in p.environments) if keep is not None else ()
-    return CondaAsk(seat.base.platform, channels, tuple(dict.fromkeys(wishes)), _virtual(seat), bounds, spec.exclude_newer, kept)
+    return CondaSolveRequest(seat.base.platform, channels, tuple(dict.fromkeys(wishes)), _virtual(seat), bounds, spec.exclude_newer, kept)
 
 
-def _virtual(seat: _Seat) -> tuple[tuple[str, str], ...]:
+def _virtual(seat: _CondaEnvironment) -> tuple[tuple[str, str], ...]:
     """Return the virtual packages of the target: what the lock holds it to, never what the machine that locks has."""
     if seat.base.platform.startswith("macos"):
         return (("__unix", "0"), ("__osx", _MACOS), ("__archspec", "1"))
@@ -157,7 +161,7 @@ def _virtual(seat: _Seat) -> tuple[tuple[str, str], ...]:
     return (("__unix", "0"), ("__linux", "0"), ("__glibc", glibc), ("__archspec", "1"), *cuda)
 
 
-def _build(name: str, seat: _Seat, facts: Facts) -> str:
+def _build(name: str, seat: _CondaEnvironment, facts: Facts) -> str:
     """Return the build to ask for by name: without it, a target whose CUDA or C library does not fit would get one for CPU in silence."""
     if name not in facts.flavoured:
         return ""
@@ -175,11 +179,13 @@ def _version(written: str) -> str:
     return f"{written}.*" if bare else written
 
 
-def _rearranged(lock: Lock, spec: Spec, wanted: Mapping[str, tuple[_Seat, ...]], brought: Mapping[str, tuple[_Seat, _Brought]]) -> Lock:
+def _with_conda_environments(
+    lock: Lock, spec: Spec, wanted: Mapping[str, tuple[_CondaEnvironment, ...]], brought: Mapping[str, tuple[_CondaEnvironment, _CondaSolution]]
+) -> Lock:
     """Return the lock with an environment for each seat, and without those that no target uses any more."""
-    targets = {name: _with_seats(chosen, wanted.get(name)) for name, chosen in lock.targets.items()}
+    targets = {name: _with_environments(chosen, wanted.get(name)) for name, chosen in lock.targets.items()}
     used = {key for chosen in targets.values() for key in chosen.environments}
-    holding: dict[str, frozenset[str]] = {key: _left(lock, seat, found, spec) for key, (seat, found) in brought.items()}
+    holding: dict[str, frozenset[str]] = {key: _packages_from_index(lock, seat, found, spec) for key, (seat, found) in brought.items()}
     order = sorted([key for key in {e.key for e in lock.environments} | holding.keys() if key in used])
     bases = {key: seat.base.key for key, (seat, _) in brought.items()}
     packages = []
@@ -197,13 +203,13 @@ def _rearranged(lock: Lock, spec: Spec, wanted: Mapping[str, tuple[_Seat, ...]],
     return replace(lock, environments=environments, targets=targets, indexes=indexes, packages=tuple(packages), conda=conda)
 
 
-def _with_seats(chosen: Chosen, seats: tuple[_Seat, ...] | None) -> Chosen:
+def _with_environments(chosen: TargetChoice, seats: tuple[_CondaEnvironment, ...] | None) -> TargetChoice:
     return chosen if seats is None else replace(chosen, environments=tuple(seat.key for seat in seats))
 
 
-def _left(lock: Lock, seat: _Seat, found: _Brought, spec: Spec) -> frozenset[str]:
+def _packages_from_index(lock: Lock, seat: _CondaEnvironment, found: _CondaSolution, spec: Spec) -> frozenset[str]:
     """Return the packages that still come from the index: what the spec asks for, and what those need, but for what conda brings."""
-    needs = {package.name: package.requires for package in lock.held_by(seat.base)}
+    needs = {package.name: package.requires for package in lock.packages_in(seat.base)}
     left: set[str] = set()
     waiting = [package.key for package in spec.packages if package.key in needs]
     while waiting:
@@ -214,18 +220,20 @@ def _left(lock: Lock, seat: _Seat, found: _Brought, spec: Spec) -> frozenset[str
     return frozenset(left)
 
 
-def _conda(brought: Mapping[str, tuple[_Seat, _Brought]]) -> Iterator[CondaPackage]:
+def _conda(brought: Mapping[str, tuple[_CondaEnvironment, _CondaSolution]]) -> Iterator[LockedCondaPackage]:
     holders: dict[CondaRecord, list[str]] = {}
     for key, (_, found) in sorted(brought.items()):
         for record in found.records:
             holders.setdefault(record, []).append(key)
     for record, keys in sorted(holders.items()):
-        yield CondaPackage(record, tuple(keys))
+        yield LockedCondaPackage(record, tuple(keys))
 
 
-def _environment(key: str, seat: _Seat, lock: Lock, packages: tuple[Package, ...], conda: tuple[CondaPackage, ...]) -> Environment:
+def _environment(
+    key: str, seat: _CondaEnvironment, lock: Lock, packages: tuple[LockedPackage, ...], conda: tuple[LockedCondaPackage, ...]
+) -> LockedEnvironment:
     base = seat.base
-    held = tuple(of_platform(package, lock.python, base.platform) for package in packages if key in package.environments)
+    held = tuple(with_platform_files(package, lock.python, base.platform) for package in packages if key in package.environments)
     here = tuple(package.record for package in conda if key in package.environments)
     floors = [found.groups() for package in here for need in package.depends if (found := _FLOOR.match(need))]
     texts = [f"{major}.{minor}" for major, minor in floors] + ([base.glibc] if base.glibc else [])
@@ -243,24 +251,27 @@ def _public(version: str) -> str:
 
 
 def _same(conda: str, indexed: str) -> bool:
-    version = parsed(conda)
+    version = parse_version(conda)
     return version is not None and version.public == _public(indexed)
 
 
-def _in_words(error: Unsatisfiable, ask: CondaAsk, seat: _Seat, apart: Mapping[str, str]) -> NoCondaSet:
+def _explain_unsatisfiable(error: Unsatisfiable, ask: CondaSolveRequest, seat: _CondaEnvironment, apart: Mapping[str, str]) -> CondaUnsatisfiable:
     """Return an error that says which of the target's properties stands in the way, and the way out."""
     if not error.what.startswith("no set"):  # a name, version or build that the channel lacks: no virtual package stands in the way
-        return NoCondaSet(error.what, why=error.why, hint=error.hint or _way_out(error, seat))
-    has = ", ".join(f"{name} {version}" for name, version in ask.virtual if name not in ("__unix", "__linux", "__win", "__archspec")) or "no virtual package"
+        return CondaUnsatisfiable(error.what, why=error.why, hint=error.hint or _hint_for(error, seat))
+    has = (
+        ", ".join(f"{name} {version}" for name, version in ask.virtual_packages if name not in ("__unix", "__linux", "__win", "__archspec"))
+        or "no virtual package"
+    )
     lines = [error.why] if error.why else []
     lines.append(f"this target has {has}" + ("" if seat.cuda else "; no __cuda, as no card or no CUDA is asked for"))
     lines += [f"{name} is held to the version that all targets share; conda alone would take {version}" for name, version in apart.items()]
-    if ask.bounds and seat.cuda:
+    if ask.constraints and seat.cuda:
         lines.append(f"cuda-version is held to {seat.cuda}, the CUDA that this target's wheels are built for")
-    return NoCondaSet(error.what, why="\n".join(lines), hint=_way_out(error, seat) or error.hint)
+    return CondaUnsatisfiable(error.what, why="\n".join(lines), hint=_hint_for(error, seat) or error.hint)
 
 
-def _way_out(error: Unsatisfiable, seat: _Seat) -> str:
+def _hint_for(error: Unsatisfiable, seat: _CondaEnvironment) -> str:
     said = f"{error.what}\n{error.why}"
     if "__cuda" in said and seat.cuda is None:
         return "the package is built for CUDA: name the card in `gpu:` and its CUDA in `cuda:`, or take a package without CUDA"

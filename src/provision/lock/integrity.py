@@ -9,11 +9,11 @@ from typing import NamedTuple
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from provision.lock.model import CondaPackage, Environment, File, Lock, Package, environment_digest
-from provision.lock.wheels import PLATFORMS, of_platform, oldest_glibc, runs_on
+from provision.lock.model import Lock, LockedCondaPackage, LockedEnvironment, LockedFile, LockedPackage, environment_digest
+from provision.lock.wheels import PLATFORMS, oldest_glibc, wheel_runs_on, with_platform_files
 
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-FLAVOUR = re.compile(r"cpu|cu\d{3,4}")
+PACKAGE_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+FLAVOUR_PATTERN = re.compile(r"cpu|cu\d{3,4}")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PYTHON = re.compile(r"3\.[0-9]{1,2}")
@@ -33,23 +33,23 @@ class Flaw(NamedTuple):
     line: str = ""
 
 
-def flaw_in_package(package: Package, what: str) -> Flaw:
+def flaw_in_package(package: LockedPackage, what: str) -> Flaw:
     """Return a flaw of one package of the index."""
     return Flaw(f"package {package.name} {package.version}", what, f'{{"name": "{package.name}", "version": "{package.version}", "index": "{package.index}"')
 
 
-def flaw_in_conda(package: CondaPackage, what: str) -> Flaw:
+def flaw_in_conda(package: LockedCondaPackage, what: str) -> Flaw:
     """Return a flaw of one conda package."""
     record = package.record
     return Flaw(f"conda package {record.name} {record.version}", what, f'{{"name": "{record.name}", "version": "{record.version}", "build"')
 
 
-def flaw_in_environment(environment: Environment, what: str) -> Flaw:
+def flaw_in_environment(environment: LockedEnvironment, what: str) -> Flaw:
     """Return a flaw of one environment."""
     return Flaw(f"environment {environment.key}", what, f'"{environment.key}": {{"platform"')
 
 
-def contradictions(lock: Lock) -> tuple[Flaw, ...]:
+def find_contradictions(lock: Lock) -> tuple[Flaw, ...]:
     """Return where a lock contradicts itself, () when it does not: names, versions, hashes, file names, platforms and environment digests."""
     found = [*_of_head(lock)]
     for environment in lock.environments:
@@ -69,7 +69,7 @@ def contradictions(lock: Lock) -> tuple[Flaw, ...]:
 def _of_head(lock: Lock) -> Iterator[Flaw]:
     if not _PYTHON.fullmatch(lock.python):
         yield Flaw("python", f"{lock.python!r} is not a Python version such as 3.12", '"python"')
-    if lock.written and not _DIGEST.fullmatch(lock.written):
+    if lock.text_digest and not _DIGEST.fullmatch(lock.text_digest):
         yield Flaw("written", "not a sha256 digest", '"written"')
     keys = {environment.key for environment in lock.environments}
     for name, chosen in lock.targets.items():
@@ -78,11 +78,11 @@ def _of_head(lock: Lock) -> Iterator[Flaw]:
                 yield Flaw(f"target {name}", f"the lock has no environment {key}", f'"{name}": {{"environments"')
 
 
-def _of_environment(environment: Environment) -> Iterator[Flaw]:
+def _of_environment(environment: LockedEnvironment) -> Iterator[Flaw]:
     if environment.platform not in PLATFORMS:
         yield flaw_in_environment(environment, f"unknown platform {environment.platform!r}")
         return
-    if environment.flavour is not None and not FLAVOUR.fullmatch(environment.flavour):
+    if environment.flavour is not None and not FLAVOUR_PATTERN.fullmatch(environment.flavour):
         yield flaw_in_environment(environment, f"{environment.flavour!r} is not a torch build such as cpu or cu128")
     base = "-".join(part for part in (environment.platform, environment.flavour) if part)
     if not re.fullmatch(re.escape(base) + r"((-cu\d{3,4})?-conda)?", environment.key):
@@ -94,8 +94,8 @@ def _of_environment(environment: Environment) -> Iterator[Flaw]:
         yield flaw_in_environment(environment, "its digest is not a sha256 digest")
 
 
-def _of_package(package: Package, lock: Lock, keys: dict[str, Environment]) -> Iterator[Flaw]:
-    if not NAME.fullmatch(package.name) or canonicalize_name(package.name) != package.name:
+def _of_package(package: LockedPackage, lock: Lock, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
+    if not PACKAGE_NAME_PATTERN.fullmatch(package.name) or canonicalize_name(package.name) != package.name:
         yield flaw_in_package(package, f"{package.name!r} is not a canonical package name (PEP 503)")
         return
     version = _version(package.version)
@@ -104,7 +104,11 @@ def _of_package(package: Package, lock: Lock, keys: dict[str, Environment]) -> I
         return
     if package.index != "pypi" and package.index not in lock.indexes:
         yield flaw_in_package(package, f"the lock has no index {package.index!r}")
-    yield from (flaw_in_package(package, f"requires {name!r}, which is not a canonical package name") for name in package.requires if not NAME.fullmatch(name))
+    yield from (
+        flaw_in_package(package, f"requires {name!r}, which is not a canonical package name")
+        for name in package.requires
+        if not PACKAGE_NAME_PATTERN.fullmatch(name)
+    )
     unknown = [key for key in package.environments if key not in keys]
     if unknown or len({*package.environments}) != len(package.environments) or not package.environments:
         yield flaw_in_package(package, f"the lock has no environment {unknown[0]}" if unknown else "its environments are missing or repeated")
@@ -112,7 +116,7 @@ def _of_package(package: Package, lock: Lock, keys: dict[str, Environment]) -> I
     yield from (flaw_in_package(package, what) for what in _of_files(package, version, lock.python, tuple(keys[key] for key in package.environments)))
 
 
-def _of_files(package: Package, version: Version, python: str, environments: tuple[Environment, ...]) -> Iterator[str]:
+def _of_files(package: LockedPackage, version: Version, python: str, environments: tuple[LockedEnvironment, ...]) -> Iterator[str]:
     platforms = tuple(dict.fromkeys(environment.platform for environment in environments))
     for file in package.files:
         if not _HEXADECIMAL.fullmatch(file.sha256):
@@ -122,18 +126,18 @@ def _of_files(package: Package, version: Version, python: str, environments: tup
             yield f"{file.name!r} is not the file name of a wheel or of a source distribution"
         elif named != (package.name, version):
             yield f"{file.name} is a file of {named[0]} {named[1]}"
-        elif file.name.endswith(".whl") and not any(runs_on(file.name, python, platform) for platform in platforms):
+        elif file.name.endswith(".whl") and not any(wheel_runs_on(file.name, python, platform) for platform in platforms):
             yield f"{file.name} does not run on {', '.join(platforms)} with Python {python}"
     if package.built:
         if len(package.files) != 1:
             yield "a package that is built has one file, its source distribution"
         return
     for platform in platforms:
-        if not any(runs_on(file.name, python, platform) for file in package.files):
+        if not any(wheel_runs_on(file.name, python, platform) for file in package.files):
             yield f"it has no wheel for Python {python} on {platform}"
 
 
-def _named_by(file: File) -> tuple[str, Version] | None:
+def _named_by(file: LockedFile) -> tuple[str, Version] | None:
     """Return the package name and version in a file name, or None for a name of another kind."""
     try:
         if file.name.endswith(".whl"):
@@ -150,7 +154,7 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def _of_conda(package: CondaPackage, keys: dict[str, Environment]) -> Iterator[Flaw]:
+def _of_conda(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
     record = package.record
     if not _CONDA_NAME.fullmatch(record.name) or not _CONDA_PART.fullmatch(record.version) or not _CONDA_PART.fullmatch(record.build):
         yield flaw_in_conda(package, "not a name, version and build of conda")
@@ -168,18 +172,18 @@ def _of_conda(package: CondaPackage, keys: dict[str, Environment]) -> Iterator[F
             yield flaw_in_conda(package, f"files of {record.subdir!r} do not run on {keys[key].platform}")
 
 
-def _of_content(environment: Environment, lock: Lock) -> Iterator[Flaw]:
-    held, seen = lock.held_by(environment), set()
+def _of_content(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
+    held, seen = lock.packages_in(environment), set()
     for package in held:
         if package.name in seen:
             yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
         seen.add(package.name)
-    brought, seen = lock.conda_of(environment), set()
+    brought, seen = lock.conda_records_in(environment), set()
     for record in brought:
         if record.name in seen:
             yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
         seen.add(record.name)
-    here = tuple(of_platform(package, lock.python, environment.platform) for package in held)
+    here = tuple(with_platform_files(package, lock.python, environment.platform) for package in held)
     if environment_digest(lock.python, environment.platform, environment.flavour, here, brought) != environment.digest:
         yield flaw_in_environment(environment, "its digest does not fit its packages, their files and their hashes")
     if not environment.key.endswith("-conda"):

@@ -12,19 +12,19 @@ from typing import Any
 
 from provision.effects import CondaRecord
 from provision.errors import LockError
-from provision.lock.shape import misshapen
+from provision.lock.shape import find_schema_errors
 
 SCHEMA = "provision.lock/2"
 _FAMILY = "provision.lock/"
-_AGAIN = "make it again with `provision lock --upgrade`"
-REPAIR = "repair it with `provision lock`, which keeps the versions"
+_RELOCK_HINT = "make it again with `provision lock --upgrade`"
+REPAIR_HINT = "repair it with `provision lock`, which keeps the versions"
 """The advice for a lock that can be read in part."""
-_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
-_SHOWN = 5
+_CONFLICT_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
+_MAX_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class File:
+class LockedFile:
     """A distribution file by name and sha256 (hexadecimal)."""
 
     name: str
@@ -32,7 +32,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class LockedPackage:
     """One locked package: canonical name, exact version, index, the environments that hold it, what it requires, its files."""
 
     name: str
@@ -40,7 +40,7 @@ class Package:
     index: str
     environments: tuple[str, ...]
     requires: tuple[str, ...]
-    files: tuple[File, ...]
+    files: tuple[LockedFile, ...]
     unconfirmed: bool = False
     """True when no index and no independent source has confirmed the hash: it is that of a file on the locking machine."""
 
@@ -51,7 +51,7 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class CondaPackage:
+class LockedCondaPackage:
     """One locked file of a conda channel, as it was solved, and the environments that hold it."""
 
     record: CondaRecord
@@ -59,7 +59,7 @@ class CondaPackage:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class LockedEnvironment:
     """A platform with a torch flavour, the oldest glibc and NVIDIA driver that its wheels run on (None: no such bound), and the digest of all it holds."""
 
     key: str
@@ -71,7 +71,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class TargetChoice:
     """What was chosen for one target: the environments (keys) that it may use, and why this torch flavour.
 
     Where packages go on top of a Colab runtime's own: which of these are `kept`, which are `changed` (with the version there), which are `added`, and the
@@ -79,7 +79,7 @@ class Chosen:
     """
 
     environments: tuple[str, ...]
-    because: str
+    reason: str
     runtime: str | None = None
     kept: tuple[str, ...] = ()
     changed: Mapping[str, str] = field(default_factory=dict)
@@ -91,38 +91,38 @@ class Chosen:
 class Lock:
     """Every choice made for one spec. `asked` holds the fields of the spec that decided, `targets` what was chosen for each target."""
 
-    asked: Mapping[str, Any]
+    inputs: Mapping[str, Any]
     python: str
-    environments: tuple[Environment, ...]
-    targets: Mapping[str, Chosen]
+    environments: tuple[LockedEnvironment, ...]
+    targets: Mapping[str, TargetChoice]
     indexes: Mapping[str, str]
-    packages: tuple[Package, ...]
+    packages: tuple[LockedPackage, ...]
     digest: str = field(default="")
-    written: str = ""
+    text_digest: str = ""
     """The digest of what the spec's text said about packages (provision.lock.written); "" when only the spec itself can tell."""
-    conda: tuple[CondaPackage, ...] = ()
+    conda: tuple[LockedCondaPackage, ...] = ()
     """What conda brings where a target asks for it: Python itself, `conda_packages`, packages with `source: conda`, and what they need."""
 
-    def environment(self, target: str, platform: str) -> Environment | None:
+    def environment(self, target: str, platform: str) -> LockedEnvironment | None:
         """Return the environment of a target on a platform, or None when the lock does not cover it."""
         keys = self.targets[target].environments if target in self.targets else ()
         return next((e for e in self.environments if e.key in keys and e.platform == platform), None)
 
-    def held_by(self, environment: Environment) -> tuple[Package, ...]:
+    def packages_in(self, environment: LockedEnvironment) -> tuple[LockedPackage, ...]:
         """Return the packages of an environment, by name."""
         return tuple(package for package in self.packages if environment.key in package.environments)
 
-    def conda_of(self, environment: Environment) -> tuple[CondaRecord, ...]:
+    def conda_records_in(self, environment: LockedEnvironment) -> tuple[CondaRecord, ...]:
         """Return what conda brings into an environment, by name."""
         return tuple(package.record for package in self.conda if environment.key in package.environments)
 
-    def versions(self, environment: Environment) -> dict[str, str]:
+    def versions(self, environment: LockedEnvironment) -> dict[str, str]:
         """Return canonical name to version of all that an environment holds."""
-        return {package.name: package.version for package in self.held_by(environment)}
+        return {package.name: package.version for package in self.packages_in(environment)}
 
-    def built(self, environment: Environment) -> frozenset[str]:
+    def built(self, environment: LockedEnvironment) -> frozenset[str]:
         """Return the names of what an environment holds as source."""
-        return frozenset(package.name for package in self.held_by(environment) if package.built)
+        return frozenset(package.name for package in self.packages_in(environment) if package.built)
 
 
 def digest_of(value: Any) -> str:
@@ -131,14 +131,14 @@ def digest_of(value: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[Package, ...], conda: tuple[CondaRecord, ...] = ()) -> str:
+def environment_digest(python: str, platform: str, flavour: str | None, packages: tuple[LockedPackage, ...], conda: tuple[CondaRecord, ...] = ()) -> str:
     """Return the digest of what decides an installed environment: Python, platform, flavour, and every package with its files."""
     held = [[p.name, p.version, p.index, [[f.name, f.sha256] for f in p.files]] for p in sorted(packages, key=lambda p: (p.name, p.version))]
     brought = {"conda": [[p.name, p.channel, p.subdir, p.file, p.sha256] for p in sorted(conda, key=lambda p: p.name)]} if conda else {}
     return digest_of({"python": python, "platform": platform, "flavour": flavour, "packages": held, **brought})
 
 
-def sealed(lock: Lock) -> Lock:
+def with_digest(lock: Lock) -> Lock:
     """Return the lock with its digest over everything else."""
     document = _document(lock)
     del document["digest"]
@@ -165,31 +165,31 @@ def loads(text: str, name: str) -> Lock:
     Raises LockError for conflict markers, another format, a part of the wrong kind, and a digest that does not fit. Whether its content can be true is for
     `provision.lock.integrity` and `provision.lock.agreement`.
     """
-    if line := conflict_line(text):
+    if line := find_conflict_line(text):
         why = f"line {line} is a conflict marker of git, left by a merge or a rebase"
-        raise LockError(f"{name}:{line}: the lock has conflict markers", why=why, hint=f"once the spec has none, {REPAIR} of both sides")
+        raise LockError(f"{name}:{line}: the lock has conflict markers", why=why, hint=f"once the spec has none, {REPAIR_HINT} of both sides")
     try:
         document = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        hint = REPAIR if f'"{_FAMILY}' in text else _AGAIN
+        hint = REPAIR_HINT if f'"{_FAMILY}' in text else _RELOCK_HINT
         raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(_FAMILY):
-        raise LockError(f"{name} is not a lock of provision", hint=f"move it away, then {_AGAIN}")
+        raise LockError(f"{name} is not a lock of provision", hint=f"move it away, then {_RELOCK_HINT}")
     if document["schema"] != SCHEMA:
         raise _of_another_version(str(document["schema"]), name)
-    if found := list(islice(misshapen(document), _SHOWN)):
-        raise LockError(f"{name} is damaged", why="\n".join(found), hint=REPAIR)
+    if found := list(islice(find_schema_errors(document), _MAX_SHOWN)):
+        raise LockError(f"{name} is damaged", why="\n".join(found), hint=REPAIR_HINT)
     lock = _lock(document)
-    if sealed(lock).digest != lock.digest:
-        raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=REPAIR)
+    if with_digest(lock).digest != lock.digest:
+        raise LockError(f"{name} was changed by hand or cut short", why="its digest does not fit its content", hint=REPAIR_HINT)
     return lock
 
 
-def conflict_line(text: str) -> int | None:
+def find_conflict_line(text: str) -> int | None:
     """Return the number of the first line that is a conflict marker of git, or None."""
     if not any(marker in text for marker in ("<<<<<<<", "=======", ">>>>>>>")):
         return None
-    return next((number for number, line in enumerate(text.splitlines(), 1) if line.startswith(_MARKERS)), None)
+    return next((number for number, line in enumerate(text.splitlines(), 1) if line.startswith(_CONFLICT_MARKERS)), None)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -201,16 +201,16 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def generation(schema: str) -> int | None:
+def lock_format_version(schema: str) -> int | None:
     """Return the number of a lock format such as "provision.lock/2", or None for another text."""
     number = schema.removeprefix(_FAMILY)
     return int(number) if number != schema and re.fullmatch(r"[0-9]{1,4}", number) else None
 
 
 def _of_another_version(schema: str, name: str) -> LockError:
-    if (number := generation(schema)) is not None and number < int(SCHEMA.removeprefix(_FAMILY)):
-        return LockError(f"{name} was made by an older provision ({schema})", why=f"this one reads {SCHEMA}", hint=REPAIR)
-    return LockError(f"{name} was made by a newer provision ({schema})", why=f"this one reads {SCHEMA}", hint="upgrade provision, or " + _AGAIN)
+    if (number := lock_format_version(schema)) is not None and number < int(SCHEMA.removeprefix(_FAMILY)):
+        return LockError(f"{name} was made by an older provision ({schema})", why=f"this one reads {SCHEMA}", hint=REPAIR_HINT)
+    return LockError(f"{name} was made by a newer provision ({schema})", why=f"this one reads {SCHEMA}", hint="upgrade provision, or " + _RELOCK_HINT)
 
 
 def _document(lock: Lock) -> dict[str, Any]:
@@ -218,8 +218,8 @@ def _document(lock: Lock) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "digest": lock.digest,
-        **({"written": lock.written} if lock.written else {}),
-        "asked": dict(lock.asked),
+        **({"written": lock.text_digest} if lock.text_digest else {}),
+        "asked": dict(lock.inputs),
         "python": lock.python,
         "environments": {
             e.key: {"platform": e.platform, "flavour": e.flavour, "glibc": e.glibc, "driver": e.driver, "digest": e.digest} for e in lock.environments
@@ -231,15 +231,15 @@ def _document(lock: Lock) -> dict[str, Any]:
     }
 
 
-def _chosen_document(chosen: Chosen) -> dict[str, Any]:
-    document: dict[str, Any] = {"environments": list(chosen.environments), "because": chosen.because}
+def _chosen_document(chosen: TargetChoice) -> dict[str, Any]:
+    document: dict[str, Any] = {"environments": list(chosen.environments), "because": chosen.reason}
     if chosen.runtime is None:
         return document
     on_top = {"restart": list(chosen.restart), "changed": dict(sorted(chosen.changed.items())), "added": list(chosen.added), "kept": list(chosen.kept)}
     return {**document, "runtime": chosen.runtime, **on_top}
 
 
-def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]:
+def _package_document(package: LockedPackage, keys: tuple[str, ...]) -> dict[str, Any]:
     document: dict[str, Any] = {"name": package.name, "version": package.version, "index": package.index}
     if package.environments != keys:
         document["in"] = list(package.environments)
@@ -248,31 +248,33 @@ def _package_document(package: Package, keys: tuple[str, ...]) -> dict[str, Any]
     return {**document, "requires": list(package.requires), "files": {file.name: file.sha256 for file in package.files}}
 
 
-def _conda_document(package: CondaPackage) -> dict[str, Any]:
+def _conda_document(package: LockedCondaPackage) -> dict[str, Any]:
     said = {key: list(value) if isinstance(value, tuple) else value for key, value in package.record._asdict().items()}
     kept = {key: value for key, value in said.items() if value or key in ("name", "version", "build", "depends")}
     return {**kept, "in": list(package.environments)}
 
 
-def _conda(value: Mapping[str, Any]) -> CondaPackage:
+def _conda(value: Mapping[str, Any]) -> LockedCondaPackage:
     texts = {key: str(value[key]) for key in ("name", "version", "build", "channel", "subdir", "file", "sha256")}
     lists = {key: tuple(str(item) for item in value.get(key, ())) for key in ("depends", "constrains")}
     more = {"noarch": str(value.get("noarch", "")), "md5": str(value.get("md5", ""))}
     record = CondaRecord(number=int(value.get("number", 0)), **texts, **more, **lists)  # type: ignore[arg-type]
-    return CondaPackage(record, tuple(value["in"]))
+    return LockedCondaPackage(record, tuple(value["in"]))
 
 
 def _lock(document: Mapping[str, Any]) -> Lock:
-    environments = tuple(Environment(key, e["platform"], e["flavour"], e["glibc"], e["driver"], e["digest"]) for key, e in document["environments"].items())
+    environments = tuple(
+        LockedEnvironment(key, e["platform"], e["flavour"], e["glibc"], e["driver"], e["digest"]) for key, e in document["environments"].items()
+    )
     keys = tuple(environment.key for environment in environments)
     packages = tuple(
-        Package(
+        LockedPackage(
             str(p["name"]),
             str(p["version"]),
             str(p["index"]),
             tuple(p.get("in", keys)),
             tuple(p["requires"]),
-            tuple(File(str(name), str(value)) for name, value in p["files"].items()),
+            tuple(LockedFile(str(name), str(value)) for name, value in p["files"].items()),
             p.get("origin") == "unconfirmed",
         )
         for p in document["packages"]
@@ -283,10 +285,10 @@ def _lock(document: Mapping[str, Any]) -> Lock:
     return Lock(document["asked"], document["python"], environments, targets, document["indexes"], packages, document["digest"], written, conda)
 
 
-def _chosen(value: Mapping[str, Any]) -> Chosen:
+def _chosen(value: Mapping[str, Any]) -> TargetChoice:
     names = {part: tuple(str(name) for name in value.get(part, ())) for part in ("kept", "added", "restart")}
     changed = {str(name): str(version) for name, version in value.get("changed", {}).items()}
-    return Chosen(tuple(value["environments"]), str(value["because"]), value.get("runtime"), changed=changed, **names)
+    return TargetChoice(tuple(value["environments"]), str(value["because"]), value.get("runtime"), changed=changed, **names)
 
 
 def _line(value: Any) -> str:

@@ -9,15 +9,15 @@ from typing import NamedTuple
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
-from provision.effects import CondaChannel, CondaRecord, Index, IndexSource, ListedFile, Sources
-from provision.lock.model import File, Lock, Package
+from provision.effects import CondaChannel, CondaRecord, Index, IndexSource, ListedFile, PackageSources
+from provision.lock.model import Lock, LockedFile, LockedPackage
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """What indexes list, by (package, index name)."""
 
 
 @dataclass(frozen=True, slots=True)  # a named tuple has a method called index
-class Note:
+class ListingNote:
     """One locked file (or package) and what its index lists of it; `index` is the index's name in the lock."""
 
     package: str
@@ -28,13 +28,13 @@ class Note:
     help: str = ""
 
 
-class Published(NamedTuple):
+class IndexComparison(NamedTuple):
     """The result: packages and files that were compared, by index, and what differs, could not be compared, or was yanked."""
 
     compared: Mapping[str, tuple[int, int]]
-    mismatches: tuple[Note, ...]
-    unproven: tuple[Note, ...]
-    yanked: tuple[Note, ...]
+    mismatches: tuple[ListingNote, ...]
+    unproven: tuple[ListingNote, ...]
+    yanked: tuple[ListingNote, ...]
 
     @property
     def verified(self) -> bool:
@@ -42,23 +42,23 @@ class Published(NamedTuple):
         return not self.mismatches and not self.unproven
 
 
-def indexes_of(lock: Lock) -> tuple[Index, ...]:
+def named_indexes(lock: Lock) -> tuple[Index, ...]:
     """Return the named indexes of a lock with what comes from each, so that this machine's sources of them are those of locking."""
     return tuple(_index(name, url, lock) for name, url in lock.indexes.items() if any(package.index == name for package in lock.packages))
 
 
-def questions(lock: Lock, sources: Sources) -> tuple[tuple[str, IndexSource], ...]:
+def listing_requests(lock: Lock, sources: PackageSources) -> tuple[tuple[str, IndexSource], ...]:
     """Return each package of a lock with the source of its index on this machine."""
     by_name = {source.name: source for source in (sources.default, *sources.named)}
     return tuple(dict.fromkeys((package.name, by_name[package.index]) for package in lock.packages))
 
 
-def channels_of(lock: Lock) -> tuple[CondaChannel, ...]:
+def conda_channels(lock: Lock) -> tuple[CondaChannel, ...]:
     """Return the conda channels of a lock; one without an address is the public channel of that name."""
     return tuple(CondaChannel(name, lock.indexes.get(name, "")) for name in dict.fromkeys(conda.record.channel for conda in lock.conda))
 
 
-def compare(lock: Lock, listings: Listings, sources: Sources, on_channels: Mapping[tuple[str, str, str], str]) -> Published:
+def compare_with_indexes(lock: Lock, listings: Listings, sources: PackageSources, on_channels: Mapping[tuple[str, str, str], str]) -> IndexComparison:
     """Return whether indexes list every file of a lock with its hash, and channels (sha256 by channel, subdir and file) what conda brings."""
     local = {wheel.name for wheel in sources.wheels}
     mismatches, unproven, yanked = [], [], []
@@ -87,7 +87,7 @@ def compare(lock: Lock, listings: Listings, sources: Sources, on_channels: Mappi
         count[:] = count[0] + 1, count[1] + 1
         if (different := _of_record(record, on_channels.get((record.channel, record.subdir, record.file)))) is not None:
             mismatches.append(different)
-    return Published({name: (packages, files) for name, (packages, files) in counts.items()}, tuple(mismatches), tuple(unproven), tuple(yanked))
+    return IndexComparison({name: (packages, files) for name, (packages, files) in counts.items()}, tuple(mismatches), tuple(unproven), tuple(yanked))
 
 
 def _index(name: str, url: str, lock: Lock) -> Index:
@@ -99,7 +99,7 @@ def _index(name: str, url: str, lock: Lock) -> Index:
     return Index(name, url, flavour, pins, tuple(dict.fromkeys(environment.platform for environment in environments)))
 
 
-def _mismatch(package: Package, file: File, there: ListedFile | None, listings: Listings) -> Note:
+def _mismatch(package: LockedPackage, file: LockedFile, there: ListedFile | None, listings: Listings) -> ListingNote:
     listed = listings[package.name, package.index]
     again = f"choose what is there: `provision lock --upgrade {package.name}`"
     if there is not None:
@@ -119,12 +119,12 @@ def _is_of(name: str, version: Version) -> bool:
         return False
 
 
-def _note(package: Package, file: str, what: str, help_: str = "") -> Note:
-    return Note(package.name, package.version, package.index, file, what, help_)
+def _note(package: LockedPackage, file: str, what: str, help_: str = "") -> ListingNote:
+    return ListingNote(package.name, package.version, package.index, file, what, help_)
 
 
-def _of_record(record: CondaRecord, sha256: str | None) -> Note | None:
+def _of_record(record: CondaRecord, sha256: str | None) -> ListingNote | None:
     if sha256 == record.sha256:
         return None
     what = "the channel does not list this file" if sha256 is None else f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
-    return Note(record.name, record.version, record.channel, record.file, what, f"choose what is there: `provision lock --upgrade {record.name}`")
+    return ListingNote(record.name, record.version, record.channel, record.file, what, f"choose what is there: `provision lock --upgrade {record.name}`")

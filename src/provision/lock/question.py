@@ -6,41 +6,41 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from provision.effects import Binding, Index, Preference, Project
+from provision.effects import Index, IndexBinding, UvProject, VersionPreference
 from provision.facts import Facts
-from provision.lock.flavours import Proposal, flavour_on
-from provision.lock.from_source import FromSource
-from provision.lock.wheels import LINUX, any_of, marker_of
+from provision.lock.flavours import FlavourProposal, flavour_on
+from provision.lock.from_source import SourceBuild
+from provision.lock.wheels import LINUX_PLATFORMS, marker_of, marker_of_any
 from provision.spec import Spec
 
 
-class Question(NamedTuple):
+class ResolveRequest(NamedTuple):
     """What is being locked: the spec, the torch flavours with the platforms that each is for, what is held fast or preferred, what is taken as source."""
 
     spec: Spec
     facts: Facts
-    proposal: Proposal
-    preferences: tuple[Preference, ...] = ()
+    proposal: FlavourProposal
+    preferences: tuple[VersionPreference, ...] = ()
     constraints: Mapping[str, str] = MappingProxyType({})
     direct: frozenset[str] = frozenset()
-    from_source: Mapping[str, FromSource] = MappingProxyType({})
+    source_builds: Mapping[str, SourceBuild] = MappingProxyType({})
 
     @property
     def flavours(self) -> dict[str, tuple[str, ...]]:
         """The platforms that each flavour is locked for, both sorted."""
         found: dict[str, set[str]] = {}
         for target, choice in self.proposal.choices.items():
-            for platform in platforms_of(self.spec, target):
+            for platform in lock_platforms(self.spec, target):
                 found.setdefault(flavour_on(choice.flavour, platform), set()).add(platform)
         return {flavour: tuple(sorted(platforms)) for flavour, platforms in sorted(found.items())}
 
 
-def platforms_of(spec: Spec, target: str) -> tuple[str, ...]:
+def lock_platforms(spec: Spec, target: str) -> tuple[str, ...]:
     """Return the platforms that a target is locked for."""
     return tuple(sorted(str(platform) for platform in spec.platforms)) if spec.targets[target].kind == "local" else ("linux-x86_64",)
 
 
-def project_of(question: Question) -> Project:
+def to_uv_project(question: ResolveRequest) -> UvProject:
     """Return the project that uv is asked to resolve: one variant for each flavour where there are several."""
     spec, flavours = question.spec, question.flavours
     family = tuple(sorted(question.direct & question.facts.flavoured))
@@ -48,17 +48,17 @@ def project_of(question: Question) -> Project:
     wanted = tuple(asked.get(member, member) for member in family)
     torch = {flavour: index for flavour, platforms in flavours.items() if (index := _torch_index(question, flavour, platforms, wanted)) is not None}
     own = tuple(Index(name, index.url) for name, index in sorted(spec.indexes.items()) if name not in {index.name for index in torch.values()})
-    stand_ins = {name: Index(source.stand_in, source.address) for name, source in sorted(question.from_source.items())}
+    stand_ins = {name: Index(source.metadata_index_name, source.metadata_index_url) for name, source in sorted(question.source_builds.items())}
     listed = {package.key: stand_ins[package.key].name if package.key in stand_ins else package.index for package in spec.packages}
     several = len(flavours) > 1
-    bindings = [Binding(name, index) for name, index in listed.items() if index]
+    bindings = [IndexBinding(name, index) for name, index in listed.items() if index]
     for flavour, index in torch.items():
         variant = flavour if several else ""
-        marker = any_of(index.platforms)
-        bindings += [Binding(name, index.name, marker, variant) for name in family if not listed.get(name)]
+        marker = marker_of_any(index.platforms)
+        bindings += [IndexBinding(name, index.name, marker, variant) for name in family if not listed.get(name)]
     requirements = tuple([package.requirement for package in spec.packages] + sorted(question.direct - listed.keys()))
     environments = tuple(marker_of(platform) for platform in sorted({p for platforms in flavours.values() for p in platforms}))
-    return Project(
+    return UvProject(
         spec.python,
         f"=={spec.python}.*",
         () if several else requirements,
@@ -68,14 +68,14 @@ def project_of(question: Question) -> Project:
         spec.exclude_newer,
         question.preferences,
         tuple(f"{name}{version}" for name, version in sorted(question.constraints.items())),
-        tuple((flavour, tuple(_only(r, any_of(platforms)) for r in requirements)) for flavour, platforms in flavours.items()) if several else (),
+        tuple((flavour, tuple(_only(r, marker_of_any(platforms)) for r in requirements)) for flavour, platforms in flavours.items()) if several else (),
         tuple(sorted({binding.package for binding in bindings if binding.marker} | stand_ins.keys())),
     )
 
 
-def _torch_index(question: Question, flavour: str, platforms: tuple[str, ...], wanted: tuple[str, ...]) -> Index | None:
+def _torch_index(question: ResolveRequest, flavour: str, platforms: tuple[str, ...], wanted: tuple[str, ...]) -> Index | None:
     """Return the index of a flavour, for the platforms that take torch from it: Linux, and Windows where a card is asked for."""
-    served = tuple(platform for platform in platforms if platform in LINUX or (platform.startswith("windows") and flavour != "cpu"))
+    served = tuple(platform for platform in platforms if platform in LINUX_PLATFORMS or (platform.startswith("windows") and flavour != "cpu"))
     if not wanted or not served:
         return None
     name = f"pytorch-{flavour}"

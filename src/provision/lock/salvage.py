@@ -9,47 +9,47 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from provision.facts.versions import parsed
-from provision.lock.integrity import NAME
-from provision.lock.model import SCHEMA, Environment, Lock, Package, conflict_line, generation
+from provision.facts.versions import parse_version
+from provision.lock.integrity import PACKAGE_NAME_PATTERN
+from provision.lock.model import SCHEMA, Lock, LockedEnvironment, LockedPackage, find_conflict_line, lock_format_version
 from provision.lock.wheels import PLATFORMS
 from provision.spec import Spec
 
 _SCHEMA = re.compile(r'"schema"\s*:\s*"(provision\.lock/[0-9]+)"')
 
 
-class Salvage(NamedTuple):
+class SalvagedVersions(NamedTuple):
     """What could be read of a damaged lock: the versions to keep, as a lock without files, and those that each side named, by package."""
 
     keep: Lock
     sides: tuple[Mapping[str, tuple[str, ...]], ...]
 
 
-class Repair(NamedTuple):
+class RepairSummary(NamedTuple):
     """What became of the versions of a damaged lock: how many stay, and a line for each package whose version is another one now."""
 
     kept: int
     changed: tuple[str, ...]
 
 
-def salvage(text: str, spec: Spec) -> Salvage | None:
+def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
     """Return the versions that a damaged lock names, or None when it is not a lock of this format or an older one.
 
     When two sides of a merge name different versions of a package, the ones that the spec admits are taken, then the newest. Hashes, addresses and what
     conda brings are not taken from such a file.
     """
     found = _SCHEMA.search(text)
-    number = generation(found[1]) if found else None
-    if number is None or number > (generation(SCHEMA) or 0):
+    number = lock_format_version(found[1]) if found else None
+    if number is None or number > (lock_format_version(SCHEMA) or 0):
         return None
     rows = [tuple(_packages(side)) for side in _sides(text)]
     environments = {key for side in rows for package in side for key in package.environments}
     named = tuple(_environment(key) for key in sorted(environments))
-    keep = Lock({}, spec.python, named, {}, {}, tuple(_merged(rows, spec)))
-    return Salvage(keep, tuple(_versions(side) for side in rows))
+    keep = Lock({}, spec.python, named, {}, {}, tuple(_merge_sides(rows, spec)))
+    return SalvagedVersions(keep, tuple(_versions(side) for side in rows))
 
 
-def compare(salvaged: Salvage, lock: Lock) -> Repair:
+def summarize_repair(salvaged: SalvagedVersions, lock: Lock) -> RepairSummary:
     """Return what became of salvaged versions in the lock that was made with them."""
     now = _versions(lock.packages)
     kept, changed = 0, []
@@ -63,7 +63,7 @@ def compare(salvaged: Salvage, lock: Lock) -> Repair:
             changed.append(f"{name} {_listed(before[0])} is not needed")
         else:
             changed.append(f"{name} {_listed(before[0])} -> {_listed(now[name])}" if before else f"{name} {_listed(now[name])} is added")
-    return Repair(kept, tuple(changed))
+    return RepairSummary(kept, tuple(changed))
 
 
 def _listed(versions: Iterable[str]) -> str:
@@ -72,7 +72,7 @@ def _listed(versions: Iterable[str]) -> str:
 
 def _sides(text: str) -> tuple[str, ...]:
     """Return the text as it was on both sides of a merge, or the text itself when it has no conflict markers."""
-    if conflict_line(text) is None:
+    if find_conflict_line(text) is None:
         return (text,)
     sides: tuple[list[str], list[str]] = ([], [])
     wanted: tuple[int, ...] = (0, 1)
@@ -91,7 +91,7 @@ def _sides(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys("\n".join(side) for side in sides))
 
 
-def _packages(text: str) -> Iterator[Package]:
+def _packages(text: str) -> Iterator[LockedPackage]:
     """Yield the packages that a text names, without their files: from the whole document, or line by line when it is not one."""
     try:
         document = json.loads(text)
@@ -114,47 +114,51 @@ def _rows(text: str) -> Iterator[Any]:
                 continue
 
 
-def _package(row: Any, keys: tuple[str, ...]) -> Package | None:
+def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
     if not isinstance(row, dict) or "build" in row:
         return None
     name, version, index = (row.get(part) for part in ("name", "version", "index"))
-    if not (isinstance(name, str) and isinstance(version, str) and isinstance(index, str)) or not NAME.fullmatch(name) or parsed(version) is None:
+    if (
+        not (isinstance(name, str) and isinstance(version, str) and isinstance(index, str))
+        or not PACKAGE_NAME_PATTERN.fullmatch(name)
+        or parse_version(version) is None
+    ):
         return None
     held = row.get("in", keys)
     environments = tuple(key for key in held if key in keys) if isinstance(held, list | tuple) else keys
-    return Package(name, str(Version(version)), index, environments or keys, (), ())
+    return LockedPackage(name, str(Version(version)), index, environments or keys, (), ())
 
 
-def _environment(key: str) -> Environment:
+def _environment(key: str) -> LockedEnvironment:
     platform = _platform(key) or key
-    return Environment(key, platform, key.removeprefix(platform).split("-")[1] if key != platform else None, None, None, "")
+    return LockedEnvironment(key, platform, key.removeprefix(platform).split("-")[1] if key != platform else None, None, None, "")
 
 
 def _platform(key: str) -> str | None:
     return next((platform for platform in PLATFORMS if key == platform or key.startswith(f"{platform}-")), None)
 
 
-def _merged(rows: list[tuple[Package, ...]], spec: Spec) -> Iterator[Package]:
+def _merge_sides(rows: list[tuple[LockedPackage, ...]], spec: Spec) -> Iterator[LockedPackage]:
     sides = [_by_name(side) for side in rows]
     for name in sorted({name for side in sides for name in side}):
         yield from max((side[name] for side in sides if name in side), key=lambda packages: _rank(packages, spec))
 
 
-def _rank(packages: list[Package], spec: Spec) -> tuple[bool, Version]:
+def _rank(packages: list[LockedPackage], spec: Spec) -> tuple[bool, Version]:
     versions = [Version(package.version) for package in packages]
     lines = [line.specifiers for line in spec.packages if line.key == packages[0].name]
     admitted = all(line.contains(version, prereleases=True) for line in lines for version in versions)
     return admitted, max(versions)
 
 
-def _by_name(packages: Iterable[Package]) -> dict[str, list[Package]]:
-    found: dict[str, list[Package]] = {}
+def _by_name(packages: Iterable[LockedPackage]) -> dict[str, list[LockedPackage]]:
+    found: dict[str, list[LockedPackage]] = {}
     for package in packages:
         found.setdefault(package.name, []).append(package)
     return found
 
 
-def _versions(packages: Iterable[Package]) -> dict[str, tuple[str, ...]]:
+def _versions(packages: Iterable[LockedPackage]) -> dict[str, tuple[str, ...]]:
     found: dict[str, set[str]] = {}
     for package in packages:
         found.setdefault(package.name, set()).add(package.version)

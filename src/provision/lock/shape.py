@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _TEXTS = [str]
-_FORMS: Mapping[str, Any] = {
+_SCHEMA: Mapping[str, Any] = {
     "schema": str,
     "digest": str,
     "written?": str,
@@ -37,38 +37,38 @@ _FORMS: Mapping[str, Any] = {
         }
     ],
 }
-_KINDS: Mapping[Any, str] = {str: "a string", int: "a number", dict: "an object", None: "null"}
+_TYPE_NAMES: Mapping[Any, str] = {str: "a string", int: "a number", dict: "an object", None: "null"}
 
 
-def misshapen(document: Any) -> Iterator[str]:
+def find_schema_errors(document: Any) -> Iterator[str]:
     """Yield one line for each part of a document that is missing, unknown or of the wrong kind."""
-    yield from _misshapen(document, _FORMS, "")
+    yield from _schema_errors(document, _SCHEMA, "")
 
 
-def _misshapen(value: Any, form: Any, where: str) -> Iterator[str]:
+def _schema_errors(value: Any, form: Any, where: str) -> Iterator[str]:
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             yield f"{where or 'the document'}: expected an object"
             return
-        yield from _misshapen_parts(value, form, where)
+        yield from _schema_errors_of_parts(value, form, where)
     elif isinstance(form, list):
         if not isinstance(value, list):
             yield f"{where}: expected a list"
             return
         for number, item in enumerate(value):
-            yield from _misshapen(item, form[0], f"{where}[{number}]")
+            yield from _schema_errors(item, form[0], f"{where}[{number}]")
     else:
         kinds = form if isinstance(form, tuple) else (form,)
         if type(value) not in kinds and not (value is None and None in kinds):
-            yield f"{where}: expected {' or '.join(_KINDS[kind] for kind in kinds)}"
+            yield f"{where}: expected {' or '.join(_TYPE_NAMES[kind] for kind in kinds)}"
 
 
-def _misshapen_parts(value: Mapping[str, Any], form: Mapping[str, Any], where: str) -> Iterator[str]:
+def _schema_errors_of_parts(value: Mapping[str, Any], form: Mapping[str, Any], where: str) -> Iterator[str]:
     dot = f"{where}." if where else ""
     forms = {name.removesuffix("?"): one for name, one in form.items()}
     for name, item in value.items():
         if name not in forms and "*" not in forms:
             yield f"{dot}{name}: provision does not write such a part"
         else:
-            yield from _misshapen(item, forms.get(name, forms.get("*")), f"{dot}{name}")
+            yield from _schema_errors(item, forms.get(name, forms.get("*")), f"{dot}{name}")
     yield from (f"{dot}{name}: is missing" for name in form if name != "*" and not name.endswith("?") and name not in value)

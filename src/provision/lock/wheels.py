@@ -10,7 +10,7 @@ from packaging.markers import Marker
 from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from provision.lock.model import Package
+from provision.lock.model import LockedPackage
 
 _MARKERS = {
     "linux-x86_64": ("linux", "x86_64", "Linux", "posix"),
@@ -19,7 +19,7 @@ _MARKERS = {
     "windows-x86_64": ("win32", "AMD64", "Windows", "nt"),
 }
 PLATFORMS = tuple(_MARKERS)
-LINUX = ("linux-x86_64", "linux-aarch64")
+LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
 _OLD_GLIBC = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
@@ -30,13 +30,13 @@ def marker_of(platform: str) -> str:
     return f"sys_platform == '{system}' and platform_machine == '{machine}'"
 
 
-def any_of(platforms: tuple[str, ...]) -> str:
+def marker_of_any(platforms: tuple[str, ...]) -> str:
     """Return the marker that holds on any of some platforms (one at least)."""
     return " or ".join(f"({marker_of(platform)})" for platform in platforms) if len(platforms) > 1 else marker_of(platforms[0])
 
 
 @cache
-def applies(marker: str, platform: str, python: str) -> bool:
+def marker_applies(marker: str, platform: str, python: str) -> bool:
     """Tell whether a marker ("": always) holds on a platform with some release of a CPython such as "3.11".
 
     A lock is for all of them: what one release needs, all get. Of the system's own release the newest is meant.
@@ -57,7 +57,7 @@ def _releases(marker: str, python: str) -> list[str]:
 
 
 @cache
-def runs_on(name: str, python: str, platform: str) -> bool:
+def wheel_runs_on(name: str, python: str, platform: str) -> bool:
     """Tell whether a file is a wheel that runs on a platform with a CPython such as "3.11"."""
     system, machine, _, _ = _MARKERS[platform]
     starts = {"linux": ("manylinux", "linux_"), "darwin": ("macosx",), "win32": ("win",)}[system]
@@ -81,18 +81,18 @@ def _abis(python: str) -> frozenset[tuple[str, str]]:
     return frozenset((tag.interpreter, tag.abi) for tag in accepted)
 
 
-def of_platform(package: Package, python: str, platform: str) -> Package:
+def with_platform_files(package: LockedPackage, python: str, platform: str) -> LockedPackage:
     """Return the package with the files of one platform only, so that another platform's do not change a digest; source is for all."""
-    return replace(package, files=tuple(file for file in package.files if package.built or runs_on(file.name, python, platform)))
+    return replace(package, files=tuple(file for file in package.files if package.built or wheel_runs_on(file.name, python, platform)))
 
 
-def oldest_glibc(package: Package, python: str, platform: str) -> tuple[int, int] | None:
+def oldest_glibc(package: LockedPackage, python: str, platform: str) -> tuple[int, int] | None:
     """Return the oldest glibc that one of the package's wheels for the platform runs on."""
-    if platform not in LINUX:
+    if platform not in LINUX_PLATFORMS:
         return None
     floors = []
     for file in package.files:
-        if not runs_on(file.name, python, platform):
+        if not wheel_runs_on(file.name, python, platform):
             continue
         stated = [_OLD_GLIBC[old] if old else (int(major), int(minor)) for major, minor, old in _GLIBC.findall(file.name)]
         if not stated:

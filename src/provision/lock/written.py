@@ -16,16 +16,16 @@ _DECIDING_OF_REQUIRES = ("driver", "compute_capability")
 """The same of `requires`, of the spec and of a target."""
 
 
-def written_of(data: Mapping[str, Any]) -> str:
+def compute_text_digest(data: Mapping[str, Any]) -> str:
     """Return the digest over the deciding fields of a composed spec: after anchors, merge keys and `extends`, before the model.
 
     Any data has a digest, also such as the model would refuse. Order counts in no mapping, nor in a list at the top. The same thing said in another form
     (`gpu: L4` and `gpu: {type: L4}`) has another digest: equal digests mean that nothing moved, different ones mean nothing.
     """
-    return digest_of({**_of_place(data, _DECIDING), **_of_targets(data)})
+    return digest_of({**_deciding_fields(data, _DECIDING), **_deciding_target_fields(data)})
 
 
-def _of_place(place: Mapping[str, Any], deciding: tuple[str, ...]) -> dict[str, Any]:
+def _deciding_fields(place: Mapping[str, Any], deciding: tuple[str, ...]) -> dict[str, Any]:
     said = {name: _unordered(place[name]) for name in deciding if name in place}
     # An empty `requires` asks for nothing, as none does.
     if "requires" in place and (required := _part(place["requires"], _DECIDING_OF_REQUIRES)) != {}:
@@ -33,13 +33,13 @@ def _of_place(place: Mapping[str, Any], deciding: tuple[str, ...]) -> dict[str, 
     return said
 
 
-def _of_targets(data: Mapping[str, Any]) -> dict[str, Any]:
+def _deciding_target_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     if "targets" not in data:
         return {}
     targets = data["targets"]
     if not isinstance(targets, Mapping):
         return {"targets": targets}
-    return {"targets": {name: _of_place(one, _DECIDING_OF_TARGET) if isinstance(one, Mapping) else one for name, one in targets.items()}}
+    return {"targets": {name: _deciding_fields(one, _DECIDING_OF_TARGET) if isinstance(one, Mapping) else one for name, one in targets.items()}}
 
 
 def _part(value: Any, names: tuple[str, ...]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .canonical import canonical, plain
+from .canonical import to_canonical_json, to_json_value
 from .checks import CHECKS
 from .values import Check, Threshold
 
@@ -24,12 +24,12 @@ _STAGE: dict[str, Any] = {"signal": None, "timed_out": False, "tail": ""}
 _KNOWN = {check.id: check for check in CHECKS}
 
 
-def brief(document: Mapping[str, Any]) -> dict[str, Any]:
+def compact(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report without what says nothing: fields at their default, and what follows from the catalogue. `whole` brings all of it back.
 
     Readings stand by class. A check that passes and observed exactly what was expected says the value once.
     """
-    found: dict[str, Any] = plain(document)
+    found: dict[str, Any] = to_json_value(document)
     checks, stages, readings = (found.get(part) for part in ("checks", "stages", "readings"))
     if isinstance(checks, list):
         found["checks"] = [_brief_check(row) if isinstance(row, dict) else row for row in checks]
@@ -40,7 +40,7 @@ def brief(document: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def whole(document: Any) -> Any:
+def expand(document: Any) -> Any:
     """Return a report with every field said, whichever way it was written. What is no report is returned as it is."""
     if not isinstance(document, dict):
         return document
@@ -61,11 +61,11 @@ def _brief_check(row: dict[str, Any]) -> dict[str, Any]:
     passed, known = row.get("status") == "pass", _known(row)
     if passed and row.get("expected") is not None:
         said["observed"] = row.get("observed")
-        if canonical(row.get("observed")) == canonical(row["expected"]):
+        if to_canonical_json(row.get("observed")) == to_canonical_json(row["expected"]):
             del said["observed"]
     if known is not None and row.get("group") == known.group:
         del said["group"]
-    if passed and known is not None and known.threshold is not None and row.get("threshold") == plain(known.threshold.document()):
+    if passed and known is not None and known.threshold is not None and row.get("threshold") == to_json_value(known.threshold.to_json()):
         said["threshold"] = _without_source(known.threshold)
     return said
 
@@ -77,7 +77,7 @@ def _whole_check(row: dict[str, Any]) -> dict[str, Any]:
     if known is not None:
         told.setdefault("group", known.group)
         if known.threshold is not None and told["threshold"] == _without_source(known.threshold):
-            told["threshold"] = plain(known.threshold.document())
+            told["threshold"] = to_json_value(known.threshold.to_json())
     return told
 
 
@@ -86,11 +86,11 @@ def _known(row: dict[str, Any]) -> Check | None:
 
 
 def _without_source(threshold: Threshold) -> dict[str, Any]:
-    return {key: value for key, value in plain(threshold.document()).items() if key != "source"}
+    return {key: value for key, value in to_json_value(threshold.to_json()).items() if key != "source"}
 
 
 def _without(row: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in defaults or canonical(value) != canonical(defaults[key])}
+    return {key: value for key, value in row.items() if key not in defaults or to_canonical_json(value) != to_canonical_json(defaults[key])}
 
 
 def _by_class(rows: list[Any]) -> dict[str, dict[str, Any]] | None:

@@ -13,12 +13,12 @@ from typing import Any
 _DIGITS = 6
 
 
-def canonical(value: Any) -> str:
+def to_canonical_json(value: Any) -> str:
     """The one spelling of a JSON value. Floats keep 6 significant digits; NaN and infinities become texts, because JSON has none."""
-    return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return json.dumps(to_json_value(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """The JSON value that `canonical` spells: texts for NaN and infinities, floats of 6 significant digits."""
     if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
         return value
@@ -27,18 +27,18 @@ def plain(value: Any) -> Any:
             return str(value)
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     return str(value)
 
 
-def digest(value: Any) -> str:
+def canonical_digest(value: Any) -> str:
     """`sha256:` and the hash of the canonical spelling."""
-    return "sha256:" + hashlib.sha256(canonical(value).encode("utf-8", "backslashreplace")).hexdigest()
+    return "sha256:" + hashlib.sha256(to_canonical_json(value).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

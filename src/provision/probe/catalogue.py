@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .checks import CHECKS
 from .expectations import Expectations
-from .values import Asked, Check, Tier
+from .values import Check, SelectedCheck, Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("rehearsal", "rehearsal of the declared model", 600, "rehearsal"),
 )
 
-THREADS_AND_HUB = {
+STAGE_ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
@@ -59,21 +59,21 @@ THREADS_AND_HUB = {
 machine; offline keeps a dead network from costing 23-47 s a call. All has to stand before the first import."""
 
 
-def asked(expected: Expectations, only: frozenset[str] = frozenset()) -> tuple[Asked, ...]:
+def select_checks(expected: Expectations, only: frozenset[str] = frozenset()) -> tuple[SelectedCheck, ...]:
     """The checks of this verification's tier in catalogue order. `only` names ids to keep; what they come after is kept with them."""
     kept = _closure(only)
     tiers = tuple(Tier)
     affordable = tiers[: tiers.index(expected.tier) + 1]
-    chosen = [check for check in CHECKS if check.tier in affordable and (check.id in kept if only else applies(check, expected) or not check.quiet)]
+    chosen = [check for check in CHECKS if check.tier in affordable and (check.id in kept if only else is_applicable(check, expected) or not check.quiet)]
     return tuple(one for check in chosen for one in _instances(check, expected) if not _left_out(one, only))
 
 
-def known_ids(expected: Expectations) -> frozenset[str]:
+def known_check_ids(expected: Expectations) -> frozenset[str]:
     """Every id that `only` may name."""
-    return frozenset(check.id for check in CHECKS) | frozenset(one.id for one in asked(expected))
+    return frozenset(check.id for check in CHECKS) | frozenset(one.id for one in select_checks(expected))
 
 
-def processes(expected: Expectations) -> list[list[Stage]]:
+def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
     """The stages in the order they run, grouped by the process they share."""
     groups: list[list[Stage]] = []
     for stage in STAGES:
@@ -85,18 +85,18 @@ def processes(expected: Expectations) -> list[list[Stage]]:
     return groups
 
 
-def applies(check: Check, expected: Expectations) -> bool:
+def is_applicable(check: Check, expected: Expectations) -> bool:
     """Whether the declared environment holds everything the check needs."""
     return all(expected.meets(need) for need in check.needs)
 
 
-def _instances(check: Check, expected: Expectations) -> Iterator[Asked]:
-    required = applies(check, expected) and (check.required_by == "always" or (check.required_by != "" and expected.declares(check.required_by)))
-    if not check.each_direct:
-        yield Asked(check, check.id, check.title, None, required)
+def _instances(check: Check, expected: Expectations) -> Iterator[SelectedCheck]:
+    required = is_applicable(check, expected) and (check.required_by == "always" or (check.required_by != "" and expected.declares(check.required_by)))
+    if not check.per_direct_package:
+        yield SelectedCheck(check, check.id, check.title, None, required)
         return
     for name in expected.direct:
-        yield Asked(check, f"{check.id}:{name}", f"{check.title} {name}", name, required)
+        yield SelectedCheck(check, f"{check.id}:{name}", f"{check.title} {name}", name, required)
 
 
 def _closure(only: frozenset[str]) -> frozenset[str]:
@@ -107,5 +107,5 @@ def _closure(only: frozenset[str]) -> frozenset[str]:
     return frozenset(kept)
 
 
-def _left_out(one: Asked, only: frozenset[str]) -> bool:
+def _left_out(one: SelectedCheck, only: frozenset[str]) -> bool:
     return one.subject is not None and bool(only) and one.id not in only and one.check.id not in only

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .canonical import canonical, write_whole
-from .catalogue import STAGES, known_ids
-from .catalogue import asked as asked_checks
+from .canonical import to_canonical_json, write_atomically
+from .catalogue import STAGES, known_check_ids
+from .catalogue import select_checks as asked_checks
 from .expectations import load_expectations
-from .values import Interrupted, ProbeError, Result
+from .values import Interrupted, ProbeError, Verdict
 
 ERROR_EXIT = 2
 
@@ -79,7 +79,7 @@ def _verify(asked: argparse.Namespace) -> int:
 
     expected = load_expectations(asked.expectations)
     only = frozenset(asked.only)
-    strange = sorted(only - known_ids(expected))
+    strange = sorted(only - known_check_ids(expected))
     if strange:
         raise ProbeError(f"--only {strange[0]}: there is no check of that id")
     if only and not asked_checks(expected, only):
@@ -88,39 +88,39 @@ def _verify(asked: argparse.Namespace) -> int:
     say = _say_event if asked.events else _say_line
     document = verify(expected, asked.expectations, only, say, os.environ)
 
-    from .brief import brief
+    from .brief import compact
     from .report import EXIT_CODES
 
     try:
-        write_whole(asked.out, canonical(brief(document)) + "\n")
+        write_atomically(asked.out, to_canonical_json(compact(document)) + "\n")
     except OSError as error:
         raise ProbeError(f"cannot write the report {asked.out}: {error.strerror}") from None
     verdict = document["verdict"]
     say({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
-    return EXIT_CODES[Result(verdict["result"])]
+    return EXIT_CODES[Verdict(verdict["result"])]
 
 
 def _env(asked: argparse.Namespace) -> int:
     from . import telling
-    from .surroundings import surroundings
+    from .surroundings import collect_machine_info
 
-    found = surroundings(os.environ, with_torch=asked.torch)
+    found = collect_machine_info(os.environ, with_torch=asked.torch)
     if asked.output_format == "json":
         _print(json.dumps(found, indent=1, sort_keys=True))
     else:
-        _print((telling.markdown(found) if asked.output_format == "markdown" else telling.text(found)).rstrip("\n"))
+        _print((telling.to_markdown(found) if asked.output_format == "markdown" else telling.to_text(found)).rstrip("\n"))
     return 0
 
 
 def _torch(asked: argparse.Namespace) -> int:
-    from .surroundings import torch_view
+    from .surroundings import inspect_torch
 
-    write_whole(asked.out, canonical(torch_view()) + "\n")
+    write_atomically(asked.out, to_canonical_json(inspect_torch()) + "\n")
     return 0
 
 
 def _stage(asked: argparse.Namespace) -> int:
-    from .stage import die_with_parent, run_stage, send_output_to
+    from .stage import die_with_parent, redirect_output, run_stage
 
     die_with_parent()
     if len(asked.out) != len(asked.names):
@@ -128,7 +128,7 @@ def _stage(asked: argparse.Namespace) -> int:
     expected = load_expectations(asked.expectations)
     for place, (name, out) in enumerate(zip(asked.names, asked.out, strict=True)):
         if place:
-            send_output_to(asked.scratch / f"{name}.log")
+            redirect_output(asked.scratch / f"{name}.log")
         run_stage(name, expected, out, asked.scratch, asked.only)
     # All is written down. What asked to be told of the end is told (multiprocessing removes its semaphores then), but taking apart all that torch and its
     # neighbours have loaded is left out: on two busy cores that took 3 s of CPU in a quick run, in which nothing is measured.
@@ -139,11 +139,11 @@ def _stage(asked: argparse.Namespace) -> int:
 
 
 def _rank(asked: argparse.Namespace) -> int:
-    from .proofs.adding import work
+    from .proofs.adding import run_rank
     from .stage import die_with_parent
 
     die_with_parent()
-    work(asked.backend, asked.folder, asked.sizes, os.environ)
+    run_rank(asked.backend, asked.folder, asked.sizes, os.environ)
     return 0
 
 

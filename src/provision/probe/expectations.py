@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..agent.core.versions import normal_name
-from .taking import Taker
+from ..agent.core.versions import normalize_name
+from .taking import FieldReader
 from .values import Need, ProbeError, Proof, Tier
 
 SCHEMA = "provision.expectations/1"
@@ -62,7 +62,7 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CardFacts:
     """What the facts know of the declared card, its vendor's figures: memory in bytes, GB/s, dense TFLOP/s by number format."""
 
     memory_bytes: int
@@ -72,7 +72,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Lever:
+class MemorySaving:
     """A change of `training` that saves memory: field to value, and bytes saved on each card by the facts' estimate."""
 
     change: dict[str, Any]
@@ -105,11 +105,11 @@ class Expectations:
     env: dict[str, str]
     secrets: tuple[str, ...]
     training: Training
-    card: Card | None = None
+    card: CardFacts | None = None
     """None where no card is declared or the facts have no row of it."""
     estimate_bytes: int | None = None
     """What the facts expect the declared training to take of the card's memory, of RAM without one; None where the spec says too little."""
-    levers: tuple[Lever, ...] = ()
+    levers: tuple[MemorySaving, ...] = ()
     """Changes of the declared training that save memory, the one that saves most first."""
     simulated: tuple[str, ...] = ()
     """What is not real on this machine, in words, as whoever made the machine says."""
@@ -123,12 +123,12 @@ class Expectations:
     """The conda files that are locked, each as NAME-VERSION-BUILD: the installer noted which Python packages each of them brought."""
 
     @property
-    def note(self) -> str:
+    def provenance_file(self) -> str:
         """The file in which the installer noted how each package came there."""
         return self.installed or os.path.join(self.python_prefix, "installed.json")
 
     @property
-    def drivers(self) -> tuple[str, ...]:
+    def driver_specifiers(self) -> tuple[str, ...]:
         """What is asked of the driver's version, as specifiers: by the spec, and by the CUDA of the locked torch."""
         return tuple(one for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None) if one)
 
@@ -179,94 +179,94 @@ def load_expectations(path: Path) -> Expectations:
 
 def parse_expectations(document: object, where: str = "expectations") -> Expectations:
     """Turn a decoded document into Expectations. Raises ProbeError naming the first field that is missing or of the wrong type."""
-    take = Taker(document, where)
+    take = FieldReader(document, where)
     schema = take.text("schema")
     if schema != SCHEMA:
         raise ProbeError(f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe that belongs to the tool which wrote the file")
     return Expectations(
-        tool=take.texts("tool"),
-        spec=take.texts("spec"),
-        lock=take.texts("lock"),
-        target=take.texts("target"),
+        tool=take.text_map("tool"),
+        spec=take.text_map("spec"),
+        lock=take.text_map("lock"),
+        target=take.text_map("target"),
         tier=Tier(take.one_of("tier", tuple(tier.value for tier in Tier))),
         timeout_s=take.number("timeout_s"),
         nonce=take.text("nonce"),
         python_version=take.text("python.version"),
         python_prefix=take.text("python.prefix"),
         platform=take.text("platform"),
-        flavour=take.maybe_text("flavour"),
-        glibc_min=take.maybe_text("glibc_min"),
+        flavour=take.optional_text("flavour"),
+        glibc_min=take.optional_text("glibc_min"),
         packages=take.packages(),
-        direct=tuple(normal_name(name) for name in take.names("direct")),
-        extras_allowed=frozenset(normal_name(name) for name in take.names("extras_allowed", optional=True)),
-        gpu_type=take.maybe_text("gpu.type"),
+        direct=tuple(normalize_name(name) for name in take.text_list("direct")),
+        extras_allowed=frozenset(normalize_name(name) for name in take.text_list("extras_allowed", optional=True)),
+        gpu_type=take.optional_text("gpu.type"),
         gpu_count=int(take.number("gpu.count")),
         requires=_requires(take),
-        paths=take.texts("paths"),
-        env=take.texts("env"),
-        secrets=take.names("secrets"),
+        paths=take.text_map("paths"),
+        env=take.text_map("env"),
+        secrets=take.text_list("secrets"),
         training=_training(take),
         card=_card(take),
-        estimate_bytes=take.maybe_size("estimate_bytes") if "estimate_bytes" in take.document else None,
+        estimate_bytes=take.optional_size("estimate_bytes") if "estimate_bytes" in take.document else None,
         levers=_levers(take),
-        simulated=take.names("simulated", optional=True),
-        shared="shared" in take.document and take.of("shared", bool, "true or false"),
-        driver_min=take.maybe_text("driver_min") if "driver_min" in take.document else None,
+        simulated=take.text_list("simulated", optional=True),
+        shared="shared" in take.document and take.typed_value("shared", bool, "true or false"),
+        driver_min=take.optional_text("driver_min") if "driver_min" in take.document else None,
         installed=take.text("installed") if "installed" in take.document else "",
-        conda=frozenset(take.names("conda", optional=True)),
+        conda=frozenset(take.text_list("conda", optional=True)),
     )
 
 
-def _requires(take: Taker) -> Requires:
+def _requires(take: FieldReader) -> Requires:
     return Requires(
-        ram_bytes=take.maybe_size("requires.ram_bytes"),
-        disk_bytes=take.maybe_size("requires.disk_bytes"),
-        shm_bytes=take.maybe_size("requires.shm_bytes"),
-        vram_bytes=take.maybe_size("requires.vram_bytes"),
-        driver=take.maybe_text("requires.driver"),
-        compute_capability=take.maybe_text("requires.compute_capability"),
+        ram_bytes=take.optional_size("requires.ram_bytes"),
+        disk_bytes=take.optional_size("requires.disk_bytes"),
+        shm_bytes=take.optional_size("requires.shm_bytes"),
+        vram_bytes=take.optional_size("requires.vram_bytes"),
+        driver=take.optional_text("requires.driver"),
+        compute_capability=take.optional_text("requires.compute_capability"),
     )
 
 
-def _training(take: Taker) -> Training:
+def _training(take: FieldReader) -> Training:
     return Training(
         framework=take.one_of("training.framework", FRAMEWORKS),
         precision=take.one_of("training.precision", PRECISIONS),
         dataloader_workers=int(take.number("training.dataloader_workers")),
-        gradient_checkpointing=take.of("training.gradient_checkpointing", bool, "true or false"),
+        gradient_checkpointing=take.typed_value("training.gradient_checkpointing", bool, "true or false"),
         optimizer=take.text("training.optimizer"),
-        arguments=take.of("training.arguments", dict, "an object"),
+        arguments=take.typed_value("training.arguments", dict, "an object"),
         **_declared_run(take),
     )
 
 
-def _declared_run(take: Taker) -> dict[str, Any]:
-    if "method" not in take.of("training", dict, "an object"):
+def _declared_run(take: FieldReader) -> dict[str, Any]:
+    if "method" not in take.typed_value("training", dict, "an object"):
         return {}
-    model = take.of("training.model", dict, "an object") if take.document["training"].get("model") is not None else None
+    model = take.typed_value("training.model", dict, "an object") if take.document["training"].get("model") is not None else None
     return {
         "method": take.one_of("training.method", METHODS),
-        "model": Model(*(take.maybe_size(f"training.model.{name}") for name in ("parameters", "hidden_size", "layers"))) if model is not None else None,
-        "batch_size": take.maybe_size("training.batch_size"),
-        "sequence_length": take.maybe_size("training.sequence_length"),
-        "torch_compile": take.of("training.torch_compile", bool, "true or false"),
+        "model": Model(*(take.optional_size(f"training.model.{name}") for name in ("parameters", "hidden_size", "layers"))) if model is not None else None,
+        "batch_size": take.optional_size("training.batch_size"),
+        "sequence_length": take.optional_size("training.sequence_length"),
+        "torch_compile": take.typed_value("training.torch_compile", bool, "true or false"),
         "strategy": take.one_of("training.strategy", STRATEGIES),
         "launcher": take.one_of("training.launcher", LAUNCHERS),
     }
 
 
-def _card(take: Taker) -> Card | None:
+def _card(take: FieldReader) -> CardFacts | None:
     if take.document.get("card") is None:
         return None
-    tflops = {name: take.number(f"card.tflops.{name}") for name in take.of("card.tflops", dict, "an object of numbers")}
+    tflops = {name: take.number(f"card.tflops.{name}") for name in take.typed_value("card.tflops", dict, "an object of numbers")}
     bandwidth = take.number("card.bandwidth_gb_s") if take.document["card"].get("bandwidth_gb_s") is not None else None
-    return Card(int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source"))
+    return CardFacts(int(take.number("card.memory_bytes")), bandwidth, tflops, take.text("card.source"))
 
 
-def _levers(take: Taker) -> tuple[Lever, ...]:
-    rows = take.of("levers", list, "a list") if "levers" in take.document else []
+def _levers(take: FieldReader) -> tuple[MemorySaving, ...]:
+    rows = take.typed_value("levers", list, "a list") if "levers" in take.document else []
     for place, row in enumerate(rows):
         saves = row.get("saves_bytes") if isinstance(row, dict) else None
         if not isinstance(saves, int) or isinstance(saves, bool) or not isinstance(row.get("change"), dict):
             raise ProbeError(f'{take.where}: levers[{place}] has to be {{"change": object, "saves_bytes": integer}}')
-    return tuple(Lever(row["change"], row["saves_bytes"]) for row in rows)
+    return tuple(MemorySaving(row["change"], row["saves_bytes"]) for row in rows)

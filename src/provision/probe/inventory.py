@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..agent.core.versions import normal_name
+from ..agent.core.versions import normalize_name
 
 NOT_PACKAGES = frozenset({"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "licenses"})
 _SUFFIXES = (".py", ".so", ".pyd")
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class Distribution:
     """One distribution as its metadata tells it; `entry` is the sys.path entry that holds it."""
 
     name: str
@@ -28,38 +28,38 @@ class Installed:
     """The Pythons that it says it runs on (Requires-Python), "" where it is silent."""
 
 
-def installed(entries: Iterable[str]) -> tuple[Installed, ...]:
+def find_distributions(entries: Iterable[str]) -> tuple[Distribution, ...]:
     """Every distribution on these sys.path entries, in the order in which Python would find them."""
     return tuple(one for entry in dict.fromkeys(entries) for one in _in_entry(entry))
 
 
-def first_found(dists: Sequence[Installed]) -> dict[str, Installed]:
+def active_distributions(dists: Sequence[Distribution]) -> dict[str, Distribution]:
     """For each name the distribution that wins, as importlib.metadata would answer."""
-    winners: dict[str, Installed] = {}
+    winners: dict[str, Distribution] = {}
     for dist in dists:
         winners.setdefault(dist.name, dist)
     return winners
 
 
-def damaged(dists: Sequence[Installed], entries: Iterable[str]) -> dict[str, str]:
+def find_damaged_distributions(dists: Sequence[Distribution], entries: Iterable[str]) -> dict[str, str]:
     """Distributions whose folder is there and whose METADATA cannot be read: the folder's name by the distribution's."""
     whole = {dist.metadata for dist in dists}
     folders = (os.path.join(entry, name) for entry in dict.fromkeys(entries) for name in _listed(entry) if name.endswith(".dist-info"))
     broken = (os.path.basename(folder) for folder in folders if folder not in whole)
-    return {normal_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken}
+    return {normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken}
 
 
-def modules_of(dist: Installed) -> tuple[str, ...]:
+def modules_to_import(dist: Distribution) -> tuple[str, ...]:
     """The modules to import for a distribution: the one named like it, else all public top-level ones; namespaces give their first real package."""
     files = _recorded(dist)
     names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}
     public = sorted(name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES)
-    alike = [name for name in public if normal_name(name) == dist.name]
+    alike = [name for name in public if normalize_name(name) == dist.name]
     found = (_importable(name, files, dist.name) for name in alike or public)
     return tuple(name for name in found if name)
 
 
-def module_names(entry: str) -> frozenset[str]:
+def top_level_modules(entry: str) -> frozenset[str]:
     """The top-level module names that one sys.path entry offers."""
     try:
         names = os.listdir(entry)
@@ -73,7 +73,7 @@ def module_names(entry: str) -> frozenset[str]:
     return frozenset(offered)
 
 
-def _in_entry(entry: str) -> Iterator[Installed]:
+def _in_entry(entry: str) -> Iterator[Distribution]:
     for name in _listed(entry or "."):
         if name.endswith((".dist-info", ".egg-info")):
             path = os.path.join(entry, name)
@@ -91,7 +91,7 @@ def _listed(entry: str) -> list[str]:
         return []
 
 
-def _read(metadata: str, entry: str, folder: str) -> Installed | None:
+def _read(metadata: str, entry: str, folder: str) -> Distribution | None:
     name = version = python = ""
     requires = []
     try:
@@ -110,7 +110,7 @@ def _read(metadata: str, entry: str, folder: str) -> Installed | None:
                     python = value.strip()
     except OSError:
         return None
-    return Installed(normal_name(name), version, entry, folder, tuple(requires), _editable(folder), python) if name else None
+    return Distribution(normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python) if name else None
 
 
 def _editable(folder: str) -> bool:
@@ -122,7 +122,7 @@ def _editable(folder: str) -> bool:
     return isinstance(info, dict) and bool(info.get("editable"))
 
 
-def _recorded(dist: Installed) -> list[str]:
+def _recorded(dist: Distribution) -> list[str]:
     for name in ("RECORD", "SOURCES.txt"):
         text = _text(os.path.join(dist.metadata, name))
         if text:
@@ -130,7 +130,7 @@ def _recorded(dist: Installed) -> list[str]:
     return []
 
 
-def _declared_modules(dist: Installed) -> set[str]:
+def _declared_modules(dist: Distribution) -> set[str]:
     return {line.strip().replace("/", ".") for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines() if line.strip()}
 
 
@@ -147,7 +147,7 @@ def _importable(name: str, files: Sequence[str], dist: str) -> str:
     packages = sorted(
         (file[: -len("/__init__.py")] for file in files if file.startswith(f"{name}/") and file.endswith("/__init__.py")), key=lambda p: (p.count("/"), p)
     )
-    alike = [package for package in packages if normal_name(package.replace("/", "-")) == dist]
+    alike = [package for package in packages if normalize_name(package.replace("/", "-")) == dist]
     return (alike or packages or [name])[0].replace("/", ".")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .values import Reading, ReadingClass, Seen
+from .values import ObservedValues, Reading, ReadingClass
 
 _C = ReadingClass
-READINGS: tuple[tuple[str, ReadingClass], ...] = (
+READING_CLASSES: tuple[tuple[str, ReadingClass], ...] = (
     ("os.id", _C.IDENTITY),
     ("os.version", _C.IDENTITY),
     ("host.glibc", _C.IDENTITY),
@@ -146,13 +146,13 @@ READINGS: tuple[tuple[str, ReadingClass], ...] = (
 """What is published of all that observers note, and what a difference in it means; the longest matching pattern counts, the rest stays unpublished."""
 
 
-def class_of(key: str) -> ReadingClass | None:
+def class_of_reading(key: str) -> ReadingClass | None:
     """The class of a reading, or None for what observers note for the judges alone (keys that start with "_")."""
-    fitting = [(len(pattern), kind) for pattern, kind in READINGS if key == pattern or (pattern.endswith(".*") and key.startswith(pattern[:-1]))]
+    fitting = [(len(pattern), kind) for pattern, kind in READING_CLASSES if key == pattern or (pattern.endswith(".*") and key.startswith(pattern[:-1]))]
     return max(fitting, key=lambda pair: pair[0])[1] if fitting and not key.startswith("_") else None
 
 
-def readings(seen: Seen) -> list[Reading]:
+def published_readings(seen: ObservedValues) -> list[Reading]:
     """The published readings, sorted by key."""
-    found = ((key, class_of(key)) for key in sorted(seen))
+    found = ((key, class_of_reading(key)) for key in sorted(seen))
     return [Reading(key, seen[key], kind) for key, kind in found if kind is not None]

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..agent.core.redact import redact, spellings
+from ..agent.core.redact import redact, secret_spellings
 
 _SHORTEST_NAME = 3
 _COMMON_NAMES = frozenset(
@@ -23,7 +23,7 @@ class Redactor:
     """Replaces what must not be published in captured text; made once per process from the environment it runs in."""
 
     def __init__(self, secrets: Iterable[str] = (), home: str = "", user: str = "", host: str = "") -> None:
-        self._secrets = spellings(secrets)
+        self._secrets = secret_spellings(secrets)
         self._home = home.rstrip("/\\") if len(home.rstrip("/\\")) > 1 else ""
         self._user = _name_pattern(user)
         # The whole name first: what is left of it without its domain is a name too.

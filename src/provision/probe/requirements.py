@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..agent.core.versions import Unreadable, allows, normal_name
+from ..agent.core.versions import UnreadableVersion, normalize_name, specifier_allows
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*(.*?)\s*", re.DOTALL)
 _TOKEN = re.compile(r"\s*(?:(\()|(\))|'([^']*)'|\"([^\"]*)\"|(===|==|!=|<=|>=|~=|<|>)|([A-Za-z_][A-Za-z0-9_.]*))")
@@ -35,22 +35,22 @@ class Requirement:
     by_url: bool
 
 
-def read_requirement(text: str) -> Requirement:
+def parse_requirement(text: str) -> Requirement:
     """Read one Requires-Dist line. Raises Unreadable."""
     # A location may itself contain ";": the marker behind it is set off by a space.
     by_url = "@" in text.partition(";")[0]
     head, _, marker = text.partition(" ;" if by_url else ";")
     match = _REQUIREMENT.fullmatch(head)
     if match is None:
-        raise Unreadable(f"not a requirement: {text!r}")
+        raise UnreadableVersion(f"not a requirement: {text!r}")
     name, extras, rest = match.groups()
     if rest.startswith("@"):
-        return Requirement(normal_name(name), _extras(extras), "", marker.strip(), True)
+        return Requirement(normalize_name(name), _extras(extras), "", marker.strip(), True)
     if rest.startswith("(") and rest.endswith(")"):
         rest = rest[1:-1]
     if rest and not re.match(r"[=<>!~]", rest.strip()):
-        raise Unreadable(f"not a requirement: {text!r}")
-    return Requirement(normal_name(name), _extras(extras), rest.strip(), marker.strip(), False)
+        raise UnreadableVersion(f"not a requirement: {text!r}")
+    return Requirement(normalize_name(name), _extras(extras), rest.strip(), marker.strip(), False)
 
 
 def marker_environment() -> dict[str, str]:
@@ -73,19 +73,19 @@ def marker_environment() -> dict[str, str]:
     }
 
 
-def marker_holds(marker: str, environment: Mapping[str, str], extra: str = "") -> bool:
+def evaluate_marker(marker: str, environment: Mapping[str, str], extra: str = "") -> bool:
     """Whether a marker is true; an empty marker is. Raises Unreadable."""
     if not marker:
         return True
     reader = _MarkerReader(_tokens(marker), {**environment, "extra": extra}, marker)
-    value = reader.either()
+    value = reader.parse_or()
     if reader.tokens:
-        raise Unreadable(f"not a marker: {marker!r}")
+        raise UnreadableVersion(f"not a marker: {marker!r}")
     return value
 
 
 def _extras(text: str | None) -> tuple[str, ...]:
-    return tuple(sorted(normal_name(part.strip()) for part in (text or "").split(",") if part.strip()))
+    return tuple(sorted(normalize_name(part.strip()) for part in (text or "").split(",") if part.strip()))
 
 
 def _tokens(marker: str) -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ def _tokens(marker: str) -> list[tuple[str, str]]:
     while place < len(marker.rstrip()):
         match = _TOKEN.match(marker, place)
         if match is None:
-            raise Unreadable(f"not a marker: {marker!r}")
+            raise UnreadableVersion(f"not a marker: {marker!r}")
         opened, closed, single, double, operator, word = match.groups()
         if opened or closed:
             tokens.append(("bracket", opened or closed))
@@ -115,59 +115,59 @@ class _MarkerReader:
         self.environment = environment
         self.marker = marker
 
-    def either(self) -> bool:
-        value = self.both()
-        while self.take("word", "or"):
-            value = self.both() or value
+    def parse_or(self) -> bool:
+        value = self.parse_and()
+        while self.accept("word", "or"):
+            value = self.parse_and() or value
         return value
 
-    def both(self) -> bool:
-        value = self.one()
-        while self.take("word", "and"):
-            value = self.one() and value
+    def parse_and(self) -> bool:
+        value = self.parse_comparison()
+        while self.accept("word", "and"):
+            value = self.parse_comparison() and value
         return value
 
-    def one(self) -> bool:
-        if self.take("bracket", "("):
-            value = self.either()
-            if not self.take("bracket", ")"):
-                raise Unreadable(f"a bracket is not closed: {self.marker!r}")
+    def parse_comparison(self) -> bool:
+        if self.accept("bracket", "("):
+            value = self.parse_or()
+            if not self.accept("bracket", ")"):
+                raise UnreadableVersion(f"a bracket is not closed: {self.marker!r}")
             return value
-        left, operator, right = self.operand(), self.operator(), self.operand()
+        left, operator, right = self.parse_operand(), self.parse_operator(), self.parse_operand()
         return self.compare(left, operator, right)
 
-    def take(self, kind: str, text: str) -> bool:
+    def accept(self, kind: str, text: str) -> bool:
         if self.tokens and self.tokens[0] == (kind, text):
             self.tokens.pop(0)
             return True
         return False
 
-    def operand(self) -> tuple[str, str]:
+    def parse_operand(self) -> tuple[str, str]:
         if self.tokens and self.tokens[0][0] in ("word", "text"):
             return self.tokens.pop(0)
-        raise Unreadable(f"not a marker: {self.marker!r}")
+        raise UnreadableVersion(f"not a marker: {self.marker!r}")
 
-    def operator(self) -> str:
-        if self.take("word", "in"):
+    def parse_operator(self) -> str:
+        if self.accept("word", "in"):
             return "in"
-        if self.take("word", "not"):
-            if self.take("word", "in"):
+        if self.accept("word", "not"):
+            if self.accept("word", "in"):
                 return "not in"
         elif self.tokens and self.tokens[0][0] == "operator":
             return self.tokens.pop(0)[1]
-        raise Unreadable(f"not a marker: {self.marker!r}")
+        raise UnreadableVersion(f"not a marker: {self.marker!r}")
 
     def compare(self, left: tuple[str, str], operator: str, right: tuple[str, str]) -> bool:
         if (left[0] == "word") is (right[0] == "word"):
-            raise Unreadable(f"a marker compares a name with a text: {self.marker!r}")
+            raise UnreadableVersion(f"a marker compares a name with a text: {self.marker!r}")
         name = left[1] if left[0] == "word" else right[1]
         name = _OLD_NAMES.get(name, name)
         if name not in self.environment:
-            raise Unreadable(f"unknown marker name {name!r}")
+            raise UnreadableVersion(f"unknown marker name {name!r}")
         known = self.environment[name]
         ours, theirs = (known, right[1]) if left[0] == "word" else (left[1], known)
         if name == "extra":
-            ours, theirs = normal_name(ours), normal_name(theirs)
+            ours, theirs = normalize_name(ours), normalize_name(theirs)
         return _texts_compare(ours, operator, theirs, versioned=name in _VERSIONED)
 
 
@@ -176,12 +176,12 @@ def _texts_compare(ours: str, operator: str, theirs: str, versioned: bool) -> bo
         return (ours in theirs) is (operator == "in")
     if versioned:
         try:
-            return allows(f"{operator}{theirs}", ours)
-        except Unreadable:
+            return specifier_allows(f"{operator}{theirs}", ours)
+        except UnreadableVersion:
             # A kernel release such as "6.1.0-13-cloud" is no version; it then compares as text, which is what installers do.
             pass
     if operator in ("===", "~="):
-        raise Unreadable(f"{operator} does not compare texts: {ours!r}, {theirs!r}")
+        raise UnreadableVersion(f"{operator} does not compare texts: {ours!r}, {theirs!r}")
     if operator == "!=":
         return ours != theirs
     return operator in ("==", "<=", ">=") and ours == theirs

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .canonical import canonical, write_whole
-from .catalogue import applies, asked
+from .canonical import to_canonical_json, write_atomically
+from .catalogue import is_applicable, select_checks
 from .expectations import Expectations
-from .observing import Bench, observers_of
-from .observing.sampling import UNWATCHED, Watch
+from .observing import ObserverContext, observers_of
+from .observing.sampling import UNWATCHED_STAGES, ClockWatch
 from .redactor import Redactor
-from .values import Asked
+from .values import SelectedCheck
 
 _LONGEST_TEXT = 1500
 _PR_SET_PDEATHSIG = 1
@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(slots=True)
-class Fragment:
+class StageProgress:
     """What one stage found so far. `running` names the check under observation and `where` its card, of several; `raised` is what observing raised."""
 
     seen: dict[str, Any] = field(default_factory=dict)
@@ -44,10 +44,10 @@ class Fragment:
 
     def save(self, path: Path) -> None:
         """Write the fragment, whole or not at all."""
-        write_whole(path, canonical({name: getattr(self, name) for name in self.__slots__}))
+        write_atomically(path, to_canonical_json({name: getattr(self, name) for name in self.__slots__}))
 
     @classmethod
-    def load(cls, path: Path) -> Fragment:
+    def load(cls, path: Path) -> StageProgress:
         """What a stage wrote; empty when it died before it wrote anything."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
@@ -55,12 +55,12 @@ class Fragment:
             return cls()
 
 
-def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()) -> Fragment:
+def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()) -> StageProgress:
     """Observe the checks of one stage (those in `only`, else all) in this process, saving the fragment before and after each."""
     faulthandler.enable()
     began, _ = _usage()
     redactor = Redactor.of(os.environ, expected.secrets)
-    fragment = Fragment()
+    fragment = StageProgress()
     fragment.save(fragment_path)
 
     def tell(where: str) -> None:
@@ -68,14 +68,14 @@ def run_stage(name: str, expected: Expectations, fragment_path: Path, scratch: P
             fragment.where = where
             fragment.save(fragment_path)
 
-    bench = Bench(expected=expected, scratch=scratch, tell=tell)
-    with Watch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED, bench.environ) as watch:
-        for one in asked(expected):
-            if one.check.stage == name and (not only or one.id in only) and applies(one.check, expected):
+    bench = ObserverContext(expected=expected, scratch=scratch, report_progress=tell)
+    with ClockWatch(expected.gpu_type not in (None, "mps") and name not in UNWATCHED_STAGES, bench.environ) as watch:
+        for one in select_checks(expected):
+            if one.check.stage == name and (not only or one.id in only) and is_applicable(one.check, expected):
                 if any(before in fragment.raised for before in one.check.after):
                     continue
                 _observe(one, bench, fragment, fragment_path, redactor)
-    fragment.seen.update(watch.seen(name))
+    fragment.seen.update(watch.readings(name))
     ended, fragment.maxrss_mb = _usage()
     fragment.cpu_s, fragment.ended = ended - began, True
     fragment.save(fragment_path)
@@ -88,7 +88,7 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def send_output_to(log: Path) -> None:
+def redirect_output(log: Path) -> None:
     """Make everything this process and its children print from now on go to a file, what native code writes included."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -98,7 +98,7 @@ def send_output_to(log: Path) -> None:
     os.close(handle)
 
 
-def both_ends(text: str, most: int) -> str:
+def truncate_middle(text: str, most: int) -> str:
     """Return at most about `most` characters of a text: its beginning and, as a traceback says what happened in its last line, twice as much of its end."""
     if len(text) <= most:
         return text
@@ -106,7 +106,7 @@ def both_ends(text: str, most: int) -> str:
     return f"{first.rstrip()}\n[{len(text) - len(first) - len(last)} characters left out]\n{last.lstrip()}"
 
 
-def _observe(one: Asked, bench: Bench, fragment: Fragment, path: Path, redactor: Redactor) -> None:
+def _observe(one: SelectedCheck, bench: ObserverContext, fragment: StageProgress, path: Path, redactor: Redactor) -> None:
     fragment.running, fragment.where = one.id, ""
     fragment.save(path)
     bench.subject = one.subject
@@ -140,7 +140,7 @@ def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
     text = redactor.text(_without_traceback(str(error)))
     if error.__cause__ is not None and str(error.__cause__) not in str(error):
         text += f" (from {type(error.__cause__).__name__}: {redactor.text(str(error.__cause__))})"
-    return {"type": type(error).__name__, "text": both_ends(text.strip(), _LONGEST_TEXT), "place": redactor.text(place)}
+    return {"type": type(error).__name__, "text": truncate_middle(text.strip(), _LONGEST_TEXT), "place": redactor.text(place)}
 
 
 def _without_traceback(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .redactor import Redactor
-from .stage import Fragment
+from .stage import StageProgress
 
 _TAIL_READ, _TAIL_KEPT = 65536, 2048
 _PAUSE_S = 0.02
@@ -39,30 +39,30 @@ class StageRun:
             return f"did not end within {self.wall_s:.0f} s"
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As it stands in the report: to the hundredth of a second and the whole MB, which is as far as they repeat."""
         told = {field: getattr(self, field) for field in self.__slots__}
         return {**told, "wall_s": round(self.wall_s, 2), "cpu_s": round(self.cpu_s, 2), "maxrss_mb": round(self.maxrss_mb)}
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class StageTask:
     """One stage of a process: its time limit and the files it writes."""
 
     name: str
     timeout_s: float
-    fragment: Path
+    progress_file: Path
     log: Path
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
+class _ExitStatus:
     code: int
     cpu_s: float
     maxrss_mb: float
 
 
-class Process:
+class StageProcess:
     """A process that runs several stages one after the other; `watch` is told of each stage as it starts and ends.
 
     `deadline` is the moment (monotonic clock) at which the whole verification ends. The process leads a group of its own, which is
@@ -70,7 +70,9 @@ class Process:
     exists.
     """
 
-    def __init__(self, legs: Sequence[Leg], deadline: float, redactor: Redactor, started: Callable[[str], None], ended: Callable[[StageRun], None]) -> None:
+    def __init__(
+        self, legs: Sequence[StageTask], deadline: float, redactor: Redactor, started: Callable[[str], None], ended: Callable[[StageRun], None]
+    ) -> None:
         self._legs = legs
         self._deadline = deadline
         self._redactor = redactor
@@ -94,7 +96,7 @@ class Process:
         self._close(self._last_run(ending))
         return self._runs
 
-    def _follow(self, process: subprocess.Popen[bytes]) -> _Ending:
+    def _follow(self, process: subprocess.Popen[bytes]) -> _ExitStatus:
         while True:
             ending = _ending(process)
             if ending is not None:
@@ -107,24 +109,24 @@ class Process:
             time.sleep(_PAUSE_S)
 
     @property
-    def _leg(self) -> Leg:
+    def _leg(self) -> StageTask:
         return self._legs[len(self._runs)]
 
     def _next_has_begun(self) -> bool:
         following = len(self._runs) + 1
-        return following < len(self._legs) and self._legs[following].fragment.exists()
+        return following < len(self._legs) and self._legs[following].progress_file.exists()
 
     def _begin_leg(self) -> None:
         self._leg_began = time.monotonic()
         self._started(self._leg.name)
 
     def _leg_is_over(self) -> None:
-        leg, fragment = self._leg, Fragment.load(self._leg.fragment)
+        leg, fragment = self._leg, StageProgress.load(self._leg.progress_file)
         wall = time.monotonic() - self._leg_began
         self._close(StageRun(leg.name, 0, None, wall, fragment.cpu_s, fragment.maxrss_mb, False, _tail(leg.log, self._redactor)))
         self._begin_leg()
 
-    def _last_run(self, ending: _Ending) -> StageRun:
+    def _last_run(self, ending: _ExitStatus) -> StageRun:
         leg = self._leg
         return StageRun(
             name=leg.name,
@@ -142,17 +144,17 @@ class Process:
         self._ended(run)
 
 
-def _ending(process: subprocess.Popen[bytes]) -> _Ending | None:
+def _ending(process: subprocess.Popen[bytes]) -> _ExitStatus | None:
     if not hasattr(os, "wait4"):
         code = process.poll()
-        return None if code is None else _Ending(code, 0.0, 0.0)
+        return None if code is None else _ExitStatus(code, 0.0, 0.0)
     pid, status, usage = os.wait4(process.pid, os.WNOHANG)
     if not pid:
         return None
     process.returncode = os.waitstatus_to_exitcode(status)
     # Linux counts ru_maxrss in KiB, macOS in bytes.
     unit = 1024 * 1024 if sys.platform == "darwin" else 1024
-    return _Ending(process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
+    return _ExitStatus(process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from .expectations import Expectations, Requires, Training
-from .inventory import first_found, installed
-from .observing import Bench, observers_of
+from .inventory import active_distributions, find_distributions
+from .observing import ObserverContext, observers_of
 from .package import own_digest, own_program
-from .readings import class_of
+from .readings import class_of_reading
 from .redactor import Redactor
 from .values import Tier
 
 SCHEMA = "provision.env/1"
-TOLD = (
+REPORTED_PACKAGES = (
     *("torch", "torchvision", "torchaudio", "triton", "transformers", "accelerate", "datasets", "tokenizers", "safetensors", "huggingface-hub", "peft"),
     *("trl", "bitsandbytes", "deepspeed", "flash-attn", "xformers", "numpy", "tensorflow", "jax", "jaxlib"),
 )
@@ -37,12 +37,14 @@ _SHORTEST_SECRET = 6
 _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
 
-def surroundings(environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False) -> dict[str, Any]:
+def collect_machine_info(environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False) -> dict[str, Any]:
     """Return the document `provision.env/1`, redacted. Imports nothing that is installed; torch, if asked for, in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
-        bench = Bench(expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ)
+        bench = ObserverContext(expected=_nothing_declared(), scratch=Path(scratch), root=root, environ=environ)
         seen, unread = _observed(bench)
-        told = {key: value for key, value in {**seen, **_python(), **_place(environ, root), **_cuda(environ, root)}.items() if class_of(key) or key in _OWN}
+        told = {
+            key: value for key, value in {**seen, **_python(), **_place(environ, root), **_cuda(environ, root)}.items() if class_of_reading(key) or key in _OWN
+        }
         redactor = Redactor.of(environ, _secrets(environ))
         document: dict[str, Any] = {
             "schema": SCHEMA,
@@ -56,7 +58,7 @@ def surroundings(environ: Mapping[str, str], root: Path = Path("/"), *, with_tor
     return {**private, "schema": SCHEMA, "probe_sha256": document["probe_sha256"]}
 
 
-def torch_view() -> dict[str, Any]:
+def inspect_torch() -> dict[str, Any]:
     """Return what torch says of itself in this process, which imports it; {"error": ...} where that fails."""
     try:
         import torch
@@ -64,7 +66,7 @@ def torch_view() -> dict[str, Any]:
         return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
 
     found: dict[str, Any] = {}
-    bench = Bench(expected=_nothing_declared(), scratch=Path())
+    bench = ObserverContext(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
     for name, observer in {**{name: observers[name] for name in ("T01", "T02", "T03")}, "gpu.name": _cards_by_torch}.items():
         try:
@@ -75,14 +77,14 @@ def torch_view() -> dict[str, Any]:
     return {**{key: value for key, value in found.items() if not key.startswith("_")}, "torch.cudnn": cudnn, "torch.threads": torch.get_num_threads()}
 
 
-def _cards_by_torch(_: Bench) -> dict[str, Any]:
+def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
     import torch
 
     names = {torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())} if torch.cuda.is_available() else ()
     return {"gpu.name": " + ".join(sorted(names)) or None}
 
 
-def _observed(bench: Bench) -> tuple[dict[str, Any], list[str]]:
+def _observed(bench: ObserverContext) -> tuple[dict[str, Any], list[str]]:
     """Ask every observer of the machine and of the driver; one that fails is named, and the others are asked."""
     seen: dict[str, Any] = {}
     unread = []
@@ -178,8 +180,8 @@ def _cuda(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
 
 
 def _packages() -> dict[str, str]:
-    found = first_found(installed(sys.path))
-    return {name: dist.version for name, dist in sorted(found.items()) if name in TOLD or name.startswith("nvidia-")}
+    found = active_distributions(find_distributions(sys.path))
+    return {name: dist.version for name, dist in sorted(found.items()) if name in REPORTED_PACKAGES or name.startswith("nvidia-")}
 
 
 def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:

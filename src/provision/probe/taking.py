@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..agent.core.versions import normal_name
+from ..agent.core.versions import normalize_name
 from .values import ProbeError
 
 
-class Taker:
+class FieldReader:
     """Takes typed values out of a decoded document by dotted route; raises ProbeError naming the file and the route."""
 
     def __init__(self, document: object, where: str) -> None:
@@ -17,7 +17,7 @@ class Taker:
         self.document = document
         self.where = where
 
-    def of(self, route: str, kind: type, what: str) -> Any:
+    def typed_value(self, route: str, kind: type, what: str) -> Any:
         """The value at a route, of this type; `what` names the type in the message."""
         value = self._at(route)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -26,9 +26,9 @@ class Taker:
 
     def text(self, route: str) -> str:
         """A text."""
-        return str(self.of(route, str, "a text"))
+        return str(self.typed_value(route, str, "a text"))
 
-    def maybe_text(self, route: str) -> str | None:
+    def optional_text(self, route: str) -> str | None:
         """A text, or None where null stands."""
         return None if self._at(route) is None else self.text(route)
 
@@ -39,7 +39,7 @@ class Taker:
             raise ProbeError(f"{self.where}: {route} has to be a number of at least 0, it is {value!r:.60}")
         return value
 
-    def maybe_size(self, route: str) -> int | None:
+    def optional_size(self, route: str) -> int | None:
         """A whole number of at least 0, or None where null stands."""
         return None if self._at(route) is None else int(self.number(route))
 
@@ -50,19 +50,19 @@ class Taker:
             raise ProbeError(f"{self.where}: {route} is {value!r}, known are {', '.join(allowed)}")
         return value
 
-    def texts(self, route: str) -> dict[str, str]:
+    def text_map(self, route: str) -> dict[str, str]:
         """An object of texts."""
-        block = self.of(route, dict, "an object of texts")
+        block = self.typed_value(route, dict, "an object of texts")
         for key, value in block.items():
             if not isinstance(value, str):
                 raise ProbeError(f"{self.where}: {route}.{key} has to be a text, it is {value!r:.60}")
         return dict(block)
 
-    def names(self, route: str, optional: bool = False) -> tuple[str, ...]:
+    def text_list(self, route: str, optional: bool = False) -> tuple[str, ...]:
         """A list of texts; () where it is optional and missing."""
         if optional and route not in self.document:
             return ()
-        block = self.of(route, list, "a list of texts")
+        block = self.typed_value(route, list, "a list of texts")
         if not all(isinstance(value, str) for value in block):
             raise ProbeError(f"{self.where}: {route} has to be a list of texts")
         return tuple(block)
@@ -70,10 +70,10 @@ class Taker:
     def packages(self) -> dict[str, str]:
         """Locked packages, normal name to version."""
         locked: dict[str, str] = {}
-        for place, entry in enumerate(self.of("packages", list, "a list")):
+        for place, entry in enumerate(self.typed_value("packages", list, "a list")):
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not isinstance(entry.get("version"), str):
                 raise ProbeError(f'{self.where}: packages[{place}] has to be {{"name": text, "version": text}}')
-            locked[normal_name(entry["name"])] = entry["version"]
+            locked[normalize_name(entry["name"])] = entry["version"]
         return locked
 
     def _at(self, route: str) -> Any:

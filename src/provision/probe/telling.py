@@ -6,21 +6,21 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .judging.cases import size
+from .judging.cases import format_bytes
 from .observing.nvml import NO_LIBRARY
 from .observing.variables import HARMFUL_VARIABLES
 
 _LEAD = 11
 
 
-def text(document: Mapping[str, Any], width: int = 0) -> str:
+def to_text(document: Mapping[str, Any], width: int = 0) -> str:
     """Return the document of `surroundings` as lines; control characters in foreign values are replaced. Lines are broken at `width` characters, 0: never."""
     return "".join(f"{row}\n" for label, words in _rows(document) for row in _broken(f"{label:<{_LEAD}} {_harmless(words)}".rstrip(), width))
 
 
-def markdown(document: Mapping[str, Any]) -> str:
+def to_markdown(document: Mapping[str, Any]) -> str:
     """Return the same for a bug report: a fenced block, in which nothing is a link, a mention or code."""
-    return "```text\n" + text(document).replace("`", "'") + "```\n"
+    return "```text\n" + to_text(document).replace("`", "'") + "```\n"
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -60,7 +60,7 @@ def _free(seen: Mapping[str, Any]) -> Iterator[str]:
     for key, value in seen.items():
         if key.startswith("disk.") and key.endswith(".free_bytes") and value is not None:
             place = key[len("disk.") : -len(".free_bytes")]
-            yield f"{place} {size(value)}" + (" (no further file)" if seen.get(f"disk.{place}.free_files") == 0 else "")
+            yield f"{place} {format_bytes(value)}" + (" (no further file)" if seen.get(f"disk.{place}.free_files") == 0 else "")
 
 
 def _processors(seen: Mapping[str, Any]) -> str:
@@ -74,7 +74,7 @@ def _glibc(seen: Mapping[str, Any]) -> str:
 
 def _shared(seen: Mapping[str, Any]) -> str:
     shm = seen.get("host.shm_bytes")
-    return "no /dev/shm" if shm == 0 else f"/dev/shm {size(shm)}" if shm is not None else ""
+    return "no /dev/shm" if shm == 0 else f"/dev/shm {format_bytes(shm)}" if shm is not None else ""
 
 
 def _person(seen: Mapping[str, Any]) -> str:
@@ -93,7 +93,7 @@ def _driver(seen: Mapping[str, Any]) -> str:
 
 def _cards(seen: Mapping[str, Any]) -> str:
     totals, used = seen.get("nvml.total_bytes") or [], seen.get("nvml.used_bytes") or []
-    held = [f"{size(one)} of {size(whole)} in use" for one, whole in zip(used, totals, strict=False) if one is not None and whole]
+    held = [f"{format_bytes(one)} of {format_bytes(whole)} in use" for one, whole in zip(used, totals, strict=False) if one is not None and whole]
     shown, there = seen.get("nvml.count") or 0, seen.get("nvml.count_all") or 0
     hidden = f"CUDA_VISIBLE_DEVICES shows {shown} of {there}" if there > shown else None
     return _joined(*(seen.get("nvml.names") or ["none"]), *held, hidden)
@@ -138,7 +138,7 @@ def _named(word: str, seen: Mapping[str, Any], key: str) -> str:
 
 
 def _bytes(seen: Mapping[str, Any], key: str, before: str = "") -> str:
-    return f"{before}{size(seen[key])}" if seen.get(key) is not None else ""
+    return f"{before}{format_bytes(seen[key])}" if seen.get(key) is not None else ""
 
 
 def _number(value: Any) -> str:

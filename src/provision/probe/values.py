@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-Seen = Mapping[str, Any]
+ObservedValues = Mapping[str, Any]
 """What the observers noted, key to JSON value; the only thing a judge knows of the machine."""
 
 
@@ -21,7 +21,7 @@ class Status(str, Enum):
     UNKNOWN = "unknown"
 
 
-class Result(str, Enum):
+class Verdict(str, Enum):
     """How the whole verification ended. `simulated`: all holds, and something that was looked at is not real."""
 
     VERIFIED = "verified"
@@ -80,7 +80,7 @@ class Threshold:
     unit: str
     source: str
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As it stands in the report."""
         return {"value": self.value, "unit": self.unit, "source": self.source}
 
@@ -105,12 +105,12 @@ class Check:
     after: tuple[str, ...] = ()
     required_by: str = "always"
     threshold: Threshold | None = None
-    each_direct: bool = False
+    per_direct_package: bool = False
     quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SelectedCheck:
     """A check as asked in one verification: `id` carries the package name where the check is repeated for each direct package."""
 
     check: Check
@@ -139,11 +139,11 @@ class Reading:
 
     key: str
     value: Any
-    kind: ReadingClass
+    reading_class: ReadingClass
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As it stands in the report."""
-        return {"key": self.key, "value": self.value, "class": self.kind.value}
+        return {"key": self.key, "value": self.value, "class": self.reading_class.value}
 
 
 class ProbeError(Exception):

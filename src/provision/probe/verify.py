@@ -11,15 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .catalogue import STAGES, THREADS_AND_HUB, Stage, applies, asked, processes
+from .catalogue import STAGE_ENVIRONMENT, STAGES, Stage, group_stages_by_process, is_applicable, select_checks
 from .expectations import Expectations
 from .package import own_program
 from .redactor import Redactor
-from .stage import Fragment
-from .supervise import Leg, Process, StageRun
-from .values import Asked, Judgement, Status
+from .stage import StageProgress
+from .supervise import StageProcess, StageRun, StageTask
+from .values import Judgement, SelectedCheck, Status
 
-Watch = Callable[[dict[str, Any]], None]
+EventCallback = Callable[[dict[str, Any]], None]
 """Is told of each stage's start and end, as the JSON objects of `--events`."""
 
 
@@ -36,34 +36,36 @@ class _Gathered:
     runs: list[StageRun] = field(default_factory=list)
 
 
-def verify(expected: Expectations, source: Path, only: frozenset[str], watch: Watch, environ: Mapping[str, str]) -> dict[str, Any]:
+def verify(expected: Expectations, source: Path, only: frozenset[str], watch: EventCallback, environ: Mapping[str, str]) -> dict[str, Any]:
     """Run every stage that has a check to observe and return the report document. `source` is the expectations file the stages read."""
     with TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
-        verification = _Verification(expected, source, asked(expected, only), watch, environ, Path(scratch))
-        for group in processes(expected):
+        verification = _Verification(expected, source, select_checks(expected, only), watch, environ, Path(scratch))
+        for group in group_stages_by_process(expected):
             verification.observe(group)
-        from .report import Judged, make_report
+        from .report import JudgedCheck, make_report
 
-        judged = [Judged(one, verification.judge(one), verification.gathered.seconds.get(one.id, 0.0)) for one in verification.checks]
+        judged = [JudgedCheck(one, verification.judge(one), verification.gathered.seconds.get(one.id, 0.0)) for one in verification.checks]
         return make_report(expected, judged, verification.gathered.seen, verification.gathered.runs, verification.redactor, partial=bool(only))
 
 
 class _Verification:
     """One verification under way."""
 
-    def __init__(self, expected: Expectations, source: Path, checks: tuple[Asked, ...], watch: Watch, environ: Mapping[str, str], scratch: Path) -> None:
+    def __init__(
+        self, expected: Expectations, source: Path, checks: tuple[SelectedCheck, ...], watch: EventCallback, environ: Mapping[str, str], scratch: Path
+    ) -> None:
         self.expected, self.source, self.checks, self.scratch = expected, source, checks, scratch
         self.watch, self.environ = watch, environ
         self.redactor = Redactor.of(environ, expected.secrets)
         self.deadline = time.monotonic() + expected.timeout_s
         self.gathered = _Gathered()
 
-    def judge(self, one: Asked) -> Judgement:
+    def judge(self, one: SelectedCheck) -> Judgement:
         # The judges are many files to read: they are read while the first process already observes.
-        from .judging import Account, judge
+        from .judging import ObservationLog, judge
 
         found = self.gathered
-        return judge(one, self.expected, found.seen, Account(frozenset(found.done), found.raised, found.deaths, found.absent))
+        return judge(one, self.expected, found.seen, ObservationLog(frozenset(found.done), found.raised, found.deaths, found.absent))
 
     def observe(self, group: Sequence[Stage]) -> None:
         """Run a group of stages in one process; after a death the stages behind it run in a new one."""
@@ -74,38 +76,38 @@ class _Verification:
                 self.gathered.absent.update(dict.fromkeys(late, f"not observed: the time limit of {self.expected.timeout_s:g} s was used up"))
                 return
             legs = [self._leg(stage) for stage in left]
-            process = Process(legs, self.deadline, self.redactor, self._say_started, self._gather)
+            process = StageProcess(legs, self.deadline, self.redactor, self._say_started, self._gather)
             runs = process.run(self._command(left, legs), self._environment(left[0]))
             left = left[len(runs) :]
 
-    def _ready(self, stage: Stage) -> list[Asked]:
-        ours = [one for one in self.checks if one.check.stage == stage.name and applies(one.check, self.expected)]
+    def _ready(self, stage: Stage) -> list[SelectedCheck]:
+        ours = [one for one in self.checks if one.check.stage == stage.name and is_applicable(one.check, self.expected)]
         return [one for one in ours if not _blocked(one, ours, self.gathered)]
 
-    def _leg(self, stage: Stage) -> Leg:
-        return Leg(stage.name, stage.timeout_s, self.scratch / f"{stage.name}.json", self.scratch / f"{stage.name}.log")
+    def _leg(self, stage: Stage) -> StageTask:
+        return StageTask(stage.name, stage.timeout_s, self.scratch / f"{stage.name}.json", self.scratch / f"{stage.name}.log")
 
-    def _command(self, stages: Sequence[Stage], legs: Sequence[Leg]) -> list[str]:
+    def _command(self, stages: Sequence[Stage], legs: Sequence[StageTask]) -> list[str]:
         command = [sys.executable, "-u", *_probe_command(), "stage", *(stage.name for stage in stages)]
         command += ["--expectations", str(self.source), "--scratch", str(self.scratch)]
-        command += [part for leg in legs for part in ("--out", str(leg.fragment))]
+        command += [part for leg in legs for part in ("--out", str(leg.progress_file))]
         return command + [part for stage in stages for one in self._ready(stage) for part in ("--only", one.id)]
 
     def _environment(self, stage: Stage) -> dict[str, str]:
-        return dict(self.environ) if stage.process == "plain" else {**self.environ, **THREADS_AND_HUB}
+        return dict(self.environ) if stage.process == "plain" else {**self.environ, **STAGE_ENVIRONMENT}
 
     def _say_started(self, name: str) -> None:
         self.watch({"event": "stage", "stage": name, "title": _TITLES[name], "status": "started"})
 
     def _gather(self, run: StageRun) -> None:
         ready = self._ready(next(stage for stage in STAGES if stage.name == run.name))
-        _add(self.gathered, run, Fragment.load(self.scratch / f"{run.name}.json"), ready)
+        _add(self.gathered, run, StageProgress.load(self.scratch / f"{run.name}.json"), ready)
         failed = [self.judge(one).status for one in ready].count(Status.FAIL)
         told = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
         self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **told})
 
 
-def _add(gathered: _Gathered, run: StageRun, fragment: Fragment, ready: Sequence[Asked]) -> None:
+def _add(gathered: _Gathered, run: StageRun, fragment: StageProgress, ready: Sequence[SelectedCheck]) -> None:
     # What a stage printed matters when something in it went wrong; otherwise it is only a longer report.
     gathered.runs.append(run if fragment.raised or not fragment.ended else replace(run, tail=""))
     gathered.seen.update(fragment.seen)
@@ -121,7 +123,7 @@ def _add(gathered: _Gathered, run: StageRun, fragment: Fragment, ready: Sequence
     gathered.absent.update(dict.fromkeys(late, f"not observed: the stage {run.how}"))
 
 
-def _blocked(one: Asked, ours: Sequence[Asked], gathered: _Gathered) -> bool:
+def _blocked(one: SelectedCheck, ours: Sequence[SelectedCheck], gathered: _Gathered) -> bool:
     here = {other.id for other in ours}
     return any(before not in here and (before not in gathered.done or before in gathered.raised) for before in one.check.after)
 

@@ -11,22 +11,22 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from provision.diagnostics import Diagnostic, Place, Related, Severity, Span, Where
+from provision.diagnostics import Diagnostic, Location, RelatedLocation, RouteLocation, Severity, Span
 from provision.errors import ProvisionError
-from provision.rules.rule import Case, Example, Resolved, Rule, Text, explain
-from provision.safe import redact, safe_line
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, SourceText, render_rule_page
+from provision.safe import escape_line, redact
 
 if TYPE_CHECKING:
     RULES: tuple[Rule, ...]
 
-__all__ = ["RULES", "Case", "Example", "Resolved", "Rule", "Text", "explain", "judge"]
+__all__ = ["RULES", "Example", "LintContext", "ResolvedSet", "Rule", "SourceText", "render_rule_page", "run_rules"]
 
-MESSAGE_LIMIT = 400
+MAX_MESSAGE_LENGTH = 400
 """Longest message in code points: a finding is read on one screen, whatever the spec holds. Our choice."""
 _LISTS = ("of_every_spec", "of_cards", "of_workbench", "of_colab")
 
 
-def judge(case: Case, rules: tuple[Rule, ...] | None = None) -> tuple[Diagnostic, ...]:
+def run_rules(case: LintContext, rules: tuple[Rule, ...] | None = None) -> tuple[Diagnostic, ...]:
     """Return what the rules (by default all that concern the spec's targets) find, by route and id, each finding once and its text made harmless.
 
     A rule that fails is a finding too (BUG000).
@@ -36,7 +36,7 @@ def judge(case: Case, rules: tuple[Rule, ...] | None = None) -> tuple[Diagnostic
     return tuple(sorted(dict.fromkeys(_harmless(finding) for finding in found), key=_order))
 
 
-def judge_broken(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Return what can be said of a spec with errors of shape: that it holds a secret."""
     from provision.rules.sec_secret_literal import check_data
 
@@ -50,10 +50,10 @@ def __getattr__(name: str) -> Any:
     return tuple(rule for part in _LISTS for rule in _list(part))
 
 
-def _concerned(case: Case) -> Iterator[Rule]:
+def _concerned(case: LintContext) -> Iterator[Rule]:
     kinds = {target.kind for target in case.spec.targets.values()}
     yield from _list("of_every_spec")
-    if any(device.nvidia for device in case.devices):
+    if any(device.is_nvidia for device in case.devices):
         yield from _list("of_cards")
     if "workbench" in kinds:
         yield from _list("of_workbench")
@@ -66,7 +66,7 @@ def _list(name: str) -> tuple[Rule, ...]:
     return listed
 
 
-def _asked(rule: Rule, case: Case) -> tuple[Diagnostic, ...]:
+def _asked(rule: Rule, case: LintContext) -> tuple[Diagnostic, ...]:
     try:
         return tuple(rule.check(case))
     except ProvisionError:  # the facts cannot be read, which is no fault of the rule
@@ -82,7 +82,7 @@ def _failed(rule: Rule, error: Exception) -> Diagnostic:
         "rule-failed",
         Severity.ERROR,
         f"rule {rule.id} {rule.name} failed with {type(error).__name__}",
-        Place(()),
+        RouteLocation(()),
         "This is a fault in provision, not in the spec; what the rule looks for was not checked.",
         "report it with the spec that shows it",
     )
@@ -90,21 +90,21 @@ def _failed(rule: Rule, error: Exception) -> Diagnostic:
 
 def _harmless(finding: Diagnostic) -> Diagnostic:
     message, why, way_out = (_clean(text) for text in (finding.message, finding.why, finding.help))
-    related = tuple(Related(other.where, _clean(other.text)) for other in finding.related)
+    related = tuple(RelatedLocation(other.where, _clean(other.text)) for other in finding.related)
     return finding._replace(message=message, why=why, help=way_out, related=related)
 
 
 @lru_cache(maxsize=4096)
 def _clean(text: str) -> str:
-    text = safe_line(redact(text))
-    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+    text = escape_line(redact(text))
+    return text if len(text) <= MAX_MESSAGE_LENGTH else text[: MAX_MESSAGE_LENGTH - 1] + "…"
 
 
 def _order(finding: Diagnostic) -> tuple[tuple[tuple[bool, int, str], ...], str, str]:
     return _route(finding.where), finding.id, finding.message
 
 
-def _route(where: Where) -> tuple[tuple[bool, int, str], ...]:
+def _route(where: Location) -> tuple[tuple[bool, int, str], ...]:
     if isinstance(where, Span):
         return ((True, where.start.offset, ""),)
     return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in where.route)

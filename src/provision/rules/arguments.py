@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from provision.diagnostics import Applicability, At, Fix, Place, Replace, Route
+from provision.diagnostics import Applicability, Fix, Replace, Route, RouteLocation, RoutePart
 from provision.facts import Facts
-from provision.facts.packages import Argument, OptimizerName
-from provision.facts.versions import ordered
+from provision.facts.packages import OptimizerName, TrainingArgument
+from provision.facts.versions import require_version
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Case
+from provision.rules.rule import LintContext
 
-ARGUMENTS: Route = ("training", "arguments")
-FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+ARGUMENTS_ROUTE: Route = ("training", "arguments")
+EQUIVALENT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bf16": ("precision", lambda value: "bf16" if value is True else None),
     "fp16": ("precision", lambda value: "fp16" if value is True else None),
     "tf32": ("precision", lambda value: "tf32" if value is True else None),
@@ -27,7 +27,7 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 """Each argument with the field that says the same, and what its value is there; None where it says nothing that the field could."""
 
 
-def releases(case: Case) -> tuple[str, ...]:
+def trainer_releases(case: LintContext) -> tuple[str, ...]:
     """Return the transformers releases that Trainer's arguments go to, oldest first; () where they are unknown, or Trainer is not used."""
     if case.spec.framework() != "hf-trainer" or not case.spec.training.arguments:
         return ()
@@ -35,18 +35,18 @@ def releases(case: Case) -> tuple[str, ...]:
     return found.known if found else ()
 
 
-def there(facts: Facts, row: Argument | OptimizerName, release: str) -> bool | None:
+def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
     """Tell whether a release takes an argument, or an optimizer; None between two releases that were read and differ."""
-    read, wanted = facts.arguments_read, ordered(release)
-    if row.first and wanted < ordered(row.first):
+    read, wanted = facts.arguments_read, require_version(release)
+    if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
-        return False if before >= 0 and wanted <= ordered(read[before]) else None
-    if row.last and wanted > ordered(row.last):
-        return False if wanted >= ordered(read[read.index(row.last) + 1]) else None
-    return True if ordered(read[0]) <= wanted <= ordered(read[-1]) else None
+        return False if before >= 0 and wanted <= require_version(read[before]) else None
+    if row.last and wanted > require_version(row.last):
+        return False if wanted >= require_version(read[read.index(row.last) + 1]) else None
+    return True if require_version(read[0]) <= wanted <= require_version(read[-1]) else None
 
 
-def successor(facts: Facts, row: Argument, release: str) -> tuple[str | None, bool]:
+def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
     """Return the argument that took the place of one in a release, through several renamings, and whether only the name changed."""
     renamed, seen = True, {row.argument}
     while row.replaced_by and row.replaced_by not in seen:
@@ -55,14 +55,14 @@ def successor(facts: Facts, row: Argument, release: str) -> tuple[str | None, bo
         following = facts.arguments.get(row.replaced_by)
         if following is None:
             return None, False
-        if there(facts, following, release):
+        if is_in_release(facts, following, release):
             return following.argument, renamed
         row = following
     return None, False
 
 
-def renaming(case: Case, old: str, new: str) -> Fix | None:
+def rename_argument_fix(case: LintContext, old: str, new: str) -> Fix | None:
     """Return the fix that gives an argument its new name; None when that is there already."""
     if new in case.spec.training.arguments:
         return None
-    return Fix(f"write {new}", (Replace(Place((*ARGUMENTS, old), At.KEY), new),), Applicability.UNSAFE)
+    return Fix(f"write {new}", (Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new),), Applicability.UNSAFE)

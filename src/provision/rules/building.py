@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts import cuda_of
-from provision.facts.places import System
-from provision.rules.lines import lines
-from provision.rules.rule import Case
-from provision.sites import Site
+from provision.facts.places import OperatingSystem
+from provision.rules.lines import package_lines
+from provision.rules.rule import LintContext
+from provision.sites import TargetFacts
 from provision.spec import Package
 
 
@@ -17,43 +17,43 @@ class Nvcc(NamedTuple):
     """A CUDA compiler: its version as "12.8", who brings it in words, and where that is written."""
 
     cuda: str
-    by: str
+    provider: str
     route: Route
 
 
-def built(case: Case) -> list[tuple[Route, Package]]:
+def source_built_packages(case: LintContext) -> list[tuple[Route, Package]]:
     """Return the packages that are compiled: those that may be built, and those that compile parts of themselves when used (deepspeed)."""
-    return [(route, package) for route, package in lines(case) if package.build or package.key in case.facts.source_only]
+    return [(route, package) for route, package in package_lines(case) if package.build or package.key in case.facts.source_only]
 
 
-def extensions(case: Case) -> list[tuple[Route, Package]]:
+def torch_extensions(case: LintContext) -> list[tuple[Route, Package]]:
     """Return the packages that are known to compile against torch."""
-    return [(route, package) for route, package in built(case) if (row := case.facts.source_only.get(package.key)) and "torch" in row.needs]
+    return [(route, package) for route, package in source_built_packages(case) if (row := case.facts.source_only.get(package.key)) and "torch" in row.needs]
 
 
-def nvcc_at(case: Case, site: Site) -> Nvcc | None:
+def nvcc_at(case: LintContext, site: TargetFacts) -> Nvcc | None:
     """Return the CUDA compiler of a place: the spec's own, or what Colab or a virtual machine image carries; None where there is none for sure."""
     if case.spec.cuda_toolkit is not None:
         return Nvcc(case.spec.cuda_toolkit, "cuda_toolkit", ("cuda_toolkit",))
-    if site.target.kind == "colab" and site.device.nvidia:
+    if site.target.kind == "colab" and site.gpu_settings.is_nvidia:
         return Nvcc(".".join(case.facts.conditions["nvcc"].value.split(".")[:2]), "Colab's image", (*site.route, "kind"))
     if site.image is not None and site.image.cuda:
         return Nvcc(site.image.cuda, f"image {site.image.family}", (*site.route, "image"))
     return None
 
 
-def cuda_at(case: Case, site: Site) -> str | None:
+def wheel_cuda_at(case: LintContext, site: TargetFacts) -> str | None:
     """Return the CUDA version of the wheels at a place, None where it is not settled or there is none."""
-    flavour = site.device.flavour or (case.resolved.flavour if case.resolved else None)
+    flavour = site.gpu_settings.flavour or (case.resolved.flavour if case.resolved else None)
     return None if flavour in (None, "cpu") else cuda_of(flavour)
 
 
-def system_at(case: Case, site: Site) -> System | None:
+def operating_system_at(case: LintContext, site: TargetFacts) -> OperatingSystem | None:
     """Return the operating system of a place, where it is known."""
     row = site.image or site.runtime
     return case.facts.systems.get(row.os) if row is not None else None
 
 
-def major_of(cuda: str) -> str:
+def major_version(cuda: str) -> str:
     """Return the major part of a CUDA version: "12" of "12.8"."""
     return cuda.split(".", maxsplit=1)[0]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from provision.diagnostics import Applicability, Edit, Fix, Insert
-from provision.rules.rule import Case
+from provision.rules.rule import LintContext
 
 
-def declares(case: Case, *names: str) -> bool:
+def declares_variable(case: LintContext, *names: str) -> bool:
     """Tell whether any of these variables is among the secrets or in the environment."""
     return any(name in case.spec.secrets or name in case.spec.env for name in names)
 
 
-def naming(case: Case, name: str) -> Fix | None:
+def add_secret_fix(case: LintContext, name: str) -> Fix | None:
     """Return the fix that names a secret as all targets reach it; None where that takes a project in Google's Secret Manager."""
     kinds = {target.kind for target in case.spec.targets.values()}
     way = {frozenset({"local"}): "env", frozenset({"colab"}): "colab"}.get(frozenset(kinds))

@@ -19,43 +19,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Related, Route, Severity
+from provision.diagnostics import Diagnostic, RelatedLocation, Route, Severity
 from provision.facts import Card
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.sites import Site
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.sites import TargetFacts
 from provision.spec import LocalTarget
 
 MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each local target with such a platform, and for MPS where there is none."""
     said: set[Route] = set()
-    for site in case.sites:
-        route = site.device.gpu_route
-        if route in said or (site.device.flavour == "cpu" and site.device.gpu.type != "mps"):
+    for site in case.targets:
+        route = site.gpu_settings.gpu_route
+        if route in said or (site.gpu_settings.flavour == "cpu" and site.gpu_settings.gpu.type != "mps"):
             continue
         said.add(route)
-        if site.device.gpu.type == "mps":
+        if site.gpu_settings.gpu.type == "mps":
             yield from _mps(case, site)
         elif isinstance(site.target, LocalTarget):
             yield from _cuda(case, site)
 
 
-def _mps(case: Case, site: Site) -> Iterator[Diagnostic]:
+def _mps(case: LintContext, site: TargetFacts) -> Iterator[Diagnostic]:
     if MAC in site.platforms:
         return
     local = isinstance(site.target, LocalTarget)
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"gpu: mps is asked for at target {site.name}, " + (f"whose platforms are {', '.join(site.platforms)}" if local else "which runs Linux"),
-        site.device.gpu_route,
+        site.gpu_settings.gpu_route,
         why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
         way_out=f"write platforms: [{MAC}]" if local else "ask for an NVIDIA card there, or none",
         related=_platforms(case) if local else (),
     )
 
 
-def _cuda(case: Case, site: Site) -> Iterator[Diagnostic]:
+def _cuda(case: LintContext, site: TargetFacts) -> Iterator[Diagnostic]:
     host = site.card.host if site.card is not None else ""
     if site.card is not None and host and host not in site.platforms:
         yield _other_host(case, site, site.card)
@@ -66,11 +66,11 @@ def _cuda(case: Case, site: Site) -> Iterator[Diagnostic]:
         yield _windows(case, site)
 
 
-def _mac(case: Case, site: Site) -> Diagnostic:
+def _mac(case: LintContext, site: TargetFacts) -> Diagnostic:
     alone = set(site.platforms) == {MAC}
-    return RULE.found(
-        f"gpu: {site.device.gpu} is asked for, and {MAC} has no CUDA build of torch: there is no CUDA on macOS",
-        site.device.gpu_route,
+    return RULE.diagnostic(
+        f"gpu: {site.gpu_settings.gpu} is asked for, and {MAC} has no CUDA build of torch: there is no CUDA on macOS",
+        site.gpu_settings.gpu_route,
         severity=Severity.ERROR if alone else Severity.INFO,
         why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be false.",
         way_out="list linux-x86_64, or write gpu: mps" if alone else "nothing needs to change where the card is not wanted there",
@@ -78,10 +78,10 @@ def _mac(case: Case, site: Site) -> Diagnostic:
     )
 
 
-def _windows(case: Case, site: Site) -> Diagnostic:
-    return RULE.found(
-        f"gpu: {site.device.gpu} is asked for, and which CUDA builds of torch there are for {WINDOWS} is not known",
-        site.device.gpu_route,
+def _windows(case: LintContext, site: TargetFacts) -> Diagnostic:
+    return RULE.diagnostic(
+        f"gpu: {site.gpu_settings.gpu} is asked for, and which CUDA builds of torch there are for {WINDOWS} is not known",
+        site.gpu_settings.gpu_route,
         severity=Severity.UNKNOWN,
         why="The lock takes torch for Windows from the index of its CUDA version. The tables hold the builds for Linux only.",
         way_out='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use WSL2, which is linux-x86_64',
@@ -89,19 +89,19 @@ def _windows(case: Case, site: Site) -> Diagnostic:
     )
 
 
-def _other_host(case: Case, site: Site, card: Card) -> Diagnostic:
-    return RULE.found(
+def _other_host(case: LintContext, site: TargetFacts, card: Card) -> Diagnostic:
+    return RULE.diagnostic(
         f"{card.name} sits in machines of {card.host}, and the platforms are {', '.join(site.platforms)}",
-        site.device.gpu_route,
-        severity=card.evidence.at_most(Severity.ERROR),
+        site.gpu_settings.gpu_route,
+        severity=card.evidence.cap_severity(Severity.ERROR),
         why="Wheels for another processor cannot be installed there.",
         way_out=f"write platforms: [{card.host}]",
         related=_platforms(case),
     )
 
 
-def _platforms(case: Case) -> tuple[Related, ...]:
-    return (seen(("platforms",), "platforms are listed here"),) if "platforms" in case.spec.model_fields_set else ()
+def _platforms(case: LintContext) -> tuple[RelatedLocation, ...]:
+    return (related_at(("platforms",), "platforms are listed here"),) if "platforms" in case.spec.model_fields_set else ()
 
 
 RULE = Rule(

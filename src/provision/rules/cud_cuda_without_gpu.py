@@ -17,32 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Replace, Severity
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.sites import Device
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Replace, RouteLocation, Severity
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.sites import GpuSettings
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each pair of gpu and cuda that cannot both be meant."""
     for device in case.devices:
-        if not device.nvidia and device.cuda not in ("auto", "none"):
+        if not device.is_nvidia and device.cuda not in ("auto", "none"):
             message = f"cuda: {device.cuda} is asked for with gpu: {device.gpu.type}, which has no CUDA"
             yield _finding(device, message, "CUDA builds would be installed for nothing.")
-        elif device.nvidia and device.cuda == "none":
+        elif device.is_nvidia and device.cuda == "none":
             yield _finding(device, f"cuda: none is asked for with gpu: {device.gpu.type}", "The CPU builds of torch would leave the card idle.")
 
 
-def _finding(device: Device, message: str, why: str) -> Diagnostic:
-    right = "auto" if device.nvidia else "none"
+def _finding(device: GpuSettings, message: str, why: str) -> Diagnostic:
+    right = "auto" if device.is_nvidia else "none"
     inner, outer = (device.gpu_route, device.cuda_route) if len(device.gpu_route) > len(device.cuda_route) else (device.cuda_route, device.gpu_route)
-    edit: Edit = Insert(inner[:-1], "cuda", right) if inner is device.gpu_route else Replace(Place(inner), right)
+    edit: Edit = Insert(inner[:-1], "cuda", right) if inner is device.gpu_route else Replace(RouteLocation(inner), right)
     at = f" at target {inner[1]}" if len(inner) > 1 else ""
-    return RULE.found(
+    return RULE.diagnostic(
         message + at,
         inner,
         why=why,
         way_out=f"write cuda: {right}{at}, or correct gpu",
-        related=(seen(outer, f"{outer[-1]} asked for here"),),
+        related=(related_at(outer, f"{outer[-1]} asked for here"),),
         # A target that overrides only gpu says plainly what it wants; two values side by side do not.
         fix=Fix(f"write cuda: {right}{at}", (edit,), Applicability.SAFE if inner is device.gpu_route else Applicability.UNSAFE),
     )

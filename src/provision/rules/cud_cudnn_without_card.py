@@ -19,53 +19,53 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
-from provision.facts.versions import least, ordered
-from provision.rules.lines import bounded, bounds, line
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.versions import lower_bound, require_version
+from provision.rules.lines import find_line, set_version_edit, version_specifiers
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 MAJORS = ("11", "12", "13")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card below what the cuDNN runs on."""
-    cards = {site.device.gpu_route: site.card for site in case.sites if site.card is not None and site.device.flavour != "cpu"}
-    oldest = min(cards.items(), key=lambda pair: ordered(pair[1].cc), default=None)
+    cards = {site.gpu_settings.gpu_route: site.card for site in case.targets if site.card is not None and site.gpu_settings.flavour != "cpu"}
+    oldest = min(cards.items(), key=lambda pair: require_version(pair[1].cc), default=None)
     if oldest is None:
         return
     gpu, card = oldest
     for major in MAJORS:
         asked = _version(case, f"nvidia-cudnn-cu{major}")
         row = case.facts.cudnn_floor(major, asked[1]) if asked else None
-        if asked is None or row is None or ordered(card.cc) >= ordered(row.cc_min):
+        if asked is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"cuDNN {asked[1]} for CUDA {major} needs compute capability {row.cc_min}, and {card.name} has {card.cc}",
             asked[0],
             severity=Severity.WARNING,
             why="Convolutions and cuDNN's attention fail at run time on that card.",
             way_out=f"leave nvidia-cudnn-cu{major} to torch, or bound it: nvidia-cudnn-cu{major}<{row.first}",
-            related=(seen(gpu, "card asked for here"),),
+            related=(related_at(gpu, "card asked for here"),),
             fix=_fix(case, f"nvidia-cudnn-cu{major}", row.first),
         )
 
 
-def _version(case: Case, name: str) -> tuple[Route, str] | None:
+def _version(case: LintContext, name: str) -> tuple[Route, str] | None:
     """Return the least cuDNN that may come, with the line that lets it in."""
-    asked = line(case, name)
+    asked = find_line(case, name)
     if case.resolved is not None:
-        route = next((found[0] for found in (asked, line(case, "torch")) if found), ("packages",))
+        route = next((found[0] for found in (asked, find_line(case, "torch")) if found), ("packages",))
         version = case.resolved.versions.get(name)
         return (route, version) if version else None
-    specifiers = bounds(asked[1]) if asked else None
-    low = least(specifiers) if specifiers is not None else None
+    specifiers = version_specifiers(asked[1]) if asked else None
+    low = lower_bound(specifiers) if specifiers is not None else None
     return (asked[0], low) if asked and low else None
 
 
-def _fix(case: Case, name: str, below: str) -> Fix | None:
-    asked = line(case, name)
+def _fix(case: LintContext, name: str, below: str) -> Fix | None:
+    asked = find_line(case, name)
     if asked is None:
         return None
-    return Fix(f"write {name}<{below}", (bounded(case, *asked, f"<{below}"),), Applicability.UNSAFE)
+    return Fix(f"write {name}<{below}", (set_version_edit(case, *asked, f"<{below}"),), Applicability.UNSAFE)
 
 
 RULE = Rule(
@@ -81,7 +81,7 @@ RULE = Rule(
         Example(
             'gpu: P100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0]\n',
             "torch==2.10.0",
-            Resolved({"torch": "2.10.0", "nvidia-cudnn-cu12": "9.11.0.98"}, "3.12", "cu126"),
+            ResolvedSet({"torch": "2.10.0", "nvidia-cudnn-cu12": "9.11.0.98"}, "3.12", "cu126"),
         ),
     ),
     good=(

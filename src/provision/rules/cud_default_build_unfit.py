@@ -19,64 +19,64 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Replace, RouteLocation, Severity
 from provision.facts import TorchRelease, cuda_of
-from provision.rules.builds import Question, fitting_cudas, offers, questions, runs
-from provision.rules.instances import PLACE
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.builds import BuildQuery, build_queries, can_run, possible_builds, runnable_cudas
+from provision.rules.instances import EXAMPLE_TARGET
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place where the default build does not run and another one does."""
     if case.resolved is not None:
         return
-    for question in questions(case):
-        newest = next(offers(case, question), None) if question.flavour is None else None
+    for question in build_queries(case):
+        newest = next(possible_builds(case, question), None) if question.flavour is None else None
         if newest is None or _runs(case, question, newest.release):
             continue
-        found = fitting_cudas(case, question)
+        found = runnable_cudas(case, question)
         if not found and newest.release.default_on(question.platform) == "cpu":
-            found = {offer.cuda: offer.release.release for offer in offers(case, question) if offer.build is None and offer.release is newest.release}
+            found = {offer.cuda: offer.release.release for offer in possible_builds(case, question) if offer.build is None and offer.release is newest.release}
         if found:
             yield _finding(case, question, newest.release, found)
 
 
-def _runs(case: Case, question: Question, row: TorchRelease) -> bool:
+def _runs(case: LintContext, question: BuildQuery, row: TorchRelease) -> bool:
     """Tell whether the default build runs, or may run for all the facts know."""
     default = row.default_on(question.platform)
     if default == "cpu":
         return False
-    offer = next(iter(offers(case, question._replace(flavour=default))), None)
-    return offer is None or offer.release is not row or runs(case, question, offer) is not False
+    offer = next(iter(possible_builds(case, question._replace(flavour=default))), None)
+    return offer is None or offer.release is not row or can_run(case, question, offer) is not False
 
 
-def _finding(case: Case, question: Question, row: TorchRelease, found: dict[str, str]) -> Diagnostic:
+def _finding(case: LintContext, question: BuildQuery, row: TorchRelease, found: dict[str, str]) -> Diagnostic:
     default, driver = row.default_on(question.platform), question.site.driver
     cuda, torch = next(iter(found.items()))
-    covered = default != "cpu" and any(build.flavour == default for build in case.facts.covering(question.card, row.release, question.platform))
+    covered = default != "cpu" and any(build.flavour == default for build in case.facts.builds_for_card(question.card, row.release, question.platform))
     if default == "cpu":
         problem = f"is for the CPU alone on {question.platform}"
     elif covered and driver is not None:
-        problem = f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of {driver.by}"
+        problem = f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of {driver.provider}"
     else:
         problem = f"is for CUDA {cuda_of(default)}, without code for {question.card.name} ({question.card.cc})"
-    return RULE.found(
+    return RULE.diagnostic(
         f"cuda is left open, and the default build of torch {row.release} {problem}",
         question.gpu_route,
         why=f"An installer that takes the newest torch gets that build, and not torch {torch} for CUDA {cuda}.",
         way_out=", or ".join(f'write cuda: "{version}", which has torch {release}' for version, release in list(found.items())[:2]),
-        related=(seen(question.releases.route, "torch comes from here"),),
+        related=(related_at(question.releases.route, "torch comes from here"),),
         fix=_fix(case, question, cuda),
     )
 
 
-def _fix(case: Case, question: Question, cuda: str) -> Fix | None:
+def _fix(case: LintContext, question: BuildQuery, cuda: str) -> Fix | None:
     """Say the CUDA version where that holds for this one place alone."""
     if len(case.spec.targets) > 1:
         return None
-    route = question.site.device.cuda_route
+    route = question.site.gpu_settings.cuda_route
     written = len(route) > 1 or "cuda" in case.spec.model_fields_set
-    edit: Edit = Replace(Place(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
+    edit: Edit = Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
     return Fix(f'write cuda: "{cuda}"', (edit,), Applicability.UNSAFE)
 
 
@@ -97,9 +97,9 @@ RULE = Rule(
         Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),
         Example('gpu: P100\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n', "P100"),
         Example(
-            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{PLACE}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
+            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
             "L4",
-            beside=("IMG004",),
+            other_ids=("IMG004",),
         ),
         Example('gpu: GB200\npython: "3.12"\npackages: ["torch>=2.9,<2.11"]\nplatforms: [linux-aarch64]\n', "GB200"),
         Example('gpu: H100-NVL\npython: "3.11"\npackages: [torch==2.0.1]\n', "H100-NVL"),

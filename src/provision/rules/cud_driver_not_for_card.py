@@ -19,86 +19,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts import Card
-from provision.facts.places import family_and_day
-from provision.facts.versions import least, ordered
-from provision.rules.instances import PLACE
-from provision.rules.lines import scalar
-from provision.rules.required import Branches, Need, branches, need
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.sites import Site
+from provision.facts.places import split_image_name
+from provision.facts.versions import lower_bound, require_version
+from provision.rules.instances import EXAMPLE_TARGET
+from provision.rules.lines import yaml_scalar
+from provision.rules.required import DriverBranches, MachineRequirement, driver_branches, find_machine_requirement
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.sites import TargetFacts
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each driver that a card does not work with."""
-    for site in case.sites:
+    for site in case.targets:
         if site.card is None:
             continue
-        known = branches(case, site.card)
+        known = driver_branches(case, site.card)
         if site.driver is not None:
             yield from _brought(case, site, site.card, known)
             yield from _too_early(case, site, site.card)
-        asked = need(case, site, "driver")
+        asked = find_machine_requirement(case, site, "driver")
         if asked is not None:
             yield from _asked(case, site, site.card, known, asked)
 
 
-def _brought(case: Case, site: Site, card: Card, known: Branches) -> Iterator[Diagnostic]:
+def _brought(case: LintContext, site: TargetFacts, card: Card, known: DriverBranches) -> Iterator[Diagnostic]:
     driver = site.driver
     if driver is None:
         return
-    branch = ordered(driver.value.split(".")[0])
-    if (known.first and branch < ordered(known.first)) or (known.last and branch > ordered(known.last)):
-        yield RULE.found(
-            f"the driver of {driver.by} is {driver.value}, and there are drivers for {card.name} ({card.arch}) {known}",
+    branch = require_version(driver.value.split(".")[0])
+    if (known.first and branch < require_version(known.first)) or (known.last and branch > require_version(known.last)):
+        yield RULE.diagnostic(
+            f"the driver of {driver.provider} is {driver.value}, and there are drivers for {card.name} ({card.arch}) {known}",
             driver.route,
-            severity=driver.evidence.at_most(_severity(case, card)),
+            severity=driver.evidence.cap_severity(_severity(case, card)),
             why=WHY,
             way_out=f"take an image with a driver {known}, or another card",
-            related=(seen(site.device.gpu_route, "card asked for here"),),
+            related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
         )
 
 
-def _too_early(case: Case, site: Site, card: Card) -> Iterator[Diagnostic]:
+def _too_early(case: LintContext, site: TargetFacts, card: Card) -> Iterator[Diagnostic]:
     """Look for an image of a day before its family had a driver for such old cards."""
-    family, day = family_and_day(getattr(site.target, "image", None) or "")
+    family, day = split_image_name(getattr(site.target, "image", None) or "")
     for change in case.facts.image_changes:
-        if change.family == family and day and change.cc_below and day < change.since and ordered(card.cc) < ordered(change.cc_below):
-            yield RULE.found(
+        if change.family == family and day and change.cc_below and day < change.since and require_version(card.cc) < require_version(change.cc_below):
+            yield RULE.diagnostic(
                 f"images of {family} have a driver that works for {card.name} ({card.cc}) since {change.since}, and this one is of {day}",
                 (*site.route, "image"),
-                severity=change.evidence.at_most(_severity(case, card)),
+                severity=change.evidence.cap_severity(_severity(case, card)),
                 why="Before that day the driver there knew no card older than Turing.",
                 way_out=f"take an image of {change.since} or later, or another card",
-                related=(seen(site.device.gpu_route, "card asked for here"),),
+                related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
             )
 
 
-def _asked(case: Case, site: Site, card: Card, known: Branches, asked: Need) -> Iterator[Diagnostic]:
+def _asked(case: LintContext, site: TargetFacts, card: Card, known: DriverBranches, asked: MachineRequirement) -> Iterator[Diagnostic]:
     specifiers = asked.specifiers
-    if specifiers is None or not (known.first or known.last) or known.admit(specifiers):
+    if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
         return
-    low = least(specifiers)
-    right = f">={known.first}" if known.first and (low is None or ordered(low) < ordered(known.first)) else f"<{known.below}"
-    yield RULE.found(
+    low = lower_bound(specifiers)
+    right = f">={known.first}" if known.first and (low is None or require_version(low) < require_version(known.first)) else f"<{known.first_unsupported}"
+    yield RULE.diagnostic(
         f"requires.driver: {asked.text} admits no driver that knows {card.name} ({card.arch}): there are drivers for it {known}",
         asked.route,
         severity=_severity(case, card),
         why=WHY,
         way_out=f'write driver: "{right}", or take another card',
-        related=(seen(site.device.gpu_route, "card asked for here"),),
-        fix=Fix(f'write driver: "{right}"', (Replace(Place(asked.route), scalar(right)),), Applicability.UNSAFE),
+        related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
+        fix=Fix(f'write driver: "{right}"', (Replace(RouteLocation(asked.route), yaml_scalar(right)),), Applicability.UNSAFE),
     )
 
 
-def _severity(case: Case, card: Card) -> Severity:
-    severity = card.evidence.at_most(Severity.ERROR)
-    last, capability = case.facts.driver_ceiling(card), case.facts.capabilities.get(card.cc)
+def _severity(case: LintContext, card: Card) -> Severity:
+    severity = card.evidence.cap_severity(Severity.ERROR)
+    last, capability = case.facts.last_driver_branch(card), case.facts.capabilities.get(card.cc)
     for row in (last, capability):
-        severity = row.evidence.at_most(severity) if row else severity
+        severity = row.evidence.cap_severity(severity) if row else severity
     return severity
 
 
@@ -122,7 +122,7 @@ RULE = Rule(
         Example('gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=581"}\n', '">=581"'),
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  wb: {{{PLACE}, image: workbench-instances-2603-20260809-2130-rc0}}\n",
+            f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20260809-2130-rc0}}\n",
             "workbench-instances-2603-20260809-2130-rc0",
         ),
     ),
@@ -132,7 +132,7 @@ RULE = Rule(
         Example('gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n'),
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  wb: {{{PLACE}, image: workbench-instances-2603-20261004-2157-rc0}}\n"
+            f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n"
         ),
     ),
 )

@@ -19,49 +19,51 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Edit, Fix, Insert, Place, Replace, Route, Severity
+from provision.diagnostics import Diagnostic, Edit, Fix, Insert, Replace, Route, RouteLocation, Severity
 from provision.facts import cuda_of
-from provision.rules.lines import bounded, lines, scalar, without_local
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.lines import package_lines, set_version_edit, without_local, yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Package
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each line with a build tag; the first one's fix also says the CUDA version."""
-    tagged = [(route, package, match[1]) for route, package in lines(case) if package.key in case.facts.flavoured and (match := _TAG.search(package.version))]
+    tagged = [
+        (route, package, match[1]) for route, package in package_lines(case) if package.key in case.facts.flavoured and (match := _TAG.search(package.version))
+    ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
         yield _finding(case, route, package, tag, fixable=_agrees(case, tag) and len(tags) == 1, first=number == 0)
 
 
-def _finding(case: Case, route: Route, package: Package, tag: str, *, fixable: bool, first: bool) -> Diagnostic:
+def _finding(case: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool) -> Diagnostic:
     cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
-    right = f"write {plain} with cuda: {cuda if cuda == 'none' else scalar(cuda)}"
+    right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
     said = f"; the spec says cuda: {case.spec.cuda} and gpu: {case.spec.gpu.type}" if not _agrees(case, tag) else ""
-    edits: tuple[Edit, ...] = (bounded(case, route, package, without_local(package.version)), *(_says(case, cuda) if first else ()))
-    return RULE.found(
+    edits: tuple[Edit, ...] = (set_version_edit(case, route, package, without_local(package.version)), *(_says(case, cuda) if first else ()))
+    return RULE.diagnostic(
         f"{package.key}{package.version} names the build {tag}{said}",
         route,
         why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is said once, in `cuda`, and the lock chooses the builds.",
         way_out=right if fixable else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
-        related=(seen(("cuda",), "the CUDA version is said here"),) if said and "cuda" in case.spec.model_fields_set else (),
+        related=(related_at(("cuda",), "the CUDA version is said here"),) if said and "cuda" in case.spec.model_fields_set else (),
         fix=Fix(right, edits) if fixable else None,
     )
 
 
-def _agrees(case: Case, tag: str) -> bool:
+def _agrees(case: LintContext, tag: str) -> bool:
     """Tell whether saying `cuda` for this tag contradicts nothing that the spec says already."""
     cuda, spec = cuda_of(tag), case.spec
-    return spec.cuda in ("auto", cuda) and spec.gpu.none == (cuda == "none") and spec.gpu.type != "mps"
+    return spec.cuda in ("auto", cuda) and spec.gpu.is_none == (cuda == "none") and spec.gpu.type != "mps"
 
 
-def _says(case: Case, cuda: str) -> tuple[Edit, ...]:
+def _says(case: LintContext, cuda: str) -> tuple[Edit, ...]:
     if cuda in (case.spec.cuda, "none"):
         return ()
-    text = scalar(cuda)
-    return (Replace(Place(("cuda",)), text),) if "cuda" in case.spec.model_fields_set else (Insert((), "cuda", text),)
+    text = yaml_scalar(cuda)
+    return (Replace(RouteLocation(("cuda",)), text),) if "cuda" in case.spec.model_fields_set else (Insert((), "cuda", text),)
 
 
 RULE = Rule(

@@ -24,21 +24,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.coverage import Hindrance, Obstacle
-from provision.facts.versions import ordered, span
-from provision.rules.builds import Offer, Question, advice, offers, questions, runs, torch_of
-from provision.rules.instances import PLACE
-from provision.rules.required import image_with_driver
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.sites import Brought
+from provision.facts.coverage import Incompatibility, IncompatibilityKind
+from provision.facts.versions import format_versions, require_version
+from provision.rules.builds import BuildOption, BuildQuery, build_queries, can_run, describe_alternatives, possible_builds, possible_torch_releases
+from provision.rules.instances import EXAMPLE_TARGET
+from provision.rules.required import describe_image_with_driver
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.sites import ProvidedVersion
 
-_OLD = (Hindrance.DRIVER_TOO_OLD, Hindrance.PTX_NEEDS_DRIVER)
+_OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER)
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place that is too old for every torch that may come."""
     yield from _libraries(case)
-    for question in questions(case):
+    for question in build_queries(case):
         driver = question.site.driver
         if driver is None:
             continue
@@ -47,51 +47,58 @@ def check(case: Case) -> Iterator[Diagnostic]:
             yield _finding(case, question, driver, *found)
 
 
-def _libraries(case: Case) -> Iterator[Diagnostic]:
-    releases = torch_of(case)
+def _libraries(case: LintContext) -> Iterator[Diagnostic]:
+    releases = possible_torch_releases(case)
     rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
-    for site in case.sites if rows else ():
+    for site in case.targets if rows else ():
         have, needed = site.glibc, [row.glibc_on("linux-x86_64") for row in rows]
-        if have is None or releases is None or releases.beyond or not all(floor and ordered(floor) > ordered(have.value) for floor in needed):
+        if (
+            have is None
+            or releases is None
+            or releases.includes_newer
+            or not all(floor and require_version(floor) > require_version(have.value) for floor in needed)
+        ):
             continue
-        fits = [row.release for row in case.facts.torch if (floor := row.glibc_on("linux-x86_64")) and ordered(floor) <= ordered(have.value)]
-        yield RULE.found(
-            f"{releases.wanted} needs glibc {rows[-1].glibc}, and that of {have.by} is {have.value}",
+        fits = [row.release for row in case.facts.torch if (floor := row.glibc_on("linux-x86_64")) and require_version(floor) <= require_version(have.value)]
+        yield RULE.diagnostic(
+            f"{releases.requested} needs glibc {rows[-1].glibc}, and that of {have.provider} is {have.value}",
             have.route,
-            severity=have.evidence.at_most(Severity.ERROR),
+            severity=have.evidence.cap_severity(Severity.ERROR),
             why="The installer finds no wheel that runs on that system.",
-            way_out="take a newer image" + (f", or torch {span(fits)}" if fits else ""),
-            related=(seen(releases.route, "torch comes from here"),),
+            way_out="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
+            related=(related_at(releases.route, "torch comes from here"),),
         )
 
 
-def _newest(case: Case, question: Question, driver: Brought) -> tuple[Offer, Obstacle] | None:
+def _newest(case: LintContext, question: BuildQuery, driver: ProvidedVersion) -> tuple[BuildOption, Incompatibility] | None:
     """Return the newest build that only an old driver keeps from running; None when some build runs, or none could."""
     newest = None
-    for offer in offers(case, question):
-        if runs(case, question, offer) is not False:
+    for offer in possible_builds(case, question):
+        if can_run(case, question, offer) is not False:
             return None
-        obstacles = case.facts.obstacles(driver.value, offer.build, question.card)
-        if newest is None and all(one.hindrance in _OLD for one in obstacles):
+        obstacles = case.facts.incompatibilities(driver.value, offer.build, question.card)
+        if newest is None and all(one.kind in _OLD for one in obstacles):
             newest = offer, obstacles[0]
     return newest
 
 
-def _finding(case: Case, question: Question, driver: Brought, offer: Offer, obstacle: Obstacle) -> Diagnostic:
-    ptx = obstacle.hindrance is Hindrance.PTX_NEEDS_DRIVER
-    severity = driver.evidence.at_most(Severity.ERROR)
+def _finding(case: LintContext, question: BuildQuery, driver: ProvidedVersion, offer: BuildOption, obstacle: Incompatibility) -> Diagnostic:
+    ptx = obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER
+    severity = driver.evidence.cap_severity(Severity.ERROR)
     for evidence in obstacle.evidence:
-        severity = evidence.at_most(severity)
+        severity = evidence.cap_severity(severity)
     needs = f"has only PTX for {question.card.name}, which needs" if ptx else "needs"
-    return RULE.found(
-        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver {obstacle.wanted}, and the driver of {driver.by} is {driver.value}",
+    return RULE.diagnostic(
+        f"torch {offer.release.release} for CUDA {offer.cuda} {needs} driver {obstacle.required}, and the driver of {driver.provider} is {driver.value}",
         question.cuda_route,
         severity=severity,
         why="torch would say: the provided PTX was compiled with an unsupported toolchain."
         if ptx
         else "torch would say: the NVIDIA driver on your system is too old. torch.cuda.is_available() would be false.",
-        way_out=advice(case, question, image_with_driver(case, question.site, obstacle.wanted) or "take a machine with a newer driver"),
-        related=(seen(driver.route, f"driver {driver.value} comes from here"), seen(question.releases.route, "torch comes from here")),
+        way_out=describe_alternatives(
+            case, question, describe_image_with_driver(case, question.site, obstacle.required) or "take a machine with a newer driver"
+        ),
+        related=(related_at(driver.route, f"driver {driver.value} comes from here"), related_at(question.releases.route, "torch comes from here")),
     )
 
 
@@ -106,21 +113,21 @@ RULE = Rule(
     bad=(
         Example(
             'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  workbench: {{{PLACE}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n",
+            f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n",
             '"13.0"',
-            beside=("IMG003", "IMG004"),
+            other_ids=("IMG003", "IMG004"),
         ),
         Example(
-            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{PLACE}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
+            f'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n',
             "L4",
-            Resolved({"torch": "2.15.0"}, "3.12", "cu132"),
+            ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132"),
             ("IMG004",),
         ),
     ),
     good=(
         Example(
             'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  workbench: {{{PLACE}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n"
+            f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n"
         ),
         Example('gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
     ),

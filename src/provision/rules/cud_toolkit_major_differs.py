@@ -18,37 +18,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Route, Severity
-from provision.rules.building import Nvcc, built, cuda_at, extensions, major_of, nvcc_at
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.sites import Site
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route, RouteLocation, Severity
+from provision.rules.building import Nvcc, major_version, nvcc_at, source_built_packages, torch_extensions, wheel_cuda_at
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.sites import TargetFacts
 from provision.spec import Package
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each compiler whose major version is not that of the wheels; a warning where nothing is known to compile against torch."""
-    sure, said = extensions(case), set()
-    packages = sure or built(case)
-    for site in case.sites if packages else ():
-        cuda, nvcc = cuda_at(case, site), nvcc_at(case, site)
-        if cuda is None or nvcc is None or major_of(cuda) == major_of(nvcc.cuda) or (nvcc.route, cuda) in said:
+    sure, said = torch_extensions(case), set()
+    packages = sure or source_built_packages(case)
+    for site in case.targets if packages else ():
+        cuda, nvcc = wheel_cuda_at(case, site), nvcc_at(case, site)
+        if cuda is None or nvcc is None or major_version(cuda) == major_version(nvcc.cuda) or (nvcc.route, cuda) in said:
             continue
         said.add((nvcc.route, cuda))
         own = nvcc.route == ("cuda_toolkit",)
         yield _finding(site, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING)
 
 
-def _finding(site: Site, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity) -> Diagnostic:
+def _finding(site: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity) -> Diagnostic:
     own = nvcc.route == ("cuda_toolkit",)
-    said = site.device.cuda != "auto"
-    return RULE.found(
-        f"{package[1].key} is compiled with nvcc {nvcc.cuda}{'' if own else f' of {nvcc.by}'}, and torch's wheels are for CUDA {cuda}",
+    said = site.gpu_settings.cuda != "auto"
+    return RULE.diagnostic(
+        f"{package[1].key} is compiled with nvcc {nvcc.cuda}{'' if own else f' of {nvcc.provider}'}, and torch's wheels are for CUDA {cuda}",
         nvcc.route,
         severity=severity,
         why="torch.utils.cpp_extension refuses another major version: the detected CUDA version mismatches the version that was used to compile PyTorch.",
-        way_out=f'write cuda_toolkit: "{cuda}"' + ("" if own else f", or a cuda of major version {major_of(nvcc.cuda)}"),
-        related=((seen(site.device.cuda_route, "CUDA of the wheels"),) if said else ()) + (seen(package[0], "compiled against torch"),),
-        fix=Fix(f'write cuda_toolkit: "{cuda}"', (Replace(Place(nvcc.route), f'"{cuda}"'),), Applicability.UNSAFE) if own else None,
+        way_out=f'write cuda_toolkit: "{cuda}"' + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
+        related=((related_at(site.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ()) + (related_at(package[0], "compiled against torch"),),
+        fix=Fix(f'write cuda_toolkit: "{cuda}"', (Replace(RouteLocation(nvcc.route), f'"{cuda}"'),), Applicability.UNSAFE) if own else None,
     )
 
 
@@ -69,7 +69,7 @@ RULE = Rule(
             'gpu: A100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n'
             'targets: {c: {kind: colab, runtime: "2026.07"}}\n',
             "colab",
-            beside=(
+            other_ids=(
                 "IMG027",
                 "IMG031",
             ),
@@ -77,7 +77,7 @@ RULE = Rule(
         Example(
             'gpu: A100\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',
             '"12.8"',
-            Resolved({"torch": "2.11.0"}, "3.12", "cu130"),
+            ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
         ),
     ),
     good=(

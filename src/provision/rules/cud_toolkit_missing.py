@@ -19,25 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.building import cuda_at, nvcc_at
-from provision.rules.lines import lines
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.building import nvcc_at, wheel_cuda_at
+from provision.rules.lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that needs nvcc, when a place with a card has none for all that is said."""
     if case.spec.cuda_toolkit is not None:
         return
-    rows = ((route, package, case.facts.source_only.get(package.key)) for route, package in lines(case) if package.build)
+    rows = ((route, package, case.facts.source_only.get(package.key)) for route, package in package_lines(case) if package.build)
     need = [(route, package) for route, package, row in rows if row is not None and "nvcc" in row.needs]
-    without = [site for site in case.sites if site.device.nvidia and nvcc_at(case, site) is None] if need else []
+    without = [site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None] if need else []
     if not without:
         return
-    cuda = next((cuda for site in without if (cuda := cuda_at(case, site)) in case.facts.toolkits), None)
+    cuda = next((cuda for site in without if (cuda := wheel_cuda_at(case, site)) in case.facts.toolkits), None)
     where = ", ".join(site.name for site in without)
     for number, (route, package) in enumerate(need):
         right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: CUDA_HOME environment variable is not set.",

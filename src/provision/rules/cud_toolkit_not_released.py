@@ -17,28 +17,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.facts.versions import ordered, span
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.facts.versions import format_versions, require_version
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a toolkit without a row: an error between two that have one, else unknown."""
     asked = case.spec.cuda_toolkit
     if asked is None or asked in case.facts.toolkits:
         return
-    known = sorted(case.facts.toolkits, key=ordered)
-    below = [cuda for cuda in known if ordered(cuda) < ordered(asked)][-1:]
-    above = [cuda for cuda in known if ordered(cuda) > ordered(asked)][:1]
+    known = sorted(case.facts.toolkits, key=require_version)
+    below = [cuda for cuda in known if require_version(cuda) < require_version(asked)][-1:]
+    above = [cuda for cuda in known if require_version(cuda) > require_version(asked)][:1]
     gap = bool(below and above)
     nearest = next((cuda for cuda in (*above, *below) if cuda.split(".")[0] == asked.split(".")[0]), None)
-    yield RULE.found(
-        f"there is no CUDA toolkit {asked}" if gap else f"the facts know no CUDA toolkit {asked}; they know {span(known)}",
+    yield RULE.diagnostic(
+        f"there is no CUDA toolkit {asked}" if gap else f"the facts know no CUDA toolkit {asked}; they know {format_versions(known)}",
         ("cuda_toolkit",),
         severity=None if gap else Severity.UNKNOWN,
         why="NVIDIA released no such version." if gap else "Whether it exists, and what it compiles for, cannot be told from here.",
         way_out=f"write {' or '.join([*below, *above])}" if gap else "check the version with `nvcc --version` where it is installed",
-        fix=Fix(f'write "{nearest}"', (Replace(Place(("cuda_toolkit",)), f'"{nearest}"'),), Applicability.UNSAFE) if gap and nearest else None,
+        fix=Fix(f'write "{nearest}"', (Replace(RouteLocation(("cuda_toolkit",)), f'"{nearest}"'),), Applicability.UNSAFE) if gap and nearest else None,
     )
 
 

@@ -18,18 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.building import built
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.building import source_built_packages
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when a toolkit serves nothing."""
-    if case.spec.cuda_toolkit is not None and not built(case):
-        yield RULE.found(
+    if case.spec.cuda_toolkit is not None and not source_built_packages(case):
+        yield RULE.diagnostic(
             f"cuda_toolkit: {case.spec.cuda_toolkit} is asked for, and no package is built from source",
             ("cuda_toolkit",),
-            at=At.KEY,
+            at=RoutePart.KEY,
             why="Wheels bring the CUDA that they need; nvcc would lie there for nothing.",
             way_out="leave cuda_toolkit out, or write {name: ..., build: true} for what is built",
         )

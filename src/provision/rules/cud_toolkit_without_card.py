@@ -18,45 +18,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts import Card
 from provision.facts.coverage import runs_machine_code
-from provision.facts.rows import Toolkit
-from provision.facts.versions import ordered, span
-from provision.rules.building import built, cuda_at, major_of
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.facts.rows import CudaToolkit
+from provision.facts.versions import format_versions, require_version
+from provision.rules.building import major_version, source_built_packages, wheel_cuda_at
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that the toolkit makes no code for: an error for one it has dropped, a warning for one it does not know yet."""
     asked = case.spec.cuda_toolkit
-    toolkit = case.facts.toolkits.get(asked) if asked and built(case) else None
+    toolkit = case.facts.toolkits.get(asked) if asked and source_built_packages(case) else None
     if toolkit is None:
         return
-    for route, site in {site.device.gpu_route: site for site in case.sites}.items():
+    for route, site in {site.gpu_settings.gpu_route: site for site in case.targets}.items():
         card = site.card
         if card is None or _makes(case, toolkit, card):
             continue
-        dropped = ordered(card.cc) < ordered(toolkit.cc_min)
-        knows = [row.cuda for row in sorted(case.facts.toolkits.values(), key=lambda row: ordered(row.cuda)) if _makes(case, row, card)]
-        wheels = cuda_at(case, site)
-        same = [cuda for cuda in knows if wheels and major_of(cuda) == major_of(wheels)] or knows
+        dropped = require_version(card.cc) < require_version(toolkit.cc_min)
+        knows = [row.cuda for row in sorted(case.facts.toolkits.values(), key=lambda row: require_version(row.cuda)) if _makes(case, row, card)]
+        wheels = wheel_cuda_at(case, site)
+        same = [cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)] or knows
         right = (same[-1] if dropped else same[0]) if same else None
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to {toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
             ("cuda_toolkit",),
-            severity=card.evidence.at_most(toolkit.evidence.at_most(Severity.ERROR)) if dropped else Severity.WARNING,
+            severity=card.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)) if dropped else Severity.WARNING,
             why="The build ends in: nvcc fatal: Unsupported gpu architecture." + ("" if dropped else " Only PTX of an older capability could serve."),
-            way_out=f'write cuda_toolkit: "{right}"; {span(knows)} know the card' if right else "take another card",
-            related=(seen(route, "card asked for here"),),
-            fix=Fix(f'write cuda_toolkit: "{right}"', (Replace(Place(("cuda_toolkit",)), f'"{right}"'),), Applicability.UNSAFE) if right else None,
+            way_out=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card' if right else "take another card",
+            related=(related_at(route, "card asked for here"),),
+            fix=Fix(f'write cuda_toolkit: "{right}"', (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),), Applicability.UNSAFE) if right else None,
         )
 
 
-def _makes(case: Case, toolkit: Toolkit, card: Card) -> bool:
+def _makes(case: LintContext, toolkit: CudaToolkit, card: Card) -> bool:
     """Tell whether a compiler makes machine code that the card runs; between its bounds where its list was not read."""
     if not toolkit.capabilities:
-        return ordered(toolkit.cc_min) <= ordered(card.cc) and ordered(card.cc).major <= ordered(toolkit.cc_max).major
+        return require_version(toolkit.cc_min) <= require_version(card.cc) and require_version(card.cc).major <= require_version(toolkit.cc_max).major
     return any(runs_machine_code(card.cc, code, case.facts.capabilities) for code in toolkit.capabilities)
 
 

@@ -22,19 +22,19 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.variables import AllocatorOption
-from provision.rules.rule import Case, Example, Rule
-from provision.rules.spelling import nearest
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each part of it that torch refuses, or does not know."""
     for name in NAMES:
         for part in re.split(r",(?![^\[]*\])", case.spec.env.get(name, "")):
             if (found := _refused(case, part.strip())) is not None:
                 problem, way_out, severity = found
-                yield RULE.found(
+                yield RULE.diagnostic(
                     f"{name}: {problem}",
                     ("env", name),
                     severity=severity,
@@ -43,7 +43,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 )
 
 
-def _refused(case: Case, part: str) -> tuple[str, str, Severity | None] | None:
+def _refused(case: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
     if not part:
         return None
     option, colon, value = (text.strip() for text in part.partition(":"))
@@ -52,8 +52,8 @@ def _refused(case: Case, part: str) -> tuple[str, str, Severity | None] | None:
     row = case.facts.allocator_options.get(option)
     if row is not None:
         limits = _limits(row, value)
-        return (f"{option} takes {limits}, and {value} is given", f"give it {limits}", row.evidence.at_most(Severity.ERROR)) if limits else None
-    meant = nearest(option, case.facts.allocator_options, 3)
+        return (f"{option} takes {limits}, and {value} is given", f"give it {limits}", row.evidence.cap_severity(Severity.ERROR)) if limits else None
+    meant = nearest_word(option, case.facts.allocator_options, 3)
     return (f"the facts know no option {option}; the nearest is {meant}", f"write {meant}, if that is meant", Severity.WARNING) if meant else None
 
 

@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 NAME = "CUDA_VISIBLE_DEVICES"
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the variable is set and a card is asked for."""
-    devices = [device for device in case.devices if device.nvidia]
+    devices = [device for device in case.devices if device.is_nvidia]
     if NAME not in case.spec.env or not devices or case.resolved is not None:
         return
     value = case.spec.env[NAME].strip()
@@ -37,13 +37,13 @@ def check(case: Case) -> Iterator[Diagnostic]:
         message, severity = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for", Severity.WARNING
     else:
         message, severity = f"{NAME} is {value}, which means other cards on every machine", Severity.INFO
-    yield RULE.found(
+    yield RULE.diagnostic(
         message,
         ("env", NAME),
         severity=severity,
         why="torch then finds no CUDA device." if not shown else "What it names depends on the machine; gpu says how many cards there are.",
         way_out=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
-        related=(seen(most.gpu_route, "cards asked for here"),),
+        related=(related_at(most.gpu_route, "cards asked for here"),),
     )
 
 

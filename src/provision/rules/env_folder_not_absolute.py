@@ -21,16 +21,16 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.variables import FolderVariable
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
     for name, value in case.spec.env.items():
         row = case.facts.folders.get(name)
         if row is None or not value or (problem := _problem(row, value)) is None:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{name} is {value!r}: {problem}",
             ("env", name),
             why=f"It says where {row.holds} lie, and is taken as it stands.",

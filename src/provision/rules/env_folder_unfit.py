@@ -21,46 +21,46 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.variables import FolderVariable
-from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, below, cleared, in_container, in_memory
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.sites import Site
+from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, is_cleared_by_system, is_in_container, is_in_memory, is_within
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.sites import TargetFacts
 from provision.spec import LocalTarget, WorkbenchTarget
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable at the first target where its folder is unfit."""
     for name, value in case.spec.env.items():
         row = case.facts.folders.get(name)
         if row is None or not row.big or not value.startswith("/"):
             continue
-        for site in case.sites:
+        for site in case.targets:
             if (unfit := _unfit(row, value, site)) is not None:
                 yield _finding(row, value, site, *unfit)
                 break
 
 
-def _unfit(row: FolderVariable, path: str, site: Site) -> tuple[Severity | None, str] | None:
+def _unfit(row: FolderVariable, path: str, site: TargetFacts) -> tuple[Severity | None, str] | None:
     workbench = isinstance(site.target, WorkbenchTarget)
-    if in_memory(path):
+    if is_in_memory(path):
         return None, f"is memory: {row.holds} there take RAM"
-    if below(path, COLAB_HOME) and (workbench or isinstance(site.target, LocalTarget)):
+    if is_within(path, COLAB_HOME) and (workbench or isinstance(site.target, LocalTarget)):
         return None, "exists on Colab only"
-    if not workbench or below(path, WORKBENCH_HOME) or (row.variable == "TMPDIR" and cleared(path)):
+    if not workbench or is_within(path, WORKBENCH_HOME) or (row.variable == "TMPDIR" and is_cleared_by_system(path)):
         return None
-    if in_container(site):
+    if is_in_container(site):
         return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
     return Severity.INFO, f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk"
 
 
-def _finding(row: FolderVariable, path: str, site: Site, severity: Severity | None, what: str) -> Diagnostic:
+def _finding(row: FolderVariable, path: str, site: TargetFacts, severity: Severity | None, what: str) -> Diagnostic:
     proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}" if isinstance(site.target, WorkbenchTarget) else "a folder on a disk"
-    return RULE.found(
+    return RULE.diagnostic(
         f"{row.variable} is {path}, which at target {site.name} {what}",
         ("env", row.variable),
         severity=severity,
         why=f"It is where {row.holds} go, gigabytes of them.",
         way_out=f"write {proposed}, or leave it out: the home of each place is used then",
-        related=(seen(site.route, "used here"),),
+        related=(related_at(site.route, "used here"),),
     )
 
 
@@ -80,7 +80,7 @@ RULE = Rule(
         Example(
             f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
             "/opt/hf",
-            beside=(
+            other_ids=(
                 "GCP013",
                 "IMG004",
             ),
@@ -88,7 +88,7 @@ RULE = Rule(
         Example(
             f"{HEAD}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
             "/opt/hf",
-            beside=(
+            other_ids=(
                 "GCP013",
                 "IMG002",
             ),

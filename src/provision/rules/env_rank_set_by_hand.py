@@ -18,21 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule
 
-SINGLE = {"LOCAL_RANK": "-1", "RANK": "-1", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
+SINGLE_PROCESS_VALUES = {"LOCAL_RANK": "-1", "RANK": "-1", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
 """Each variable with the value that stands for one process alone (accelerate/state.py)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
-    for name in SINGLE.keys() & case.spec.env.keys() if case.resolved is None else ():
-        if case.spec.env[name].strip() != SINGLE[name]:
-            yield RULE.found(
+    for name in SINGLE_PROCESS_VALUES.keys() & case.spec.env.keys() if case.resolved is None else ():
+        if case.spec.env[name].strip() != SINGLE_PROCESS_VALUES[name]:
+            yield RULE.diagnostic(
                 f"{name} is set by hand; a launcher sets it for each process",
                 ("env", name),
-                at=At.KEY,
+                at=RoutePart.KEY,
                 severity=None if name == "LOCAL_RANK" else Severity.WARNING,
                 why="Training then sets itself up as one of several processes, and fails or waits for the others.",
                 way_out=f"take {name} out, and say strategy and launcher under training",

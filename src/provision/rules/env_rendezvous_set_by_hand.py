@@ -18,20 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule
 
 NAMES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "GROUP_RANK")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such variable."""
     for name in NAMES if case.resolved is None else ():
         if name in case.spec.env:
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"{name} is set by hand; a launcher sets it",
                 ("env", name),
-                at=At.KEY,
+                at=RoutePart.KEY,
                 why="It is the same for all targets and all trainings: two of them on one machine collide.",
                 way_out=f"take {name} out, and give it to the launcher where several machines train together",
             )

@@ -17,21 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable that both set."""
     for name in case.spec.env:
         if name in case.spec.secrets:
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"{name} stands in `env` and in `secrets`",
                 ("env", name),
-                at=At.KEY,
+                at=RoutePart.KEY,
                 why="Only one of the two values can hold.",
                 way_out="take it out of `env`",
-                related=(seen(("secrets", name), "the secret"),),
+                related=(related_at(("secrets", name), "the secret"),),
             )
 
 

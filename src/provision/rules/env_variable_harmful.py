@@ -19,40 +19,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, At, Diagnostic, Fix, Place, Replace, Severity
-from provision.facts.variables import Variable
-from provision.rules.needs import ruled_out
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, RoutePart, Severity
+from provision.facts.variables import VariableEffect
+from provision.rules.needs import is_excluded
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 from provision.spec import Precision
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each variable whose value has an effect that matters to this spec."""
     for name, value in case.spec.env.items():
         for row in case.facts.variables.get(name, ()):
-            if row.speaks(value) and _holds(case, row) and _matters(case, row):
+            if row.applies_to(value) and _holds(case, row) and _matters(case, row):
                 yield _finding(row, value)
 
 
-def _holds(case: Case, row: Variable) -> bool:
+def _holds(case: LintContext, row: VariableEffect) -> bool:
     """Tell whether the releases that the row is about may be there, or a package is missing that the others need."""
-    if not any(ruled_out(case, name, specifier) for name, specifier in row.holds_for.items()):
+    if not any(is_excluded(case, name, specifier) for name, specifier in row.holds_for.items()):
         return True
     names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
     return bool(row.else_without) and row.else_without not in names
 
 
-def _matters(case: Case, row: Variable) -> bool:
+def _matters(case: LintContext, row: VariableEffect) -> bool:
     """Tell whether there is anything the variable could hinder."""
     training = case.spec.training
-    cards = [site for site in case.sites if site.device.nvidia and not (site.card and site.card.name.startswith(row.except_cards or ("?",)))]
+    cards = [site for site in case.targets if site.gpu_settings.is_nvidia and not (site.card and site.card.name.startswith(row.except_cards or ("?",)))]
     match row.at:
         case "cuda":
             return bool(cards)
         case "several":
-            return any(site.device.gpu.count > 1 for site in cards)
+            return any(site.gpu_settings.gpu.count > 1 for site in cards)
         case "mps":
-            return any(site.device.gpu.type == "mps" for site in case.sites)
+            return any(site.gpu_settings.gpu.type == "mps" for site in case.targets)
         case "workers":
             return training.dataloader_workers > 0
         case "compile":
@@ -62,15 +62,15 @@ def _matters(case: Case, row: Variable) -> bool:
     return True
 
 
-def _finding(row: Variable, value: str) -> Diagnostic:
+def _finding(row: VariableEffect, value: str) -> Diagnostic:
     route = ("env", row.variable)
     shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
     cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
-    rename = Fix(f"write {row.instead}", (Replace(Place(route, At.KEY), row.instead),), Applicability.UNSAFE) if row.instead else None
-    found = RULE.found(
+    rename = Fix(f"write {row.instead}", (Replace(RouteLocation(route, RoutePart.KEY), row.instead),), Applicability.UNSAFE) if row.instead else None
+    found = RULE.diagnostic(
         f"{shown}: {row.effect}",
         route,
-        severity=row.evidence.at_most(Severity(row.severity)),
+        severity=row.evidence.cap_severity(Severity(row.severity)),
         why="Written here it holds for every run at every target, and no log says so.",
         way_out=cure,
         fix=rename,
@@ -101,7 +101,7 @@ RULE = Rule(
         Example(
             f'{HEAD.replace("[]", "[transformers>=4.57, accelerate]")}env: {{WANDB_DISABLED: "true"}}\n',
             '"true"',
-            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.12", "cu130"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.12", "cu130"),
         ),
     ),
     good=(

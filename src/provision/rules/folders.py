@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from provision.diagnostics import Edit, Insert, Route
-from provision.rules.rule import Case
-from provision.sites import Site
+from provision.rules.rule import LintContext
+from provision.sites import TargetFacts
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
-DRIVES = ("/content/drive", "/content/gdrive")
+DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")
 """Where notebooks mount Google Drive: drive.mount(...) takes any folder, and its documentation these."""
 _IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108 - judged, not used
 _CLEARED = ("/tmp", "/var/tmp")  # noqa: S108 - judged, not used
@@ -20,13 +20,13 @@ _RESULTS = re.compile(r"(^|_)(outputs?|out|results?|checkpoints?|ckpts?|models?|
 """Words in the name of a folder that say that what lies there is wanted afterwards. Our choice."""
 
 
-class Folder(NamedTuple):
+class DeclaredFolder(NamedTuple):
     """A declared folder as it holds at one target: its key under `paths`, its path, where that is written, and the target."""
 
     key: str
     path: str
     route: Route
-    site: Site
+    site: TargetFacts
 
     @property
     def holds_results(self) -> bool:
@@ -34,44 +34,44 @@ class Folder(NamedTuple):
         return _RESULTS.search(self.key) is not None
 
 
-def folders(case: Case) -> Iterator[Folder]:
+def declared_folders(case: LintContext) -> Iterator[DeclaredFolder]:
     """Yield every declared folder at every target, its own over the spec's."""
-    for site in case.sites:
+    for site in case.targets:
         for key, path in {**case.spec.paths, **site.target.paths}.items():
             own = key in site.target.paths
-            yield Folder(key, path, (*site.route, "paths", key) if own else ("paths", key), site)
+            yield DeclaredFolder(key, path, (*site.route, "paths", key) if own else ("paths", key), site)
 
 
-def below(path: str, *roots: str) -> bool:
+def is_within(path: str, *roots: str) -> bool:
     """Tell whether an absolute path is one of the folders or lies in it."""
     folder = PurePosixPath(path)
     return any(folder.is_relative_to(root) for root in roots)
 
 
-def in_memory(path: str) -> bool:
+def is_in_memory(path: str) -> bool:
     """Tell whether a path lies in memory on every Linux machine."""
-    return below(path, *_IN_MEMORY)
+    return is_within(path, *_IN_MEMORY)
 
 
-def cleared(path: str) -> bool:
+def is_cleared_by_system(path: str) -> bool:
     """Tell whether a path lies where systems clean up by themselves."""
-    return below(path, *_CLEARED)
+    return is_within(path, *_CLEARED)
 
 
-def in_container(site: Site) -> bool:
+def is_in_container(site: TargetFacts) -> bool:
     """Tell whether a target is a container of Workbench, which keeps nothing but its home."""
     return site.image is not None and site.image.kind == "container"
 
 
-def moved(path: str, home: str) -> str:
+def to_target_path(path: str, home: str) -> str:
     """Return a path as another place has it: what stands behind the home of Colab or Workbench, behind that home."""
-    for root in (*(f"{drive}/{name}" for drive in DRIVES for name in ("MyDrive", "My Drive")), *DRIVES, COLAB_HOME, WORKBENCH_HOME):
-        if below(path, root):
+    for root in (*(f"{drive}/{name}" for drive in DRIVE_MOUNTS for name in ("MyDrive", "My Drive")), *DRIVE_MOUNTS, COLAB_HOME, WORKBENCH_HOME):
+        if is_within(path, root):
             return str(PurePosixPath(home) / PurePosixPath(path).relative_to(root))
     return str(PurePosixPath(home) / PurePosixPath(path).name)
 
 
-def override(case: Case, folder: Folder, path: str) -> Edit:
+def override_edit(case: LintContext, folder: DeclaredFolder, path: str) -> Edit:
     """Return the edit that gives one target another path for a folder that the whole spec names."""
     if case.spec.targets[folder.site.name].paths:
         return Insert((*folder.site.route, "paths"), folder.key, path)

@@ -18,22 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.facts.machines import ZONE, region_of
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance without a bucket."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         if instance.target.bucket is not None:
             continue
-        region = next((region_of(zone) for zone in instance.target.zones if ZONE.fullmatch(zone)), "REGION")
-        yield RULE.found(
+        region = next((region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)), "REGION")
+        yield RULE.diagnostic(
             f"{instance.site.name} has no bucket",
             instance.site.route,
-            at=At.KEY,
+            at=RoutePart.KEY,
             why="The program and the report travel through a bucket; plan refuses a target without one.",
             way_out=f"make one (gcloud storage buckets create gs://NAME --location={region}) and write bucket: gs://NAME/provision",
         )
@@ -47,6 +47,6 @@ RULE = Rule(
     sources=("docs.cloud.google.com, Workbench instances, manage metadata (post-startup-script is a Cloud Storage path)",),
     page=__doc__,
     check=check,
-    bad=(Example(sample(bucket=None), "wb"),),
-    good=(Example(sample(bucket="gs://my-bucket/provision")),),
+    bad=(Example(example_spec(bucket=None), "wb"),),
+    good=(Example(example_spec(bucket="gs://my-bucket/provision")),),
 )

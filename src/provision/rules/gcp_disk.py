@@ -18,30 +18,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.grammar import bytes_of
-from provision.rules.instances import instances, sample, written
-from provision.rules.rule import Case, Example, Rule
+from provision.grammar import parse_size
+from provision.rules.instances import example_spec, set_field_fix, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each disk that cannot be."""
     largest = case.facts.limits["largest disk"]
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         kind = case.facts.disks.get(instance.target.boot_disk.type)
         if kind is not None and not kind.boot:
             near = next(row.type for row in case.facts.disks.values() if row.boot and row.type.startswith("hyperdisk"))
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"an instance cannot start from a disk of type {kind.type}",
                 instance.route("boot_disk", "type"),
-                severity=kind.evidence.at_most(Severity.ERROR),
+                severity=kind.evidence.cap_severity(Severity.ERROR),
                 why="It can be a data disk only.",
                 way_out=f"write {near}, and keep {kind.type} for the data disk",
-                fix=written(case, instance.route("boot_disk", "type"), near),
+                fix=set_field_fix(case, instance.route("boot_disk", "type"), near),
             )
         for disk in ("boot_disk", "data_disk"):
             size = getattr(instance.target, disk).size
-            if size is not None and bytes_of(size) > largest.value * 10**9:
-                yield RULE.found(
+            if size is not None and parse_size(size) > largest.value * 10**9:
+                yield RULE.diagnostic(
                     f"{disk} of {size} is larger than the {largest.value:g} GB that a disk may have",
                     instance.route(disk, "size"),
                     why="Google Cloud refuses the instance.",
@@ -58,11 +58,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
-        Example(sample(data_disk="{size: 64001GB}"), "64001GB"),
+        Example(example_spec(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
+        Example(example_spec(data_disk="{size: 64001GB}"), "64001GB"),
     ),
     good=(
-        Example(sample(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}")),
-        Example(sample(data_disk="{size: 64000GB}")),
+        Example(example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}")),
+        Example(example_spec(data_disk="{size: 64000GB}")),
     ),
 )

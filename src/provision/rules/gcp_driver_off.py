@@ -18,22 +18,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import instances, sample, written
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.instances import example_spec, set_field_fix, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each GPU without a driver."""
-    for instance in instances(case):
-        if instance.target.gpu_driver or not instance.site.device.nvidia:
+    for instance in workbench_instances(case):
+        if instance.target.gpu_driver or not instance.site.gpu_settings.is_nvidia:
             continue
-        yield RULE.found(
-            f"{instance.site.device.gpu} is asked for, and gpu_driver: false leaves it without a driver",
+        yield RULE.diagnostic(
+            f"{instance.site.gpu_settings.gpu} is asked for, and gpu_driver: false leaves it without a driver",
             instance.route("gpu_driver"),
             why="Workbench installs no driver then: torch finds no GPU.",
             way_out="write true, or leave gpu_driver out",
-            related=(seen(instance.site.device.gpu_route, "GPU asked for here"),),
-            fix=written(case, instance.route("gpu_driver"), "true"),
+            related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
+            fix=set_field_fix(case, instance.route("gpu_driver"), "true"),
         )
 
 
@@ -46,11 +46,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(gpu_driver="false"), "false"),
-        Example(sample("gpu: none\n", gpu="L4", gpu_driver="false"), "false"),
+        Example(example_spec(gpu_driver="false"), "false"),
+        Example(example_spec("gpu: none\n", gpu="L4", gpu_driver="false"), "false"),
     ),
     good=(
-        Example(sample(gpu_driver="true")),
-        Example(sample("gpu: none\n", machine_type="n2-standard-8", gpu_driver="false")),
+        Example(example_spec(gpu_driver="true")),
+        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", gpu_driver="false")),
     ),
 )

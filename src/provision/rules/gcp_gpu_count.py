@@ -18,29 +18,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.machines import fitting
-from provision.rules.instances import GONE, counts, instances, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.facts.machines import find_machines
+from provision.rules.instances import UNAVAILABLE_STATUS, available_gpu_counts, example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that no machine type fits."""
-    for instance in instances(case):
-        card, count = instance.site.card, instance.site.device.gpu.count
-        if card is None or instance.target.machine_type != "auto" or not card.workbench or card.status in GONE:
+    for instance in workbench_instances(case):
+        card, count = instance.site.card, instance.site.gpu_settings.gpu.count
+        if card is None or instance.target.machine_type != "auto" or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
-        if fitting(case.facts, card, count, reserved=instance.reserved):
+        if find_machines(case.facts, card, count, reserved=instance.reserved):
             continue
-        offered, kept = counts(case.facts, card, reserved=instance.reserved), counts(case.facts, card, reserved=True)
+        offered, kept = available_gpu_counts(case.facts, card, reserved=instance.reserved), available_gpu_counts(case.facts, card, reserved=True)
         reserve = f"name a reservation ({card.name} in numbers of {_numbers(kept)} needs one)" if count in kept else ""
         fewer = f"ask for {_numbers(offered)}" if offered else ""
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"no machine type gives Workbench {count} x {card.name}" + (" without a reservation" if count in kept else ""),
-            instance.site.device.gpu_route,
-            severity=card.evidence.at_most(Severity.ERROR),
+            instance.site.gpu_settings.gpu_route,
+            severity=card.evidence.cap_severity(Severity.ERROR),
             why="There is nothing that machine_type: auto could choose.",
             way_out=", or ".join(filter(None, (reserve, fewer))) or "take another card",
-            related=(seen(instance.route("kind"), "kind of place"),),
+            related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
 
@@ -57,13 +57,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4:3\n", machine_type="auto"), "L4:3", beside=("TRN006",)),
-        Example(sample("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),
-        Example(sample("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"), "B200:8", beside=("TRN006",)),
+        Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),
+        Example(example_spec("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),
+        Example(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"), "B200:8", other_ids=("TRN006",)),
     ),
     good=(
-        Example(sample("gpu: L4:4\n", machine_type="auto")),
-        Example(sample("gpu: T4:2\n", machine_type=None)),
-        Example(sample("gpu: B200:8\n", machine_type="auto", reservation="my-reservation", zones="[us-central1-b]")),
+        Example(example_spec("gpu: L4:4\n", machine_type="auto")),
+        Example(example_spec("gpu: T4:2\n", machine_type=None)),
+        Example(example_spec("gpu: B200:8\n", machine_type="auto", reservation="my-reservation", zones="[us-central1-b]")),
     ),
 )

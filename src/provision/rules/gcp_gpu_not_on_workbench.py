@@ -19,28 +19,28 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
-from provision.rules.instances import GONE, instances, listed, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.instances import UNAVAILABLE_STATUS, example_spec, format_list, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that cannot be had."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         near: tuple[str, ...] = ()
-        card, device = instance.site.card, instance.site.device
+        card, device = instance.site.card, instance.site.gpu_settings
         if device.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
-        elif card is not None and (not card.workbench or card.status in GONE):
-            problem, near = f"{card.name} {GONE.get(card.status, 'is not an accelerator of Workbench')}", _nearest(case.facts, card)
+        elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
+            problem, near = f"{card.name} {UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}", _nearest(case.facts, card)
         else:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             problem,
             device.gpu_route,
-            severity=card.evidence.at_most(Severity.ERROR) if card else None,
+            severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
             why="The instance cannot be made, in any zone.",
-            way_out=f"take {listed(near)}" if near else "give this target a gpu of its own, or none",
-            related=(seen(instance.route("kind"), "kind of place"),),
+            way_out=f"take {format_list(near)}" if near else "give this target a gpu of its own, or none",
+            related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
 
@@ -59,12 +59,12 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"), "P100", beside=("CUD009",)),
-        Example(sample("gpu: RTX-4090\n", machine_type=None, zones="[us-central1-a]"), "RTX-4090"),
-        Example(sample("gpu: mps\n", machine_type="n2-standard-8"), "mps", beside=("CUD010",)),
+        Example(example_spec("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"), "P100", other_ids=("CUD009",)),
+        Example(example_spec("gpu: RTX-4090\n", machine_type=None, zones="[us-central1-a]"), "RTX-4090"),
+        Example(example_spec("gpu: mps\n", machine_type="n2-standard-8"), "mps", other_ids=("CUD010",)),
     ),
     good=(
-        Example(sample("gpu: T4\n", machine_type="n1-standard-8")),
+        Example(example_spec("gpu: T4\n", machine_type="n1-standard-8")),
         Example('gpu: RTX-4090\npython: "3.12"\npackages: [torch]\n'),
     ),
 )

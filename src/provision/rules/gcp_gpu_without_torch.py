@@ -20,42 +20,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.lines import line
-from provision.rules.needs import depended_on, needs, rows_of
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.lines import find_line
+from provision.rules.needs import declared_specifier, is_known_dependency, release_rows
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each card that nothing would compute on."""
-    for instance in instances(case):
-        device = instance.site.device
+    for instance in workbench_instances(case):
+        device = instance.site.gpu_settings
         if instance.site.card is None or _has_torch(case):
             continue
         sure = case.resolved is not None or not (case.spec.packages or case.spec.conda_packages)
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{instance.site.name} has gpu: {device.gpu}, and torch is {'not among the packages' if sure else 'not listed'}",
             device.gpu_route,
             severity=None if sure else Severity.WARNING,
             why="The driver names the card; that it computes is shown by torch only, and plan refuses a card that nothing computes on.",
             way_out="add torch to packages, or write gpu: none",
-            related=(seen(instance.route("kind"), "kind of place"),),
+            related=(related_at(instance.route("kind"), "kind of place"),),
         )
 
 
-def _has_torch(case: Case) -> bool:
+def _has_torch(case: LintContext) -> bool:
     if case.resolved is not None:
         return "torch" in case.resolved.versions
-    if line(case, "torch") or depended_on(case, "torch") or depended_on(case, "accelerate"):
+    if find_line(case, "torch") or is_known_dependency(case, "torch") or is_known_dependency(case, "accelerate"):
         return True
     if any(package.name in _IN_CONDA for package in case.spec.conda_packages):
         return True
     return any(
         package.key in case.facts.torch_family
         or "torch" in package.extras
-        or any(needs(row, "torch", package.extras) is not None for row in rows_of(case.facts, package.key)[-1:])
+        or any(declared_specifier(row, "torch", package.extras) is not None for row in release_rows(case.facts, package.key)[-1:])
         for package in case.spec.packages
     )
 
@@ -69,14 +69,16 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample().replace("packages: [torch]", "packages: []"), "L4"),
-        Example(sample().replace("packages: [torch]", "packages: [numpy]"), "L4"),
-        Example(sample().replace("packages: [torch]", "packages: [numpy]"), "L4", Resolved({"numpy": "2.4.6"}, "3.12")),
+        Example(example_spec().replace("packages: [torch]", "packages: []"), "L4"),
+        Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4"),
+        Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4", ResolvedSet({"numpy": "2.4.6"}, "3.12")),
     ),
     good=(
-        Example(sample().replace("packages: [torch]", "packages: [torchvision]")),
-        Example(sample().replace("packages: [torch]", 'packages: ["transformers[torch]"]')),
-        Example(sample("gpu: none\n", machine_type="n1-standard-4").replace("packages: [torch]", "packages: [numpy]")),
-        Example(sample().replace("packages: [torch]", "packages: [our-own]"), resolved=Resolved({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130")),
+        Example(example_spec().replace("packages: [torch]", "packages: [torchvision]")),
+        Example(example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]')),
+        Example(example_spec("gpu: none\n", machine_type="n1-standard-4").replace("packages: [torch]", "packages: [numpy]")),
+        Example(
+            example_spec().replace("packages: [torch]", "packages: [our-own]"), resolved=ResolvedSet({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130")
+        ),
     ),
 )

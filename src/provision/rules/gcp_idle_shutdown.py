@@ -18,48 +18,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.grammar import seconds_of
-from provision.rules.instances import Instance, instances, sample, written
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.grammar import parse_duration
+from provision.rules.instances import Instance, example_spec, set_field_fix, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
-SPREAD = ("torchrun", "accelerate")
+MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 """Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each idle shutdown that is out of range or cuts work short."""
     least, most = case.facts.limits["shortest idle"], case.facts.limits["longest idle"]
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         if instance.target.idle_shutdown is None:
             continue
-        seconds = seconds_of(instance.target.idle_shutdown)
+        seconds = parse_duration(instance.target.idle_shutdown)
         if not least.value * 60 <= seconds <= most.value * 60:
             near = f"{least.value:g}m" if seconds < least.value * 60 else f"{most.value / 60:g}h"
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"idle_shutdown: {instance.target.idle_shutdown} is outside {least.value:g} to {most.value:g} minutes",
                 instance.route("idle_shutdown"),
                 why="Workbench does not take it.",
                 way_out=f"write {near}",
-                fix=written(case, instance.route("idle_shutdown"), near),
+                fix=set_field_fix(case, instance.route("idle_shutdown"), near),
             )
-        elif case.spec.training.launcher in SPREAD and not _covered(instance, seconds):
+        elif case.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _covered(instance, seconds):
             yield _cut(case, instance)
 
 
 def _covered(instance: Instance, seconds: int) -> bool:
     """Tell whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
-    return lifetime is not None and seconds_of(lifetime) <= seconds
+    return lifetime is not None and parse_duration(lifetime) <= seconds
 
 
-def _cut(case: Case, instance: Instance) -> Diagnostic:
-    return RULE.found(
+def _cut(case: LintContext, instance: Instance) -> Diagnostic:
+    return RULE.diagnostic(
         f"{case.spec.training.launcher} runs outside the notebook, and the instance stops after {instance.target.idle_shutdown} without a busy kernel",
         instance.route("idle_shutdown"),
         severity=Severity.INFO,
         why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
         way_out="make it longer than the longest run, or leave it out and bound the cost by max_lifetime",
-        related=(seen(("training", "launcher"), "started here"),),
+        related=(related_at(("training", "launcher"), "started here"),),
     )
 
 
@@ -72,13 +72,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
-        Example(sample(idle_shutdown="2d"), "2d"),
-        Example(sample("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"),
+        Example(example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
+        Example(example_spec(idle_shutdown="2d"), "2d"),
+        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="60m"), "60m"),
     ),
     good=(
-        Example(sample(idle_shutdown="10m")),
-        Example(sample(idle_shutdown="1440m")),
-        Example(sample("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h")),
+        Example(example_spec(idle_shutdown="10m")),
+        Example(example_spec(idle_shutdown="1440m")),
+        Example(example_spec("gpu: L4\ntraining: {launcher: torchrun}\n", idle_shutdown="8h")),
     ),
 )

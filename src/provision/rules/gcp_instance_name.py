@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Place, Related, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RelatedLocation, RouteLocation, RoutePart, Severity
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 LONGEST = 63
 """Characters of a name (compute.v1 discovery document, Instance.name; Workbench: a letter and up to 62 further ones)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name that cannot be."""
-    for number, instance in enumerate(instances(case)):
+    for number, instance in enumerate(workbench_instances(case)):
         name = f"{case.spec.name}-{instance.site.name}"
         if name[0].isdigit() and number == 0:
             problem, way_out = f"the instance would be called {name}, and a name starts with a letter", f"write name: env-{case.spec.name}"
@@ -37,13 +37,13 @@ def check(case: Case) -> Iterator[Diagnostic]:
         else:
             continue
         written = case.source.text(("name",)) is not None
-        yield RULE.found(
+        yield RULE.diagnostic(
             problem,
             ("name",) if written else instance.site.route,
-            at=At.VALUE if written else At.KEY,
+            at=RoutePart.VALUE if written else RoutePart.KEY,
             why="Google Cloud refuses such a name.",
             way_out=way_out,
-            related=(Related(Place(instance.site.route, At.KEY), "the target's name"),) if written else (),
+            related=(RelatedLocation(RouteLocation(instance.site.route, RoutePart.KEY), "the target's name"),) if written else (),
         )
 
 
@@ -56,11 +56,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
-        Example(sample(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),
+        Example(example_spec("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
+        Example(example_spec(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),
     ),
     good=(
-        Example(sample(f"name: {'a' * 60}\ngpu: L4\n")),
+        Example(example_spec(f"name: {'a' * 60}\ngpu: L4\n")),
         Example('name: 2nd-try\ngpu: L4\npython: "3.12"\npackages: [torch]\n'),
     ),
 )

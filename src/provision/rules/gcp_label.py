@@ -19,23 +19,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.instances import Instance, instances, quoted, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.instances import Instance, example_spec, json_quote, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 LONGEST, MOST = 63, 64
 """Characters of a key and of a value, and labels of one resource (Google Cloud documentation, Requirements for labels)."""
 KEY, VALUE = re.compile(rf"[a-z][a-z0-9_-]{{0,{LONGEST - 1}}}"), re.compile(rf"[a-z0-9_-]{{0,{LONGEST}}}")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each label that is refused or not the author's."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         labels = instance.target.labels
         for key, value in labels.items():
             yield from _judge(case, instance, key, value)
         if len(labels) > MOST:
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
                 instance.route("labels"),
                 why="Google Cloud refuses the instance.",
@@ -43,19 +43,19 @@ def check(case: Case) -> Iterator[Diagnostic]:
             )
 
 
-def _judge(case: Case, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
+def _judge(case: LintContext, instance: Instance, key: str, value: str) -> Iterator[Diagnostic]:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
     if not KEY.fullmatch(_latin(key)):
         proposed = f"write {_respelled(key)}" if re.match(r"[A-Za-z]", key) else "start it with a letter"
-        yield RULE.found(f"{quoted(key)} cannot be the key of a label", route, at=At.KEY, why=refused, way_out=proposed)
+        yield RULE.diagnostic(f"{json_quote(key)} cannot be the key of a label", route, at=RoutePart.KEY, why=refused, way_out=proposed)
     if not VALUE.fullmatch(_latin(value)):
-        yield RULE.found(f"{quoted(value)} cannot be the value of a label", route, why=refused, way_out=f"write {_respelled(value)}")
+        yield RULE.diagnostic(f"{json_quote(value)} cannot be the value of a label", route, why=refused, way_out=f"write {_respelled(value)}")
     reserved = case.facts.reserved_labels.get(key)
     if reserved is not None:
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"Workbench sets the label {key} by itself",
             route,
-            at=At.KEY,
+            at=RoutePart.KEY,
             severity=Severity.WARNING,
             why="What is written here is written over.",
             way_out="choose another key",
@@ -80,13 +80,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(labels="{Team: research}"), "Team"),
-        Example(sample(labels="{team: Research Group}"), "Research Group"),
-        Example(sample(labels=f"{{team: {'a' * 64}}}"), "a" * 64),
-        Example(sample(labels="{resource-name: mine}"), "resource-name"),
+        Example(example_spec(labels="{Team: research}"), "Team"),
+        Example(example_spec(labels="{team: Research Group}"), "Research Group"),
+        Example(example_spec(labels=f"{{team: {'a' * 64}}}"), "a" * 64),
+        Example(example_spec(labels="{resource-name: mine}"), "resource-name"),
     ),
     good=(
-        Example(sample(labels='{team: research, cost-center: "0042", empty: ""}')),
-        Example(sample(labels=f"{{team: {'a' * 63}}}")),
+        Example(example_spec(labels='{team: research, cost-center: "0042", empty: ""}')),
+        Example(example_spec(labels=f"{{team: {'a' * 63}}}")),
     ),
 )

@@ -17,20 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, At, Diagnostic, Fix, Insert, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance without an end."""
-    for instance in instances(case):
-        if instance.target.max_lifetime is not None or not instance.site.device.nvidia:
+    for instance in workbench_instances(case):
+        if instance.target.max_lifetime is not None or not instance.site.gpu_settings.is_nvidia:
             continue
-        yield RULE.found(
-            f"nothing ends {instance.site.name} and its {instance.site.device.gpu}: no max_lifetime",
+        yield RULE.diagnostic(
+            f"nothing ends {instance.site.name} and its {instance.site.gpu_settings.gpu}: no max_lifetime",
             instance.site.route,
-            at=At.KEY,
+            at=RoutePart.KEY,
             why="An instance that is forgotten costs money until somebody sees it.",
             way_out="write max_lifetime, as in max_lifetime: 8h",
             fix=Fix("write max_lifetime: 8h", (Insert(instance.site.route, "max_lifetime", "8h"),), Applicability.UNSAFE),
@@ -46,11 +46,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(max_lifetime=None), "wb"),
-        Example(sample(max_lifetime=None, idle_shutdown="3h"), "wb"),
+        Example(example_spec(max_lifetime=None), "wb"),
+        Example(example_spec(max_lifetime=None, idle_shutdown="3h"), "wb"),
     ),
     good=(
-        Example(sample(max_lifetime="8h")),
-        Example(sample("gpu: none\n", machine_type="n2-standard-8", max_lifetime=None)),
+        Example(example_spec(max_lifetime="8h")),
+        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", max_lifetime=None)),
     ),
 )

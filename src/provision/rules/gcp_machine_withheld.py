@@ -18,28 +18,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.machines import fitting, withheld
-from provision.rules.instances import counts, instances, listed, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.facts.machines import find_machines, unavailability_reason
+from provision.rules.instances import available_gpu_counts, example_spec, format_list, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine type that is withheld."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         machine = case.facts.machines.get(instance.target.machine_type)
-        why = withheld(machine, reserved=instance.reserved) if machine else ""
+        why = unavailability_reason(machine, reserved=instance.reserved) if machine else ""
         if machine is None or not why:
             continue
         card = case.facts.card(machine.card)
-        offered = counts(case.facts, card, reserved=instance.reserved) if card else ()
-        others = tuple(one.name for count in offered if card for one in fitting(case.facts, card, count, reserved=instance.reserved)[:1])
+        offered = available_gpu_counts(case.facts, card, reserved=instance.reserved) if card else ()
+        others = tuple(one.name for count in offered if card for one in find_machines(case.facts, card, count, reserved=instance.reserved)[:1])
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{machine.name} is to be had {why}",
             instance.route("machine_type"),
-            severity=machine.evidence.at_most(Severity.ERROR),
+            severity=machine.evidence.cap_severity(Severity.ERROR),
             why="Google Cloud refuses to make such a Workbench instance.",
-            way_out=f"{reserve}take {listed(others)}" if others else f"{reserve}take another card",
+            way_out=f"{reserve}take {format_list(others)}" if others else f"{reserve}take another card",
         )
 
 
@@ -52,11 +52,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
-        Example(sample("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"), "a3-ultragpu-8g", beside=("TRN006",)),
+        Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
+        Example(example_spec("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"), "a3-ultragpu-8g", other_ids=("TRN006",)),
     ),
     good=(
-        Example(sample("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g")),
-        Example(sample("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", reservation="my-reservation", zones="[us-central1-b]")),
+        Example(example_spec("gpu: H100-80GB:8\n", machine_type="a3-highgpu-8g")),
+        Example(example_spec("gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", reservation="my-reservation", zones="[us-central1-b]")),
     ),
 )

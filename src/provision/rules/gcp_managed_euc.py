@@ -18,29 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Related, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.diagnostics import Diagnostic, RelatedLocation, Severity
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 SCRIPTS = ("startup-script", "startup-script-url")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance with managed credentials."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         if not instance.target.managed_euc:
             continue
-        related: tuple[Related, ...] = ()
+        related: tuple[RelatedLocation, ...] = ()
         scripts = [key for key in SCRIPTS if key in instance.target.metadata]
         if instance.target.service_account is not None:
             problem = "managed_euc runs as Google's own service account, and service_account names another"
-            related = (seen(instance.route("service_account"), "service account named here"),)
+            related = (related_at(instance.route("service_account"), "service account named here"),)
         elif scripts:
             problem = f"managed_euc does not run {scripts[0]}"
-            related = (seen(instance.route("metadata", scripts[0]), "script given here"),)
+            related = (related_at(instance.route("metadata", scripts[0]), "script given here"),)
         else:
             problem = "managed_euc drops the startup script that makes and verifies the environment, unless Google has allowed it"
-        yield RULE.found(
+        yield RULE.diagnostic(
             problem,
             instance.route("managed_euc"),
             why="The script is dropped without an error: the instance starts, and nothing is installed or verified on it.",
@@ -61,12 +61,12 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(managed_euc="true"), "true"),
-        Example(sample(managed_euc="true", service_account=None), "true"),
-        Example(sample(managed_euc="true", service_account=None, metadata='{startup-script: "true"}'), "true"),
+        Example(example_spec(managed_euc="true"), "true"),
+        Example(example_spec(managed_euc="true", service_account=None), "true"),
+        Example(example_spec(managed_euc="true", service_account=None, metadata='{startup-script: "true"}'), "true"),
     ),
     good=(
-        Example(sample(managed_euc="false")),
-        Example(sample(access="{mode: single-user, owner: me@example.com}")),
+        Example(example_spec(managed_euc="false")),
+        Example(example_spec(access="{mode: single-user, owner: me@example.com}")),
     ),
 )

@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
+from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.places import MetadataKey
-from provision.rules.instances import Instance, instances, quoted, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.instances import Instance, example_spec, json_quote, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
 """Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A value above its own bound, 256 KiB, cannot be in a spec."""
@@ -33,12 +33,12 @@ _WHY = {
 }
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each key that is not the author's, or not one."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         metadata = instance.target.metadata
         for key in metadata:
-            owned = next((row for row in case.facts.metadata_keys if row.names(key)), None)
+            owned = next((row for row in case.facts.metadata_keys if row.matches(key)), None)
             if owned is not None:
                 yield _owned(instance, key, owned)
             elif not KEY.fullmatch(key):
@@ -50,28 +50,28 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def _owned(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
     says = {"service": "is Workbench's own", "provision": "is set by provision", "create": "can be set only when the instance is made"}[owned.owner]
-    return RULE.found(
+    return RULE.diagnostic(
         f"the metadata key {key} {says}",
         instance.route("metadata", key),
-        at=At.KEY,
-        severity=Severity.WARNING if owned.owner == "create" else owned.evidence.at_most(Severity.ERROR),
+        at=RoutePart.KEY,
+        severity=Severity.WARNING if owned.owner == "create" else owned.evidence.cap_severity(Severity.ERROR),
         why=_WHY[owned.owner],
         way_out=f"use the field {owned.instead}" if owned.instead else "leave it out",
     )
 
 
 def _malformed(instance: Instance, key: str) -> Diagnostic:
-    return RULE.found(
-        f"{quoted(key)} cannot be a metadata key",
+    return RULE.diagnostic(
+        f"{json_quote(key)} cannot be a metadata key",
         instance.route("metadata", key),
-        at=At.KEY,
+        at=RoutePart.KEY,
         why="Google Cloud refuses the instance.",
         way_out="write letters, digits, hyphens and underscores, at most 128",
     )
 
 
 def _large(instance: Instance, total: int) -> Diagnostic:
-    return RULE.found(
+    return RULE.diagnostic(
         f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
         instance.route("metadata"),
         why="Google Cloud refuses the instance.",
@@ -92,13 +92,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),
-        Example(sample(metadata='{idle-timeout-seconds: "3600"}'), "idle-timeout-seconds"),
-        Example(sample(metadata='{serial-port-logging-enable: "true"}'), "serial-port-logging-enable"),
-        Example(sample(metadata='{my.key: "1"}'), "my.key"),
+        Example(example_spec(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),
+        Example(example_spec(metadata='{idle-timeout-seconds: "3600"}'), "idle-timeout-seconds"),
+        Example(example_spec(metadata='{serial-port-logging-enable: "true"}'), "serial-port-logging-enable"),
+        Example(example_spec(metadata='{my.key: "1"}'), "my.key"),
     ),
     good=(
-        Example(sample(metadata='{notebook-disable-downloads: "true", my_key: "1"}')),
-        Example(sample(metadata='{report-event-health: "true", titles: "x"}')),
+        Example(example_spec(metadata='{notebook-disable-downloads: "true", my_key: "1"}')),
+        Example(example_spec(metadata='{report-event-health: "true", titles: "x"}')),
     ),
 )

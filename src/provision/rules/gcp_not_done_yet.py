@@ -19,29 +19,29 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.places import WorkbenchTarget
-from provision.rules.instances import IMAGE, instances, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each thing that is not done."""
-    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.sites) else None
-    for instance in instances(case):
+    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets) else None
+    for instance in workbench_instances(case):
         if case.spec.cuda_toolkit is not None:
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"cuda_toolkit: {case.spec.cuda_toolkit} is not installed on an instance by this version",
                 ("cuda_toolkit",),
                 severity=softer,
                 why="plan refuses what would be without effect.",
                 way_out="leave it out: the image brings its own toolkit",
-                related=(seen(instance.route("kind"), "kind of place"),),
+                related=(related_at(instance.route("kind"), "kind of place"),),
             )
         if (image := instance.target.image) is not None and ("/" in image or ":" in image):
-            yield RULE.found(
+            yield RULE.diagnostic(
                 "the image is a container, and this version makes instances from images of virtual machines",
                 instance.route("image"),
                 why="plan refuses what would be without effect.",
-                way_out=f"name an image of a virtual machine, as in {IMAGE}",
+                way_out=f"name an image of a virtual machine, as in {EXAMPLE_IMAGE}",
             )
 
 
@@ -54,12 +54,12 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', beside=("CUD012",)),
+        Example(example_spec('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', other_ids=("CUD012",)),
         Example(
-            sample(image="us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606"),
+            example_spec(image="us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606"),
             "us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606",
-            beside=("IMG001",),
+            other_ids=("IMG001",),
         ),
     ),
-    good=(Example(sample()),),
+    good=(Example(example_spec()),),
 )

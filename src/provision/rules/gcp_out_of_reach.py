@@ -22,39 +22,39 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.places import WorkbenchTarget
-from provision.rules.instances import Instance, instances, sample
-from provision.rules.lines import lines
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.instances import Instance, example_spec, workbench_instances
+from provision.rules.lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index, mirror and secret that an instance cannot reach."""
-    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.sites) else None
-    for instance in instances(case):
+    softer = Severity.WARNING if any(not isinstance(site.target, WorkbenchTarget) for site in case.targets) else None
+    for instance in workbench_instances(case):
         for route, name in _folders(case, instance):
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"the index {name} is a folder of this machine, and {instance.site.name} installs on its own",
                 route,
                 severity=softer if route[0] == "indexes" else None,
                 why="An instance cannot reach the folders of this machine; plan refuses it.",
                 way_out="name an address that begins with https://, or one under mirrors",
-                related=(seen(instance.route("kind"), "kind of place"),),
+                related=(related_at(instance.route("kind"), "kind of place"),),
             )
         for name, reference in case.spec.secrets.items():
             if reference.secret is None:
                 field = "env" if reference.env is not None else "colab"
-                yield RULE.found(
+                yield RULE.diagnostic(
                     f"{instance.site.name} cannot follow secrets.{name}: it is named by {field}",
                     ("secrets", name, field),
                     severity=softer,
                     why="An instance fetches secrets from Secret Manager with its own identity; plan refuses any other reference.",
                     way_out="name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}",
-                    related=(seen(instance.route("kind"), "kind of place"),),
+                    related=(related_at(instance.route("kind"), "kind of place"),),
                 )
 
 
-def _folders(case: Case, instance: Instance) -> Iterator[tuple[Route, str]]:
-    used = {package.index for _, package in lines(case)}
+def _folders(case: LintContext, instance: Instance) -> Iterator[tuple[Route, str]]:
+    used = {package.index for _, package in package_lines(case)}
     for name, index in case.spec.indexes.items():
         if name in used and name not in instance.target.mirrors and index.url.startswith("file:"):
             yield ("indexes", name, "url"), name
@@ -75,13 +75,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
-        Example(sample(_INDEX).replace("[torch]", "[torch, {name: ours, index: private}]"), '"file:///srv/wheels"'),
-        Example(sample(_NAMED) + "  here: {kind: local, gpu: none}\n", "HF_TOKEN"),
-        Example(sample(_NAMED), "HF_TOKEN", beside=("SEC004",)),
+        Example(example_spec(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
+        Example(example_spec(_INDEX).replace("[torch]", "[torch, {name: ours, index: private}]"), '"file:///srv/wheels"'),
+        Example(example_spec(_NAMED) + "  here: {kind: local, gpu: none}\n", "HF_TOKEN"),
+        Example(example_spec(_NAMED), "HF_TOKEN", other_ids=("SEC004",)),
     ),
     good=(
-        Example(sample(_INDEX, mirrors='{private: "https://packages.example.com/simple"}').replace("[torch]", "[torch, {name: ours, index: private}]")),
-        Example(sample("gpu: L4\nsecrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")),
+        Example(example_spec(_INDEX, mirrors='{private: "https://packages.example.com/simple"}').replace("[torch]", "[torch, {name: ours, index: private}]")),
+        Example(example_spec("gpu: L4\nsecrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n")),
     ),
 )

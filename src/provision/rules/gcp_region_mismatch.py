@@ -20,40 +20,40 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.facts.machines import ZONE, region_of
-from provision.rules.instances import Instance, instances, listed, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.rules.instances import Instance, example_spec, format_list, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
 """A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS documentation, Locations)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone out of reach."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         for route, value, what in _placed(instance):
             match = _REGION.search(value)
             if match is None:
                 if what == "the subnet" and value:
                     yield from _several(instance, route)
                 continue
-            away = [zone for zone in instance.target.zones if ZONE.fullmatch(zone) and region_of(zone) != match[1]]
+            away = [zone for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != match[1]]
             if away:
                 yield _found(instance, route, what, match[1], tuple(away))
 
 
 def _several(instance: Instance, route: Route) -> Iterator[Diagnostic]:
     """A subnet without a region, beside zones of several: whichever it lies in, it is not there for the others."""
-    regions = tuple(dict.fromkeys(region_of(zone) for zone in instance.target.zones if ZONE.fullmatch(zone)))
+    regions = tuple(dict.fromkeys(region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)))
     if len(regions) < 2:
         return
-    other = next(number for number, zone in enumerate(instance.target.zones) if ZONE.fullmatch(zone) and region_of(zone) != regions[0])
-    yield RULE.found(
-        f"the subnet lies in one region, and the zones in {listed(regions)}",
+    other = next(number for number, zone in enumerate(instance.target.zones) if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != regions[0])
+    yield RULE.diagnostic(
+        f"the subnet lies in one region, and the zones in {format_list(regions)}",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
         way_out=f"name zones of one region only, as in {regions[0]}",
-        related=(seen(instance.route("zones", other), "a zone of another region"),),
+        related=(related_at(instance.route("zones", other), "a zone of another region"),),
     )
 
 
@@ -66,12 +66,12 @@ def _placed(instance: Instance) -> Iterator[tuple[Route, str, str]]:
 
 def _found(instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]) -> Diagnostic:
     first = instance.target.zones.index(away[0])
-    return RULE.found(
-        f"{what} lies in {region}, and {listed(away)} {'does' if len(away) == 1 else 'do'} not",
+    return RULE.diagnostic(
+        f"{what} lies in {region}, and {format_list(away)} {'does' if len(away) == 1 else 'do'} not",
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
         way_out=f"name zones of {region} only, or one of {region_of(away[0])} here",
-        related=(seen(instance.route("zones", first), "a zone of another region"),),
+        related=(related_at(instance.route("zones", first), "a zone of another region"),),
     )
 
 
@@ -84,15 +84,15 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(subnet="projects/my-project/regions/us-east1/subnetworks/ml"), "projects/my-project/regions/us-east1/subnetworks/ml"),
-        Example(sample(subnet="ml", zones="[us-central1-a, us-east1-b]"), "ml"),
+        Example(example_spec(subnet="projects/my-project/regions/us-east1/subnetworks/ml"), "projects/my-project/regions/us-east1/subnetworks/ml"),
+        Example(example_spec(subnet="ml", zones="[us-central1-a, us-east1-b]"), "ml"),
         Example(
-            sample(data_disk="{kms_key: projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"),
+            example_spec(data_disk="{kms_key: projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"),
             "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",
         ),
     ),
     good=(
-        Example(sample(subnet="projects/my-project/regions/us-central1/subnetworks/ml")),
-        Example(sample(subnet="ml", data_disk="{kms_key: projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}")),
+        Example(example_spec(subnet="projects/my-project/regions/us-central1/subnetworks/ml")),
+        Example(example_spec(subnet="ml", data_disk="{kms_key: projects/my-project/locations/global/keyRings/ring/cryptoKeys/key}")),
     ),
 )

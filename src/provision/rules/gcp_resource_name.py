@@ -19,24 +19,24 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.instances import NAME, Instance, instances, quoted, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.instances import RESOURCE_NAME_PATTERN, Instance, example_spec, json_quote, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
-FORMS = {
+NAME_PATTERNS = {
     "project": (_PROJECT, "6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last; the id of a project, not its title or number"),
     "bucket": (
         r"gs://(?=[^/]{3,222}(?:/|$))[a-z0-9][a-z0-9_-]{0,61}[a-z0-9](?:\.[a-z0-9_-]{1,63})*(?<![._-])(?:/.*)?",
         "gs://BUCKET, with 3 to 63 lower-case letters, digits, hyphens and underscores",
     ),
     "service_account": (r"[^@\s]+@(?:[a-z0-9.-]+\.)?gserviceaccount\.com", "NAME@PROJECT.iam.gserviceaccount.com"),
-    "network": (rf"{NAME}|{_API}projects/{_PROJECT}/global/networks/{NAME}", "NAME or projects/PROJECT/global/networks/NAME"),
+    "network": (rf"{RESOURCE_NAME_PATTERN}|{_API}projects/{_PROJECT}/global/networks/{RESOURCE_NAME_PATTERN}", "NAME or projects/PROJECT/global/networks/NAME"),
     "subnet": (
-        rf"{NAME}|{_API}projects/{_PROJECT}/regions/[a-z0-9-]+/subnetworks/{NAME}",
+        rf"{RESOURCE_NAME_PATTERN}|{_API}projects/{_PROJECT}/regions/[a-z0-9-]+/subnetworks/{RESOURCE_NAME_PATTERN}",
         "NAME or projects/PROJECT/regions/REGION/subnetworks/NAME",
     ),
-    "reservation": (rf"{NAME}|projects/{_PROJECT}/reservations/{NAME}", "NAME or projects/PROJECT/reservations/NAME"),
+    "reservation": (rf"{RESOURCE_NAME_PATTERN}|projects/{_PROJECT}/reservations/{RESOURCE_NAME_PATTERN}", "NAME or projects/PROJECT/reservations/NAME"),
     "kms_key": (
         rf"projects/{_PROJECT}/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{{1,63}}/cryptoKeys/[A-Za-z0-9_-]{{1,63}}",
         "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
@@ -44,15 +44,15 @@ FORMS = {
 }
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name of a wrong form."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         for route, form, value in _names(instance):
-            pattern, words = FORMS[form]
+            pattern, words = NAME_PATTERNS[form]
             if re.fullmatch(pattern, value):
                 continue
-            yield RULE.found(
-                f"{quoted(value)} cannot be a {form.replace('_', ' ')}",
+            yield RULE.diagnostic(
+                f"{json_quote(value)} cannot be a {form.replace('_', ' ')}",
                 route,
                 why="Google Cloud refuses it, or looks for something that cannot exist.",
                 way_out=f"write {words}",
@@ -84,15 +84,15 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(project="My Project"), "My Project"),
-        Example(sample(project="proj1"), "proj1"),
-        Example(sample(bucket="gs://my..bucket/provision"), "gs://my..bucket/provision"),
-        Example(sample(data_disk="{kms_key: my-key}"), "my-key"),
-        Example(sample(service_account="me@example.com"), "me@example.com"),
+        Example(example_spec(project="My Project"), "My Project"),
+        Example(example_spec(project="proj1"), "proj1"),
+        Example(example_spec(bucket="gs://my..bucket/provision"), "gs://my..bucket/provision"),
+        Example(example_spec(data_disk="{kms_key: my-key}"), "my-key"),
+        Example(example_spec(service_account="me@example.com"), "me@example.com"),
     ),
     good=(
-        Example(sample(project="projct", bucket="gs://abc/x", network="default", subnet="ml")),
-        Example(sample(project='"example.com:my-project"', bucket='"gs://data.example.com"')),
-        Example(sample(data_disk="{kms_key: projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}")),
+        Example(example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml")),
+        Example(example_spec(project='"example.com:my-project"', bucket='"gs://data.example.com"')),
+        Example(example_spec(data_disk="{kms_key: projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}")),
     ),
 )

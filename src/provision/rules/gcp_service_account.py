@@ -19,23 +19,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
-DEFAULT = re.compile(r"[0-9]+-compute@developer\.gserviceaccount\.com|[^@]+@appspot\.gserviceaccount\.com")
+DEFAULT_ACCOUNT_PATTERN = re.compile(r"[0-9]+-compute@developer\.gserviceaccount\.com|[^@]+@appspot\.gserviceaccount\.com")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance that runs as a default account."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         account = instance.target.service_account
-        if instance.target.managed_euc or (account is not None and not DEFAULT.fullmatch(account)):
+        if instance.target.managed_euc or (account is not None and not DEFAULT_ACCOUNT_PATTERN.fullmatch(account)):
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{account} is a default service account" if account else f"{instance.site.name} names no service account, so it runs as the default one",
             instance.site.route if account is None else instance.route("service_account"),
-            at=At.KEY if account is None else At.VALUE,
+            at=RoutePart.KEY if account is None else RoutePart.VALUE,
             why="It is shared by all machines of the project, and in many projects it may edit everything.",
             way_out=f"write service_account: NAME@{instance.target.project}.iam.gserviceaccount.com, one that may use the bucket only",
         )
@@ -50,11 +50,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(service_account=None), "wb"),
-        Example(sample(service_account="123456789-compute@developer.gserviceaccount.com"), "123456789-compute@developer.gserviceaccount.com"),
+        Example(example_spec(service_account=None), "wb"),
+        Example(example_spec(service_account="123456789-compute@developer.gserviceaccount.com"), "123456789-compute@developer.gserviceaccount.com"),
     ),
     good=(
-        Example(sample(service_account="trainer@my-project.iam.gserviceaccount.com")),
+        Example(example_spec(service_account="trainer@my-project.iam.gserviceaccount.com")),
         Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
     ),
 )

@@ -19,25 +19,27 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import NAME, instances, quoted, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.instances import RESOURCE_NAME_PATTERN, example_spec, json_quote, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 _LONGEST = 63
 """Characters of a tag (compute.v1 discovery document, Tags.items)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each tag that is refused."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         for index, tag in enumerate(instance.target.tags):
-            if re.fullmatch(NAME, tag):
+            if re.fullmatch(RESOURCE_NAME_PATTERN, tag):
                 continue
             proposed = re.sub(r"[^a-z0-9]+", "-", tag.lower()).strip("-")[:_LONGEST].strip("-")
-            yield RULE.found(
-                f"{quoted(tag)} cannot be a network tag",
+            yield RULE.diagnostic(
+                f"{json_quote(tag)} cannot be a network tag",
                 instance.route("tags", index),
                 why="Google Cloud refuses the instance.",
-                way_out=f"write {proposed}" if re.fullmatch(NAME, proposed) else "write lower-case letters, digits and hyphens, a letter first",
+                way_out=f"write {proposed}"
+                if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
+                else "write lower-case letters, digits and hyphens, a letter first",
             )
 
 
@@ -50,11 +52,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(tags="[no_ingress]"), "no_ingress"),
-        Example(sample(tags=f"[{'a' * 64}]"), "a" * 64),
+        Example(example_spec(tags="[no_ingress]"), "no_ingress"),
+        Example(example_spec(tags=f"[{'a' * 64}]"), "a" * 64),
     ),
     good=(
-        Example(sample(tags="[no-ingress, a]")),
-        Example(sample(tags=f"[{'a' * 63}]")),
+        Example(example_spec(tags="[no-ingress, a]")),
+        Example(example_spec(tags=f"[{'a' * 63}]")),
     ),
 )

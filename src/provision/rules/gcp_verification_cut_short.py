@@ -18,25 +18,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.grammar import seconds_of
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule, seen_if_written
+from provision.grammar import parse_duration
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_if_written
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each bound that is too short."""
     timeout = case.spec.verify.timeout
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         for field in ("idle_shutdown", "max_lifetime"):
             bound = getattr(instance.target, field)
-            if bound is None or seconds_of(bound) > seconds_of(timeout):
+            if bound is None or parse_duration(bound) > parse_duration(timeout):
                 continue
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"{field}: {bound} ends the instance before verify.timeout: {timeout}",
                 instance.route(field),
                 why="A verification that is cut short gives no verdict, and the instance was paid for.",
                 way_out=f"make it longer than {timeout}, or verify.timeout shorter",
-                related=seen_if_written(case, ("verify", "timeout"), "the verification may take this long"),
+                related=related_if_written(case, ("verify", "timeout"), "the verification may take this long"),
             )
 
 
@@ -49,11 +49,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(idle_shutdown="30m"), "30m"),
-        Example(sample("gpu: L4\nverify: {timeout: 9h}\n"), "8h"),
+        Example(example_spec(idle_shutdown="30m"), "30m"),
+        Example(example_spec("gpu: L4\nverify: {timeout: 9h}\n"), "8h"),
     ),
     good=(
-        Example(sample(idle_shutdown="31m")),
-        Example(sample("gpu: L4\nverify: {timeout: 7h}\n")),
+        Example(example_spec(idle_shutdown="31m")),
+        Example(example_spec("gpu: L4\nverify: {timeout: 7h}\n")),
     ),
 )

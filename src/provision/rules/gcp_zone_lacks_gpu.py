@@ -18,44 +18,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.machines import ZONE, region_of
-from provision.facts.parts import zones
-from provision.facts.places import Availability
-from provision.rules.instances import GONE, Instance, instances, listed, sample
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.facts.parts import load_zones
+from provision.facts.places import CardZones
+from provision.rules.instances import UNAVAILABLE_STATUS, Instance, example_spec, format_list, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each zone without the card."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         card = instance.site.card
-        if card is None or not card.workbench or card.status in GONE:
+        if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
-        rows = {row.region: row for row in zones() if row.card == card.name}
-        without = [index for index, zone in enumerate(instance.target.zones) if ZONE.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)]
+        rows = {row.region: row for row in load_zones() if row.card == card.name}
+        without = [index for index, zone in enumerate(instance.target.zones) if ZONE_PATTERN.fullmatch(zone) and not _there(rows.get(region_of(zone)), zone)]
         if rows:
             yield from (_found(instance, index, rows, every=len(without) == len(instance.target.zones)) for index in without)
 
 
-def _there(row: Availability | None, zone: str) -> bool:
+def _there(row: CardZones | None, zone: str) -> bool:
     """Tell whether a zone may have the card: it is named, or its region is and no zones of it are known."""
     return row is not None and (not row.zones or zone in row.zones)
 
 
-def _found(instance: Instance, index: int, rows: dict[str, Availability], *, every: bool) -> Diagnostic:
-    zone, gpu = instance.target.zones[index], instance.site.device.gpu
+def _found(instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool) -> Diagnostic:
+    zone, gpu = instance.target.zones[index], instance.site.gpu_settings.gpu
     some = next(iter(rows.values())).evidence
-    return RULE.found(
+    return RULE.diagnostic(
         f"{zone} has no {gpu.type} (as of {some.as_of})",
         instance.route("zones", index),
-        severity=some.at_most(Severity.ERROR) if every else Severity.WARNING,
+        severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
         why="Creating the instance fails there, whatever the quota." + ("" if every else " Only the next zone of the list is tried."),
-        way_out=f"take {listed(_nearest(zone, rows))}",
-        related=(seen(instance.site.device.gpu_route, "GPU asked for here"),),
+        way_out=f"take {format_list(_nearest(zone, rows))}",
+        related=(related_at(instance.site.gpu_settings.gpu_route, "GPU asked for here"),),
     )
 
 
-def _nearest(zone: str, rows: dict[str, Availability]) -> tuple[str, ...]:
+def _nearest(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
     """Return zones of the region, else of regions whose names begin alike (us-east, then us), else of any."""
     region = region_of(zone)
     beginnings = (region, region.rstrip("0123456789"), region.split("-", 1)[0], "")
@@ -75,13 +75,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(zones="[us-central1-f]"), "us-central1-f"),
-        Example(sample(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),
-        Example(sample("gpu: A100-80GB\n", machine_type="auto", zones="[us-west1-b]"), "us-west1-b"),
+        Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),
+        Example(example_spec(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),
+        Example(example_spec("gpu: A100-80GB\n", machine_type="auto", zones="[us-west1-b]"), "us-west1-b"),
     ),
     good=(
-        Example(sample(zones="[us-central1-a, us-central1-b]")),
-        Example(sample("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]")),
-        Example(sample("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")),
+        Example(example_spec(zones="[us-central1-a, us-central1-b]")),
+        Example(example_spec("gpu: RTX-PRO-6000\n", machine_type="auto", zones="[us-central1-a]")),
+        Example(example_spec("gpu: none\n", machine_type="n2-standard-8", zones="[europe-north1-a]")),
     ),
 )

@@ -19,32 +19,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Precision
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place that goes without an accelerator; only a note where nothing is refused."""
     training = case.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
     refused = case.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.none):
+    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
         at = f" at target {route[1]}" if len(route) > 1 else ""
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"precision: bf16 is declared, and gpu is none{at}" + (" without use_cpu" if refused else ""),
             ("training", "precision"),
             severity=None if refused else Severity.INFO,
             why="Trainer refuses bf16 without a GPU unless use_cpu is set." if refused else "Only CPUs with AVX512-BF16 or AMX compute fast in bf16.",
             way_out="say arguments: {use_cpu: true} under training, or write precision: fp32" if refused else "nothing needs to change; fp32 may be faster",
-            related=(seen(route, "no accelerator here"),),
+            related=(related_at(route, "no accelerator here"),),
             fix=_fix(case) if refused else None,
         )
 
 
-def _fix(case: Case) -> Fix | None:
+def _fix(case: LintContext) -> Fix | None:
     """Offer use_cpu where no target has a card that it would keep idle."""
-    if not all(device.gpu.none for device in case.devices):
+    if not all(device.gpu.is_none for device in case.devices):
         return None
     there = "arguments" in case.spec.training.model_fields_set
     edit = Insert(("training", "arguments"), "use_cpu", "true") if there else Insert(("training",), "arguments", "{use_cpu: true}")

@@ -19,33 +19,33 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
-from provision.rules.required import need
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.sites import Site
+from provision.rules.required import find_machine_requirement
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.sites import TargetFacts
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that a known card does not meet."""
     said = set()
-    for site in case.sites:
-        card, asked = site.card, need(case, site, "compute_capability")
+    for site in case.targets:
+        card, asked = site.card, find_machine_requirement(case, site, "compute_capability")
         specifiers = asked.specifiers if asked else None
-        if card is None or asked is None or specifiers is None or specifiers.contains(card.cc) or (asked.route, site.device.gpu_route) in said:
+        if card is None or asked is None or specifiers is None or specifiers.contains(card.cc) or (asked.route, site.gpu_settings.gpu_route) in said:
             continue
-        said.add((asked.route, site.device.gpu_route))
+        said.add((asked.route, site.gpu_settings.gpu_route))
         fits = [other for other in _offered(case, site) if specifiers.contains(other.cc)]
         other = min(fits, key=lambda one: one.memory_gb, default=None)
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"requires.compute_capability: {asked.text} is asked for, and {card.name} has {card.cc}",
             asked.route,
-            severity=card.evidence.at_most(Severity.ERROR),
+            severity=card.evidence.cap_severity(Severity.ERROR),
             why="The check on the device would fail, whatever the machine.",
             way_out=f"ask for less, or for another card{f', as {other.name}' if other else ''}",
-            related=(seen(site.device.gpu_route, "card asked for here"),),
+            related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
         )
 
 
-def _offered(case: Case, site: Site) -> list[Card]:
+def _offered(case: LintContext, site: TargetFacts) -> list[Card]:
     """Return the cards that are offered where the place is; any card for a local target."""
     if site.target.kind == "colab":
         return [card for card in case.facts.cards if card.colab]
@@ -65,7 +65,7 @@ RULE = Rule(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\ntargets: {c: {kind: colab, gpu: T4}}\n',
             '">=8.0"',
-            beside=("IMG020",),
+            other_ids=("IMG020",),
         ),
     ),
     good=(

@@ -20,26 +20,26 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Precision
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such card; only a note where fp16 is faster than fp32 all the same."""
     if case.spec.training.precision is not Precision.FP16:
         return
-    for route, card in {site.device.gpu_route: site.card for site in case.sites}.items():
-        if card is None or case.facts.feature(card, "tensor_cores") is not False:
+    for route, card in {site.gpu_settings.gpu_route: site.card for site in case.targets}.items():
+        if card is None or case.facts.has_feature(card, "tensor_cores") is not False:
             continue
         rate = case.facts.capabilities[card.cc].fp16_rate
         slower = rate is not None and rate < 1
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"precision: fp16 is declared, and {card.name} ({card.cc}) has no tensor cores",
             ("training", "precision"),
             severity=Severity.WARNING if slower or "tensor_cores" in card.lacks else Severity.INFO,
             why=_why(card, rate),
             way_out="write precision: fp32, or take a card with tensor cores" if slower or "tensor_cores" in card.lacks else "nothing needs to change",
-            related=(seen(route, "card asked for here"),),
+            related=(related_at(route, "card asked for here"),),
         )
 
 

@@ -21,13 +21,13 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.rows import MpsPrecision
-from provision.facts.versions import ordered, reaches, specified
-from provision.rules.builds import torch_of
-from provision.rules.needs import asked
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
+from provision.rules.builds import possible_torch_releases
+from provision.rules.needs import requested_package
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place on MPS whose precision is not to be had, or depends on its macOS."""
     precision = case.spec.training.precision
     for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.type == "mps"):
@@ -35,40 +35,42 @@ def check(case: Case) -> Iterator[Diagnostic]:
         found = _none(case) if row is None else _old_torch(case, row) or _accelerate(case, row) or _macos(row)
         if found is not None:
             message, why, way_out, severity = found
-            yield RULE.found(message, ("training", "precision"), severity=severity, why=why, way_out=way_out, related=(seen(route, "MPS asked for here"),))
+            yield RULE.diagnostic(
+                message, ("training", "precision"), severity=severity, why=why, way_out=way_out, related=(related_at(route, "MPS asked for here"),)
+            )
 
 
 _Said = tuple[str, str, str, Severity]
 
 
-def _none(case: Case) -> _Said:
+def _none(case: LintContext) -> _Said:
     precision = case.spec.training.precision.value
     return f"precision: {precision} is declared for gpu: mps", "It is a format of NVIDIA's hardware.", "write precision: fp32, or bf16", Severity.ERROR
 
 
-def _old_torch(case: Case, row: MpsPrecision) -> _Said | None:
-    releases, trainer = torch_of(case), case.spec.framework() == "hf-trainer"
+def _old_torch(case: LintContext, row: MpsPrecision) -> _Said | None:
+    releases, trainer = possible_torch_releases(case), case.spec.framework() == "hf-trainer"
     needed = (row.trainer_torch if trainer else "") or row.torch
-    if releases is None or not releases.known or releases.beyond or ordered(releases.known[-1]) >= ordered(needed):
+    if releases is None or not releases.known or releases.includes_newer or require_version(releases.known[-1]) >= require_version(needed):
         return None
     return (
-        f"precision: {row.precision} on MPS needs torch {needed}, and {releases.wanted} admits {releases.known[-1]} at most",
+        f"precision: {row.precision} on MPS needs torch {needed}, and {releases.requested} admits {releases.known[-1]} at most",
         "accelerate, and so Trainer, refuses it." if trainer else "Older releases have it in part only.",
         f"ask for torch>={needed}, or write precision: fp32",
-        row.evidence.at_most(Severity.ERROR) if trainer else Severity.WARNING,
+        row.evidence.cap_severity(Severity.ERROR) if trainer else Severity.WARNING,
     )
 
 
-def _accelerate(case: Case, row: MpsPrecision) -> _Said | None:
-    one = asked(case, "accelerate") if row.accelerate and case.spec.framework() == "hf-trainer" else None
-    admits = specified(one.specifiers) if one is not None and one.specifiers else None
-    if one is None or admits is None or reaches(admits, row.accelerate) or reaches(admits, "0", row.refused_first):
+def _accelerate(case: LintContext, row: MpsPrecision) -> _Said | None:
+    one = requested_package(case, "accelerate") if row.accelerate and case.spec.framework() == "hf-trainer" else None
+    admits = parse_specifiers(one.specifiers) if one is not None and one.specifiers else None
+    if one is None or admits is None or has_version_in_range(admits, row.accelerate) or has_version_in_range(admits, "0", row.refused_first):
         return None
     return (
-        f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and {one.words} is asked for",
+        f"precision: {row.precision} on MPS needs accelerate {row.accelerate}, and {one.description} is asked for",
         f"Trainer ends in \"{row.precision} mixed precision requires a GPU (not 'mps')\".",
         f"ask for accelerate>={row.accelerate}, or write precision: fp32",
-        row.evidence.at_most(Severity.ERROR),
+        row.evidence.cap_severity(Severity.ERROR),
     )
 
 
@@ -96,14 +98,14 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: [macos-arm64]\ntraining: {precision: fp8}\n', "fp8", beside=("TRN015",)
+            'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: [macos-arm64]\ntraining: {precision: fp8}\n', "fp8", other_ids=("TRN015",)
         ),
         Example('gpu: mps\npython: "3.12"\npackages: [torch==2.5.1]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
             "fp16",
-            Resolved({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.3.0"}, "3.12", "cpu"),
-            beside=("PKG024",),
+            ResolvedSet({"torch": "2.4.1", "transformers": "5.1.0", "accelerate": "1.3.0"}, "3.12", "cpu"),
+            other_ids=("PKG024",),
         ),
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=4.57", "accelerate<1.11,>=1.5"]\n'
@@ -113,7 +115,7 @@ RULE = Rule(
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
             "fp16",
-            Resolved({"torch": "2.7.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
+            ResolvedSet({"torch": "2.7.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
         ),
         Example('gpu: mps\npython: "3.12"\npackages: [torch==2.6.0]\nplatforms: [macos-arm64]\ntraining: {precision: bf16}\n', "bf16"),
     ),
@@ -126,7 +128,7 @@ RULE = Rule(
         ),
         Example(
             'gpu: mps\npython: "3.12"\npackages: [torch, "transformers[torch]>=5.1"]\nplatforms: [macos-arm64]\ntraining: {precision: fp16}\n',
-            resolved=Resolved({"torch": "2.9.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
+            resolved=ResolvedSet({"torch": "2.9.1", "transformers": "5.1.0", "accelerate": "1.12.0"}, "3.12", "cpu"),
         ),
     ),
 )

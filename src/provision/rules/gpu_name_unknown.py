@@ -19,21 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Route, Severity
-from provision.rules.lines import scalar
-from provision.rules.rule import Case, Example, Rule
-from provision.rules.spelling import nearest
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route, RouteLocation, Severity
+from provision.rules.lines import yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import nearest_word
 from provision.spec import Gpu
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding at each place where an unknown card is named."""
-    for route, gpu in {device.gpu_route: device.gpu for device in case.devices if device.nvidia}.items():
+    for route, gpu in {device.gpu_route: device.gpu for device in case.devices if device.is_nvidia}.items():
         if case.facts.card(gpu.type) is not None:
             continue
         meant = _meant(case, gpu.type)
         where = route if case.source.text(route) is not None else (*route, "type")
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"the facts know no accelerator {gpu.type}" + (f"; the nearest is {meant}" if meant else ""),
             where,
             why="Its compute capability and memory are not known, so no rule can tell what runs on it.",
@@ -42,18 +42,18 @@ def check(case: Case) -> Iterator[Diagnostic]:
         )
 
 
-def _meant(case: Case, name: str) -> str | None:
+def _meant(case: LintContext, name: str) -> str | None:
     known = {word.casefold(): card.name for card in case.facts.cards for word in (card.name, *card.aliases)}
     folded = name.casefold().replace(" ", "-").replace("_", "-")
-    return known.get(nearest(folded, known, 2) or "") if len(folded) > 3 else None
+    return known.get(nearest_word(folded, known, 2) or "") if len(folded) > 3 else None
 
 
-def _fix(case: Case, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:
+def _fix(case: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:
     if meant is None:
         return None
     short = where[-1] == "gpu"
     text = f"{meant}:{gpu.count}" if short and gpu.count != 1 else meant
-    return Fix(f"write {meant}", (Replace(Place(where), scalar(text, plain=case.source.is_plain(where))),), Applicability.UNSAFE)
+    return Fix(f"write {meant}", (Replace(RouteLocation(where), yaml_scalar(text, plain=case.source.is_plain(where))),), Applicability.UNSAFE)
 
 
 RULE = Rule(

@@ -19,21 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts import Card
-from provision.facts.versions import ordered, reaches, specified
-from provision.rules.needs import asked
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
+from provision.rules.needs import requested_package
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
 """Lowest compute capability with tensor cores for the format (NVIDIA, CUDA C++ Programming Guide, arithmetic throughput and feature tables)."""
 
-_FIX = Fix("write precision: fp16", (Replace(Place(("training", "precision")), "fp16"),), Applicability.UNSAFE)
+_FIX = Fix("write precision: fp16", (Replace(RouteLocation(("training", "precision")), "fp16"),), Applicability.UNSAFE)
 _EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known card that is below what the precision needs."""
     precision = case.spec.training.precision
     needed = NEEDS.get(precision)
@@ -41,29 +41,29 @@ def check(case: Case) -> Iterator[Diagnostic]:
         return
     for route, gpu in {device.gpu_route: device.gpu for device in case.devices}.items():
         card = case.facts.card(gpu.type)
-        if card is None or ordered(card.cc) >= ordered(needed):
+        if card is None or require_version(card.cc) >= require_version(needed):
             continue
         refused = _refused(case, card)
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"precision: {precision.value} needs compute capability {needed}, and {gpu.type} has {card.cc}",
             ("training", "precision"),
             severity=Severity.WARNING if (precision is Precision.BF16 and not refused) or card.evidence.confidence == "low" else None,
             why=refused or _EMULATED if precision is Precision.BF16 else "It does not run on that card.",
             way_out="write precision: fp16, or take a newer card",
-            related=(seen(route, "card asked for here"),),
-            fix=None if any(device.gpu.none for device in case.devices) else _FIX,
+            related=(related_at(route, "card asked for here"),),
+            fix=None if any(device.gpu.is_none for device in case.devices) else _FIX,
         )
 
 
-def _refused(case: Case, card: Card) -> str:
+def _refused(case: LintContext, card: Card) -> str:
     """Return why Trainer surely refuses the precision on a card, "" where it may take it."""
     if case.spec.framework() != "hf-trainer":
         return ""
     for row in case.facts.precision_checks:
-        if row.precision != case.spec.training.precision.value or ordered(card.cc) >= ordered(row.cc_min) or not row.evidence.sure:
+        if row.precision != case.spec.training.precision.value or require_version(card.cc) >= require_version(row.cc_min) or not row.evidence.is_sure:
             continue
-        one = asked(case, row.package)
-        if one is not None and one.specifiers and not reaches(specified(one.specifiers), row.first):
+        one = requested_package(case, row.package)
+        if one is not None and one.specifiers and not has_version_in_range(parse_specifiers(one.specifiers), row.first):
             return f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with {row.package} before {row.first}.'
     return ""
 
@@ -81,7 +81,7 @@ RULE = Rule(
         Example(
             'gpu: V100\ncuda: "12.1"\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {precision: bf16}\n',
             "bf16",
-            Resolved({"torch": "2.2.2", "transformers": "4.44.2", "accelerate": "0.34.2", "numpy": "1.26.4"}, "3.11", "cu121"),
+            ResolvedSet({"torch": "2.2.2", "transformers": "4.44.2", "accelerate": "0.34.2", "numpy": "1.26.4"}, "3.11", "cu121"),
         ),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n', "fp8"),
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: tf32}\ntargets: {old: {kind: local, gpu: T4}}\n', "tf32"),

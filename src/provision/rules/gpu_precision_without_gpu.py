@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import Precision
 
 _WHY = {
@@ -29,21 +29,21 @@ _WHY = {
 }
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each place that goes without an accelerator."""
     precision = case.spec.training.precision
     if precision not in _WHY or case.spec.training.method == "inference":
         return
     slow_only = precision is Precision.FP16 and case.spec.framework() != "hf-trainer"
-    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.none):
+    for route in dict.fromkeys(device.gpu_route for device in case.devices if device.gpu.is_none):
         at = f" at target {route[1]}" if len(route) > 1 else ""
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"precision: {precision.value} is declared, and gpu is none{at}",
             ("training", "precision"),
             severity=Severity.WARNING if slow_only else None,
             why=_WHY[precision],
             way_out="write precision: fp32 or bf16, or ask for a GPU",
-            related=(seen(route, "no accelerator here"),),
+            related=(related_at(route, "no accelerator here"),),
         )
 
 

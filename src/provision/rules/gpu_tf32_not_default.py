@@ -20,21 +20,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Precision
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding where tf32 is declared for a card that has it and nothing in the spec switches it on."""
     training, framework = case.spec.training, case.spec.framework()
     if training.precision is not Precision.TF32 or framework == "none" or training.arguments.get("tf32") is True:
         return
-    if not any(site.card is not None and case.facts.feature(site.card, "tf32") for site in case.sites):
+    if not any(site.card is not None and case.facts.has_feature(site.card, "tf32") for site in case.targets):
         return
     trainer = framework == "hf-trainer"
     there = "arguments" in training.model_fields_set
     edit = Insert(("training", "arguments"), "tf32", "true") if there else Insert(("training",), "arguments", "{tf32: true}")
-    yield RULE.found(
+    yield RULE.diagnostic(
         "precision: tf32 is declared, and torch computes matrix products in fp32 unless the program asks for tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",

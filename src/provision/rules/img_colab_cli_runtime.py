@@ -18,23 +18,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colabs
-from provision.rules.lines import put
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.colab import colab_targets
+from provision.rules.lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such target."""
-    for colab in colabs(case):
+    for colab in colab_targets(case):
         if colab.target.via != "colab-cli" or colab.target.runtime == "latest":
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"target {colab.name}: runtime {colab.target.runtime} is asked for, and via: colab-cli always gets the newest one",
             colab.runtime_route,
             why="Colab's command line has no option for the runtime version.",
             way_out="write via: browser to keep the version, or runtime: latest",
-            related=(seen((*colab.site.route, "via"), "the way there"),),
-            fix=Fix("go through the browser", (put(case, (*colab.site.route, "via"), "browser"),), Applicability.UNSAFE),
+            related=(related_at((*colab.site.route, "via"), "the way there"),),
+            fix=Fix("go through the browser", (set_field_edit(case, (*colab.site.route, "via"), "browser"),), Applicability.UNSAFE),
         )
 
 

@@ -17,32 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
 from provision.facts import Card
-from provision.rules.colab import Colab, colabs, no_weaker
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.colab import ColabTargetFacts, colab_targets, smallest_sufficient_card
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known accelerator that Colab does not offer. An unknown card is another rule's (GPU001)."""
-    for colab in colabs(case):
-        card, kind = colab.site.card, colab.site.device.gpu.type
+    for colab in colab_targets(case):
+        card, kind = colab.site.card, colab.site.gpu_settings.gpu.type
         if kind == "mps" or (card is not None and not card.colab):
             yield _finding(case, colab, card)
 
 
-def _finding(case: Case, colab: Colab, card: Card | None) -> Diagnostic:
+def _finding(case: LintContext, colab: ColabTargetFacts, card: Card | None) -> Diagnostic:
     offered = [other for other in case.facts.cards if other.colab]
-    name, route = no_weaker(case, card).name, colab.site.device.gpu_route
+    name, route = smallest_sufficient_card(case, card).name, colab.site.gpu_settings.gpu_route
     own = route == (*colab.site.route, "gpu")
-    edit = Insert(colab.site.route, "gpu", name) if not own else Replace(Place(route), name)
-    return RULE.found(
-        f"target {colab.name}: Colab has no {colab.site.device.gpu.type}",
+    edit = Insert(colab.site.route, "gpu", name) if not own else Replace(RouteLocation(route), name)
+    return RULE.diagnostic(
+        f"target {colab.name}: Colab has no {colab.site.gpu_settings.gpu.type}",
         route if own else colab.site.route,
-        severity=card.evidence.at_most(Severity.ERROR) if card else None,
+        severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
         why=f"It offers {', '.join(other.name for other in offered)}.",
         way_out=f"write gpu: {name} at target {colab.name}",
-        related=() if own else (seen(route, "card asked for here"),),
+        related=() if own else (related_at(route, "card asked for here"),),
         fix=None if own and case.source.text(route) is None else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
     )
 
@@ -64,7 +64,7 @@ RULE = Rule(
         Example(
             'gpu: mps\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, runtime: "2026.07"}\n',
             '{kind: colab, runtime: "2026.07"}',
-            beside=("CUD010",),
+            other_ids=("CUD010",),
         ),
     ),
     good=(

@@ -20,31 +20,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.facts.places import Protected
-from provision.rules.colab import Change, System, changes, kills, systems
-from provision.rules.lines import bounded, scalar
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.places import ProtectedPackage
+from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, breaks_kernel, replaced_packages
+from provision.rules.lines import set_version_edit, yaml_scalar
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that is certain to end the kernel of a Colab target."""
     deadly = {row.package: row for row in case.facts.protected.values() if row.kills}
-    for system in systems(case):
-        for change in changes(case, system, deadly):
-            if kills(change, deadly[change.package]):
+    for system in base_runtimes(case):
+        for change in replaced_packages(case, system, deadly):
+            if breaks_kernel(change, deadly[change.package]):
                 yield _finding(case, system, change, deadly[change.package])
 
 
-def _finding(case: Case, system: System, change: Change, row: Protected) -> Diagnostic:
+def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage) -> Diagnostic:
     safe = f"<{row.kills.lstrip('>=')}"
-    edit = bounded(case, change.route, change.line, safe) if change.line else Insert(("packages",), None, scalar(f"{row.package}{safe}"))
-    return RULE.found(
-        f"target {system.colab.name}: {change.wanted} takes the place of {row.package} {change.held} and keeps Colab's kernel from starting",
+    edit = set_version_edit(case, change.route, change.line, safe) if change.line else Insert(("packages",), None, yaml_scalar(f"{row.package}{safe}"))
+    return RULE.diagnostic(
+        f"target {system.colab.name}: {change.requested} takes the place of {row.package} {change.installed} and keeps Colab's kernel from starting",
         change.route,
-        severity=row.evidence.at_most(Severity.ERROR),
+        severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new runtime helps then.",
         way_out=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
-        related=(seen(system.colab.site.route, "on top of this runtime's packages"),),
+        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
     )
 
@@ -62,12 +62,12 @@ RULE = Rule(
     bad=(
         Example(f'{HEAD}packages: ["ipython>=9"]\n{COLAB}', '"ipython>=9"'),
         Example(f"{HEAD}packages: [ipython==9.4.0]\n{COLAB}", "ipython==9.4.0"),
-        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", "[ipywidgets]", Resolved({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12")),
+        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", "[ipywidgets]", ResolvedSet({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12")),
     ),
     good=(
         Example(f"{HEAD}packages: [ipython==7.34.0]\n{COLAB}"),
         Example(f'{HEAD}packages: ["ipython>=8"]\n{COLAB}'),
-        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", resolved=Resolved({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12")),
+        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12")),
         Example(f'{HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", isolation: venv}}\n'),
     ),
 )

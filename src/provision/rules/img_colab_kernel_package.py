@@ -21,31 +21,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.colab import Change, System, changes, kills, systems
-from provision.rules.lines import bounded, scalar
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.colab import BaseRuntime, PackageReplacement, base_runtimes, breaks_kernel, replaced_packages
+from provision.rules.lines import set_version_edit, yaml_scalar
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package of the kernel that a Colab target replaces."""
     names = [row.package for row in case.facts.protected.values() if row.critical]
-    for system in systems(case):
-        for change in changes(case, system, names):
-            if not kills(change, case.facts.protected[change.package]):
+    for system in base_runtimes(case):
+        for change in replaced_packages(case, system, names):
+            if not breaks_kernel(change, case.facts.protected[change.package]):
                 yield _finding(case, system, change)
 
 
-def _finding(case: Case, system: System, change: Change) -> Diagnostic:
+def _finding(case: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
     name, row = system.colab.name, case.facts.protected[change.package]
-    pin = f"{change.package}=={change.held}"
-    edit = bounded(case, change.route, change.line, f"=={change.held}") if change.line else Insert(("packages",), None, scalar(pin))
-    return RULE.found(
-        f"target {name}: {change.wanted} takes the place of {change.package} {change.held}, which Colab's kernel runs on",
+    pin = f"{change.package}=={change.installed}"
+    edit = set_version_edit(case, change.route, change.line, f"=={change.installed}") if change.line else Insert(("packages",), None, yaml_scalar(pin))
+    return RULE.diagnostic(
+        f"target {name}: {change.requested} takes the place of {change.package} {change.installed}, which Colab's kernel runs on",
         change.route,
-        severity=row.evidence.at_most(Severity.ERROR),
+        severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"google-colab pins {change.package} exactly, and imports it when the kernel starts; with another one the kernel may not come back.",
         way_out=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target {name}",
-        related=(seen(system.colab.site.route, "on top of this runtime's packages"),),
+        related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
     )
 
@@ -63,11 +63,11 @@ RULE = Rule(
     bad=(
         Example(f"{HEAD}packages: [ipykernel==6.29.5]\n{COLAB}", "ipykernel==6.29.5"),
         Example(f'{HEAD}packages: ["tornado>=6.6"]\n{COLAB}', '"tornado>=6.6"'),
-        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", "[ipywidgets]", Resolved({"ipywidgets": "8.1.7", "ipykernel": "7.0.0"}, "3.12")),
+        Example(f"{HEAD}packages: [ipywidgets]\n{COLAB}", "[ipywidgets]", ResolvedSet({"ipywidgets": "8.1.7", "ipykernel": "7.0.0"}, "3.12")),
     ),
     good=(
         Example(f"{HEAD}packages: [ipykernel, traitlets==5.14.3]\n{COLAB}"),
-        Example(f"{HEAD}packages: [ipykernel]\n{COLAB}", resolved=Resolved({"ipykernel": "6.17.1", "traitlets": "5.14.3"}, "3.12")),
+        Example(f"{HEAD}packages: [ipykernel]\n{COLAB}", resolved=ResolvedSet({"ipykernel": "6.17.1", "traitlets": "5.14.3"}, "3.12")),
         Example(f'{HEAD}packages: [ipykernel==6.29.5]\ntargets:\n  colab: {{kind: colab, runtime: "2026.07", isolation: venv}}\n'),
     ),
 )

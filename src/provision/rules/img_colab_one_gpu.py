@@ -17,22 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
-from provision.rules.colab import colabs, no_weaker
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.rules.colab import colab_targets, smallest_sufficient_card
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target with more than one card."""
-    for colab in colabs(case):
-        device = colab.site.device
-        if not device.nvidia or device.gpu.count <= 1:
+    for colab in colab_targets(case):
+        device = colab.site.gpu_settings
+        if not device.is_nvidia or device.gpu.count <= 1:
             continue
         own = device.gpu_route == (*colab.site.route, "gpu")
         card = colab.site.card
-        name = device.gpu.type if card is None or card.colab else no_weaker(case, card).name
-        edit = Replace(Place(device.gpu_route), name) if own else Insert(colab.site.route, "gpu", name)
-        yield RULE.found(
+        name = device.gpu.type if card is None or card.colab else smallest_sufficient_card(case, card).name
+        edit = Replace(RouteLocation(device.gpu_route), name) if own else Insert(colab.site.route, "gpu", name)
+        yield RULE.diagnostic(
             f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab runtime has one",
             device.gpu_route if own else colab.site.route,
             why="Colab offers no runtime with several cards.",

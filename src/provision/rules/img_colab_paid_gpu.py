@@ -19,20 +19,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.colab import colabs
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.colab import colab_targets
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a note for each card that Colab offers, and not for free."""
     free = case.facts.conditions["free GPU"].value
-    for colab in colabs(case):
-        card, device = colab.site.card, colab.site.device
+    for colab in colab_targets(case):
+        card, device = colab.site.card, colab.site.gpu_settings
         if card is None or not card.colab or card.name == free:
             continue
         rates = [shape.units_per_hour for shape in case.facts.shapes if shape.card == card.name and shape.units_per_hour]
         own = device.gpu_route == (*colab.site.route, "gpu")
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"target {colab.name}: {card.name} on Colab takes compute units" + (f", about {min(rates)} an hour" if rates else ""),
             device.gpu_route if own else colab.site.route,
             why=f"The only card of the free tier is {free}; with a free account the runtime comes without {card.name}.",

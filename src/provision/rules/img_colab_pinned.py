@@ -20,30 +20,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.colab import changes, systems
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.colab import base_runtimes, replaced_packages
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 MOST = 5
 """Packages named in one finding. Our choice."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield one note for each Colab target."""
     names = [row.package for row in case.facts.protected.values() if row.pinned and not row.critical]
-    for system in systems(case):
-        found = tuple(changes(case, system, names))
+    for system in base_runtimes(case):
+        found = tuple(replaced_packages(case, system, names))
         if not found:
             continue
-        pins = [f"{change.package}=={change.held}" for change in found[:MOST]]
-        yield RULE.found(
+        pins = [f"{change.package}=={change.installed}" for change in found[:MOST]]
+        yield RULE.diagnostic(
             f"target {system.colab.name}: google-colab there pins {', '.join(pins)}, and "
-            + ", ".join(change.wanted for change in found[:MOST])
+            + ", ".join(change.requested for change in found[:MOST])
             + (" are installed" if len(found) > 1 or case.resolved else " is asked for")
             + (f" (and {len(found) - MOST} more)" if len(found) > MOST else ""),
             next((change.route for change in found if change.line), found[0].route),
             why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
             way_out=f"ask for {', '.join(pins)}, or isolation: venv",
-            related=(seen(system.colab.site.route, "on top of this runtime's packages"),),
+            related=(related_at(system.colab.site.route, "on top of this runtime's packages"),),
         )
 
 
@@ -59,10 +59,10 @@ RULE = Rule(
     check=check,
     bad=(
         Example(f'{HEAD}packages: ["pandas>=3"]\n{COLAB}', '"pandas>=3"'),
-        Example(f"{HEAD}packages: [pandas]\n{COLAB}", "pandas", Resolved({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12")),
+        Example(f"{HEAD}packages: [pandas]\n{COLAB}", "pandas", ResolvedSet({"requests": "2.33.0", "pandas": "2.3.3"}, "3.12")),
     ),
     good=(
         Example(f'{HEAD}packages: ["pandas>=2"]\n{COLAB}'),
-        Example(f"{HEAD}packages: [pandas]\n{COLAB}", resolved=Resolved({"pandas": "2.2.2"}, "3.12")),
+        Example(f"{HEAD}packages: [pandas]\n{COLAB}", resolved=ResolvedSet({"pandas": "2.2.2"}, "3.12")),
     ),
 )

@@ -19,34 +19,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.facts.versions import span
-from provision.rules.colab import Colab, colabs, pinnable
-from provision.rules.lines import put
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.facts.versions import format_versions
+from provision.rules.colab import ColabTargetFacts, colab_targets, pinnable_runtimes
+from provision.rules.lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab target whose runtime has another Python."""
-    for colab in colabs(case):
+    for colab in colab_targets(case):
         runtime = colab.site.runtime
         if runtime is not None and colab.target.isolation == "system" and runtime.minor != case.spec.python:
             yield _finding(case, colab, runtime.minor)
 
 
-def _finding(case: Case, colab: Colab, has: str) -> Diagnostic:
-    fitting = [row.runtime for row in pinnable(case, case.spec.python)] if colab.target.via == "browser" else []
-    isolated = Fix("make an environment of its own there", (put(case, (*colab.site.route, "isolation"), "venv"),), Applicability.UNSAFE)
+def _finding(case: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
+    fitting = [row.runtime for row in pinnable_runtimes(case, case.spec.python)] if colab.target.via == "browser" else []
+    isolated = Fix("make an environment of its own there", (set_field_edit(case, (*colab.site.route, "isolation"), "venv"),), Applicability.UNSAFE)
     fix = isolated
     if fitting:
-        fix = Fix(f"take runtime {fitting[-1]}", (put(case, (*colab.site.route, "runtime"), f'"{fitting[-1]}"'),), Applicability.UNSAFE)
+        fix = Fix(f"take runtime {fitting[-1]}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{fitting[-1]}"'),), Applicability.UNSAFE)
     evidence = colab.site.python.evidence if colab.site.python else None
-    return RULE.found(
+    return RULE.diagnostic(
         f'target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and python: "{case.spec.python}" is asked for',
         colab.runtime_route,
-        severity=evidence.at_most(Severity.ERROR) if evidence else None,
+        severity=evidence.cap_severity(Severity.ERROR) if evidence else None,
         why="What is locked for one Python cannot be installed for another.",
-        way_out=(f'write runtime: "{fitting[-1]}" (runtimes with that Python: {span(fitting)}), ' if fitting else "") + f'isolation: venv, or python: "{has}"',
-        related=(seen(("python",), "Python asked for here"),),
+        way_out=(f'write runtime: "{fitting[-1]}" (runtimes with that Python: {format_versions(fitting)}), ' if fitting else "")
+        + f'isolation: venv, or python: "{has}"',
+        related=(related_at(("python",), "Python asked for here"),),
         fix=fix,
     )
 

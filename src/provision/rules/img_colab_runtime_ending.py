@@ -20,37 +20,37 @@ from collections.abc import Iterator
 from datetime import date
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import Colab, after, colabs, day_of, end_of, named, pinnable
-from provision.rules.lines import put
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.colab import ColabTargetFacts, add_months, colab_targets, facts_date, named_runtimes, pinnable_runtimes, runtime_end_date
+from provision.rules.lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule
 
 NOTICE_MONTHS = 3
 """Months before the end: a new version comes out every quarter, so another one is there to move to. Our choice."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each runtime version within NOTICE_MONTHS of its end, or past it."""
-    for colab in colabs(case):
+    for colab in colab_targets(case):
         runtime = colab.site.runtime
         if runtime is None or colab.target.runtime == "latest" or colab.target.via != "browser":
             continue
-        end = end_of(case, runtime)
-        if after(day_of(case), NOTICE_MONTHS) >= end:
+        end = runtime_end_date(case, runtime)
+        if add_months(facts_date(case), NOTICE_MONTHS) >= end:
             yield _finding(case, colab, end)
 
 
-def _finding(case: Case, colab: Colab, end: date) -> Diagnostic:
-    versions = pinnable(case, case.spec.python if colab.target.isolation == "system" else None)
+def _finding(case: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
+    versions = pinnable_runtimes(case, case.spec.python if colab.target.isolation == "system" else None)
     newer = versions[-1].runtime if versions and versions[-1].runtime > colab.target.runtime else None
-    when = f"may be gone since about {end:%Y-%m}" if end <= day_of(case) else f"is offered until about {end:%Y-%m}"
-    return RULE.found(
-        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of {day_of(case)})",
+    when = f"may be gone since about {end:%Y-%m}" if end <= facts_date(case) else f"is offered until about {end:%Y-%m}"
+    return RULE.diagnostic(
+        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of {facts_date(case)})",
         colab.runtime_route,
         why="A runtime version can be chosen for about a year. After that the notebook opens on the newest one.",
         way_out=f'write runtime: "{newer}"'
         if newer
-        else f'no newer version has Python {case.spec.python}: plan for python: "{named(case)[-1].minor}", or isolation: venv',
-        fix=Fix(f"take runtime {newer}", (put(case, (*colab.site.route, "runtime"), f'"{newer}"'),), Applicability.UNSAFE) if newer else None,
+        else f'no newer version has Python {case.spec.python}: plan for python: "{named_runtimes(case)[-1].minor}", or isolation: venv',
+        fix=Fix(f"take runtime {newer}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newer}"'),), Applicability.UNSAFE) if newer else None,
     )
 
 

@@ -20,28 +20,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colabs, pinnable
-from provision.rules.lines import put
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.colab import colab_targets, pinnable_runtimes
+from provision.rules.lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each target that could name a runtime version and does not."""
-    for colab in colabs(case):
+    for colab in colab_targets(case):
         runtime = colab.site.runtime
         own = colab.target.isolation == "venv"
         if colab.target.runtime != "latest" or colab.target.via != "browser" or not (own or (runtime and runtime.minor == case.spec.python)):
             continue
-        versions = pinnable(case, None if own else case.spec.python)
+        versions = pinnable_runtimes(case, None if own else case.spec.python)
         if not versions:
             continue
         newest = versions[-1].runtime
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"target {colab.name}: runtime latest is another one every few weeks; the newest that can be named is {newest}",
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
             way_out=f'write runtime: "{newest}"',
-            fix=Fix(f"name runtime {newest}", (put(case, (*colab.site.route, "runtime"), f'"{newest}"'),), Applicability.UNSAFE),
+            fix=Fix(f"name runtime {newest}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{newest}"'),), Applicability.UNSAFE),
         )
 
 

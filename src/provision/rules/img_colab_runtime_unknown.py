@@ -18,20 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab import colabs, named
-from provision.rules.lines import put
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.colab import colab_targets, named_runtimes
+from provision.rules.lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each runtime version without a row."""
-    for colab in colabs(case):
+    for colab in colab_targets(case):
         if colab.site.runtime is not None:
             continue
-        asked, known = colab.target.runtime, [row.runtime for row in named(case)]
+        asked, known = colab.target.runtime, [row.runtime for row in named_runtimes(case)]
         newer = asked > known[-1]
         near = min(known, key=lambda name: (abs(_months(name) - _months(asked)), name))
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"target {colab.name}: the facts know no Colab runtime {asked}" + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
             colab.runtime_route,
             severity=Severity.UNKNOWN if newer else None,
@@ -39,7 +39,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
             if newer
             else "No version of that name was published, or it is gone.",
             way_out=f"write one of {', '.join(known)}" + (", or keep it if Colab's list shows it" if newer else ""),
-            fix=Fix(f"take runtime {near}", (put(case, (*colab.site.route, "runtime"), f'"{near}"'),), Applicability.UNSAFE),
+            fix=Fix(f"take runtime {near}", (set_field_edit(case, (*colab.site.route, "runtime"), f'"{near}"'),), Applicability.UNSAFE),
         )
 
 

@@ -18,24 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.lines import put
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.lines import set_field_edit
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabEnterpriseTarget
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each Colab Enterprise target whose Python is not among the known ones."""
     known = case.facts.conditions["enterprise Pythons"].value.split()
-    for site in case.sites:
+    for site in case.targets:
         if not isinstance(site.target, ColabEnterpriseTarget) or site.target.isolation != "system" or case.spec.python in known:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f'target {site.name}: python: "{case.spec.python}" is asked for, and Colab Enterprise was seen to offer {", ".join(known)}',
             ("python",),
             why="Colab Enterprise publishes no list of what its runtimes hold.",
             way_out=f"isolation: venv at target {site.name}, or look in a cell: !python3 --version",
-            related=(seen(site.route, "on top of this runtime's packages"),),
-            fix=Fix("make an environment of its own there", (put(case, (*site.route, "isolation"), "venv"),), Applicability.UNSAFE),
+            related=(related_at(site.route, "on top of this runtime's packages"),),
+            fix=Fix("make an environment of its own there", (set_field_edit(case, (*site.route, "isolation"), "venv"),), Applicability.UNSAFE),
         )
 
 
@@ -50,7 +50,7 @@ RULE = Rule(
     check=check,
     bad=(
         Example(f'gpu: none\npython: "3.13"\npackages: []\n{TEAM}', '"3.13"'),
-        Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', beside=("PYT002",)),
+        Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', other_ids=("PYT002",)),
     ),
     good=(
         Example(f'gpu: none\npython: "3.12"\npackages: []\n{TEAM}'),

@@ -17,26 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.facts.places import family_and_day
-from provision.rules.instances import instances, newest_family, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.places import split_image_name
+from provision.rules.instances import example_spec, newest_image_family, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that moves."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         name, image = instance.target.image, instance.site.image
         if name is None:
-            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest_family(case.facts)
-        elif image is not None and image.pinnable and image.kind == "workbench" and not family_and_day(name)[1]:
+            problem, family = f"{instance.site.name} names no image, so it gets whatever is newest on the day", newest_image_family(case.facts)
+        elif image is not None and image.pinnable and image.kind == "workbench" and not split_image_name(name)[1]:
             problem, family = f"{name} is a family of images, and the newest of the day is taken", name
         else:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             problem,
             instance.site.route if name is None else instance.route("image"),
-            at=At.KEY if name is None else At.VALUE,
+            at=RoutePart.KEY if name is None else RoutePart.VALUE,
             why="A family is published anew about weekly, with other drivers and libraries.",
             way_out=f"write the name that this gives: {_ask(family)}",
         )
@@ -55,11 +55,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(image="workbench-instances-2603"), "workbench-instances-2603"),
-        Example(sample(image=None), "wb"),
+        Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
+        Example(example_spec(image=None), "wb"),
     ),
     good=(
-        Example(sample(image="workbench-instances-2603-20260809-2130-rc0")),
+        Example(example_spec(image="workbench-instances-2603-20260809-2130-rc0")),
         Example('gpu: L4\npython: "3.12"\npackages: [torch]\n'),
     ),
 )

@@ -18,24 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import instances, newest_family, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.instances import example_spec, newest_image_family, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 _KINDS = {"container": "a container image", "container-host": "the host of containers", "dlvm": "a Deep Learning VM image"}
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image of another kind."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         image = instance.site.image
         if image is None or image.kind not in _KINDS:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{image.family} is {_KINDS[image.kind]}, and instances start from images of Workbench",
             instance.route("image"),
-            severity=Severity.WARNING if image.kind == "dlvm" else image.evidence.at_most(Severity.ERROR),
+            severity=Severity.WARNING if image.kind == "dlvm" else image.evidence.cap_severity(Severity.ERROR),
             why="Without Workbench's agent the instance never becomes active." if image.kind == "dlvm" else "It is no image of a virtual machine.",
-            way_out=f"take an image of the family {newest_family(case.facts)}",
+            way_out=f"take an image of the family {newest_image_family(case.facts)}",
         )
 
 
@@ -48,11 +48,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(image="workbench-container-2606"), "workbench-container-2606"),
-        Example(sample(image="common-cu129-ubuntu-2404-nvidia-580"), "common-cu129-ubuntu-2404-nvidia-580"),
+        Example(example_spec(image="workbench-container-2606"), "workbench-container-2606"),
+        Example(example_spec(image="common-cu129-ubuntu-2404-nvidia-580"), "common-cu129-ubuntu-2404-nvidia-580"),
     ),
     good=(
-        Example(sample(image="workbench-instances-2603-20261004-2157-rc0")),
-        Example(sample(image="our-own-image-7")),
+        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
+        Example(example_spec(image="our-own-image-7")),
     ),
 )

@@ -19,30 +19,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.places import Image
-from provision.rules.instances import instances, newest_family, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.facts.places import ImageFamily
+from provision.rules.instances import example_spec, newest_image_family, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image that has had its day."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         image = instance.site.image
         state = _state(image) if image else None
         if image is None or state is None or image.kind == "container":
             continue
         problem, severity = state
         carries = ", ".join(filter(None, (image.os, f"Python {image.python}" if image.python else "", f"CUDA {image.cuda}" if image.cuda else "")))
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{image.family} {problem}",
             instance.route("image"),
-            severity=image.evidence.at_most(severity),
+            severity=image.evidence.cap_severity(severity),
             why=f"It carries {carries}." if severity is Severity.WARNING else "An image that is gone cannot be started.",
-            way_out=f"take an image of the family {newest_family(case.facts)}",
+            way_out=f"take an image of the family {newest_image_family(case.facts)}",
         )
 
 
-def _state(image: Image) -> tuple[str, Severity] | None:
+def _state(image: ImageFamily) -> tuple[str, Severity] | None:
     if _over(image.end_of_availability, image):
         return f"is gone since {image.end_of_availability}", Severity.ERROR
     if _over(image.end_of_support, image):
@@ -52,7 +52,7 @@ def _state(image: Image) -> tuple[str, Severity] | None:
     return None
 
 
-def _over(end: str, image: Image) -> bool:
+def _over(end: str, image: ImageFamily) -> bool:
     """Tell whether a day or month lay before the day of the row; a month ends with its last day."""
     return bool(end) and end < image.evidence.as_of[: len(end)]
 
@@ -66,11 +66,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(image="workbench-instances-20260713-2130-rc0"), "workbench-instances-20260713-2130-rc0"),
-        Example(sample(image="workbench-instances-v20260713"), "workbench-instances-v20260713"),
+        Example(example_spec(image="workbench-instances-20260713-2130-rc0"), "workbench-instances-20260713-2130-rc0"),
+        Example(example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"),
     ),
     good=(
-        Example(sample(image="workbench-instances-2603-20261004-2157-rc0")),
-        Example(sample(image="our-own-image-7")),
+        Example(example_spec(image="workbench-instances-2603-20261004-2157-rc0")),
+        Example(example_spec(image="our-own-image-7")),
     ),
 )

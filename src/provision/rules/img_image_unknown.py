@@ -18,20 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.places import family_and_day
-from provision.rules.instances import IMAGE, instances, sample
-from provision.rules.rule import Case, Example, Rule
-from provision.rules.spelling import nearest
+from provision.facts.places import split_image_name
+from provision.rules.instances import EXAMPLE_IMAGE, example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import nearest_word
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each image without a row."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         name = instance.target.image
         if name is None or instance.site.image is not None:
             continue
-        meant = nearest(family_and_day(name)[0], (image.family for image in case.facts.images.values() if image.kind == "workbench"), 3)
-        yield RULE.found(
+        meant = nearest_word(split_image_name(name)[0], (image.family for image in case.facts.images.values() if image.kind == "workbench"), 3)
+        yield RULE.diagnostic(
             f"the facts know no image {name}" + (f"; the nearest family is {meant}" if meant else ""),
             instance.route("image"),
             why="Its Python, C library, CUDA and driver are not known, so no rule can tell what runs on it.",
@@ -48,11 +48,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(image="workbench-instance-2603-20261004-2157-rc0"), "workbench-instance-2603-20261004-2157-rc0"),
-        Example(sample(image="our-own-image-7"), "our-own-image-7"),
+        Example(example_spec(image="workbench-instance-2603-20261004-2157-rc0"), "workbench-instance-2603-20261004-2157-rc0"),
+        Example(example_spec(image="our-own-image-7"), "our-own-image-7"),
     ),
     good=(
-        Example(sample(image=IMAGE)),
-        Example(sample(image="workbench-instances-v20260713")),
+        Example(example_spec(image=EXAMPLE_IMAGE)),
+        Example(example_spec(image="workbench-instances-v20260713")),
     ),
 )

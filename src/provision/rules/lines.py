@@ -9,58 +9,58 @@ from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
 
-from provision.diagnostics import Edit, Insert, Place, Replace, Route
-from provision.rules.rule import Case
-from provision.spec import Package, canonical
+from provision.diagnostics import Edit, Insert, Replace, Route, RouteLocation
+from provision.rules.rule import LintContext
+from provision.spec import Package, canonical_name
 
-LONGEST_BOUNDS = 256
+MAX_SPECIFIER_LENGTH = 256
 """Characters: comparing takes time with the square of the number of clauses, and no requirement that a person wrote is longer. Our choice."""
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
 
 
-def lines(case: Case) -> Iterator[tuple[Route, Package]]:
+def package_lines(case: LintContext) -> Iterator[tuple[Route, Package]]:
     """Yield every package with the route of its line."""
     for index, package in enumerate(case.spec.packages):
         yield ("packages", index), package
 
 
-def line(case: Case, name: str) -> tuple[Route, Package] | None:
+def find_line(case: LintContext, name: str) -> tuple[Route, Package] | None:
     """Return the first line of a package, or None when it is not listed."""
-    return case.once("lines", lambda: _by_name(case)).get(canonical(name))
+    return case.cached("lines", lambda: _by_name(case)).get(canonical_name(name))
 
 
-def _by_name(case: Case) -> dict[str, tuple[Route, Package]]:
+def _by_name(case: LintContext) -> dict[str, tuple[Route, Package]]:
     first: dict[str, tuple[Route, Package]] = {}
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         first.setdefault(package.key, (route, package))
     return first
 
 
-def renamed(case: Case, route: Route, package: Package, name: str) -> Replace:
+def rename_edit(case: LintContext, route: Route, package: Package, name: str) -> Replace:
     """Return the edit that gives the package another name and leaves the rest of its line alone."""
     text = case.source.text(route)
     if text is None:
-        return Replace(Place((*route, "name")), name)
-    return Replace(Place(route), scalar(name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)))
+        return Replace(RouteLocation((*route, "name")), name)
+    return Replace(RouteLocation(route), yaml_scalar(name + text.strip().removeprefix(package.name), plain=case.source.is_plain(route)))
 
 
-def bounded(case: Case, route: Route, package: Package, version: str) -> Replace:
+def set_version_edit(case: LintContext, route: Route, package: Package, version: str) -> Replace:
     """Return the edit that gives the package other version specifiers."""
     text = case.source.text(route)
     if text is None:
-        return Replace(Place((*route, "version")), json.dumps(version))
+        return Replace(RouteLocation((*route, "version")), json.dumps(version))
     extras = f"[{','.join(package.extras)}]" if package.extras else ""
     marker = f" ; {package.marker}" if package.marker else ""
-    return Replace(Place(route), scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)))
+    return Replace(RouteLocation(route), yaml_scalar(f"{package.name}{extras}{version}{marker}", plain=case.source.is_plain(route)))
 
 
-def put(case: Case, route: Route, text: str) -> Edit:
+def set_field_edit(case: LintContext, route: Route, text: str) -> Edit:
     """Return the edit that gives a field another value (YAML source), whether it was written or left out."""
-    return Replace(Place(route), text) if case.source.text(route) is not None else Insert(route[:-1], str(route[-1]), text)
+    return Replace(RouteLocation(route), text) if case.source.text(route) is not None else Insert(route[:-1], str(route[-1]), text)
 
 
-def scalar(text: str, *, plain: bool = True) -> str:
+def yaml_scalar(text: str, *, plain: bool = True) -> str:
     """Return `text` as a YAML scalar that stands in block and flow collections alike, without quotes where that is wanted and safe."""
     return text if plain and _BARE.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
 
@@ -70,18 +70,18 @@ def without_local(version: str) -> str:
     return re.sub(r"\+[A-Za-z0-9._-]+", "", version)
 
 
-def bounds(package: Package) -> SpecifierSet | None:
+def version_specifiers(package: Package) -> SpecifierSet | None:
     """Return the specifiers of a package as public versions satisfy them (`==2.0.1+cu118` admits 2.0.1); None when they are too long to reason about."""
-    return SpecifierSet(without_local(package.version)) if len(package.version) <= LONGEST_BOUNDS else None
+    return SpecifierSet(without_local(package.version)) if len(package.version) <= MAX_SPECIFIER_LENGTH else None
 
 
-def from_elsewhere(case: Case, package: Package) -> bool:
+def is_from_other_index(case: LintContext, package: Package) -> bool:
     """Tell whether a package comes from where the tables do not hold: conda, or an index of its own."""
     index = case.spec.indexes.get(package.index or "")
-    return package.source == "conda" or (index is not None and host(index.url) not in case.facts.torch_hosts)
+    return package.source == "conda" or (index is not None and url_host(index.url) not in case.facts.torch_hosts)
 
 
-def host(url: str) -> str:
+def url_host(url: str) -> str:
     """Return the host name of a URL in lower case, "" when it has none."""
     try:
         return (urlsplit(url).hostname or "").lower()

@@ -21,18 +21,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen_if_written
-from provision.rules.workloads import Room, disk, size, workload
+from provision.rules.instances import example_spec
+from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.workloads import Capacity, disk_capacity, format_size, training_workload
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each disk that is too small."""
     if case.spec.training.model is None or case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference":
         return
     kept = _kept(case.spec.training.arguments)
-    for site in case.sites:
-        work, room = workload(case, site), disk(case, site)
+    for site in case.targets:
+        work, room = training_workload(case, site), disk_capacity(case, site)
         each = case.facts.checkpoint_bytes(work) if work else None
         if work is None or room is None or each is None or not kept:
             continue
@@ -44,17 +44,17 @@ def check(case: Case) -> Iterator[Diagnostic]:
             yield _found(case, kept, each, downloaded, room, enough_alone=downloaded + kept * alone <= room.bytes)
 
 
-def _found(case: Case, kept: int, each: int, downloaded: int, room: Room, *, enough_alone: bool) -> Diagnostic:
+def _found(case: LintContext, kept: int, each: int, downloaded: int, room: Capacity, *, enough_alone: bool) -> Diagnostic:
     total = downloaded + kept * each
     most = int((room.bytes - downloaded) // each) - 1
     limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
     model = "write training.arguments.save_only_model: true, or " if enough_alone and not limit else ""
-    return RULE.found(
-        f"{kept} checkpoint{'s' if kept > 1 else ''} of {size(each)} and the downloaded weights take {size(total)}, and {room.of} has {size(room.bytes)}",
+    return RULE.diagnostic(
+        f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the downloaded weights take {format_size(total)}, and {room.provider} has {format_size(room.bytes)}",
         ("training", "arguments") if case.spec.training.arguments else ("training", "model", "parameters"),
         why="What does not fit ends the download or the run, and what was trained since the last checkpoint is lost.",
-        way_out=f"{limit}{model}make the disk larger than {size(total)}",
-        related=seen_if_written(case, room.route, "disk of this place"),
+        way_out=f"{limit}{model}make the disk larger than {format_size(total)}",
+        related=related_if_written(case, room.route, "disk of this place"),
     )
 
 
@@ -82,14 +82,14 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            sample(
+            example_spec(
                 "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, arguments: {save_total_limit: 4}}\n",
                 machine_type="auto",
             ),
             "{save_total_limit: 4}",
         ),
         Example(
-            sample(
+            example_spec(
                 "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: {parameters: 1B}, arguments: {max_steps: 1000, save_steps: 100}}\n",
                 machine_type="auto",
             ),
@@ -98,17 +98,19 @@ RULE = Rule(
     ),
     good=(
         Example(
-            sample(
+            example_spec(
                 "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, arguments: {save_total_limit: 3}}\n",
                 machine_type="auto",
             )
         ),
         Example(
-            sample(
+            example_spec(
                 "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: {parameters: 1B}, arguments: {max_steps: 800, save_steps: 100}}\n",
                 machine_type="auto",
             )
         ),
-        Example(sample("gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: {max_steps: 1000, save_steps: 100}}\n", machine_type="auto")),
+        Example(
+            example_spec("gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: {max_steps: 1000, save_steps: 100}}\n", machine_type="auto")
+        ),
     ),
 )

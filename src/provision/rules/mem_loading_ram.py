@@ -20,41 +20,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen_if_written
-from provision.rules.workloads import ram, size, workload
+from provision.rules.instances import example_spec
+from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.workloads import format_size, ram_capacity, training_workload
 
-EACH = {"full": 4, "lora": 2}
+BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
 """Bytes a parameter that are read into RAM: fp32 for training in full, 16 bits for frozen weights."""
 _COPIES = ("ddp", "deepspeed-zero2", "fsdp")
 """Strategies whose processes each load the whole model (ZeRO-3 loads in parts; FSDP on one process only with cpu_ram_efficient_loading, off by default)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each machine that is too small."""
-    if case.spec.training.model is None or case.spec.training.method not in EACH:
+    if case.spec.training.model is None or case.spec.training.method not in BYTES_PER_PARAMETER:
         return
     copied = case.spec.training.strategy in _COPIES and not _on_one(case)
-    for site in case.sites:
-        work, room = workload(case, site), ram(case, site) if site.device.nvidia else None
+    for site in case.targets:
+        work, room = training_workload(case, site), ram_capacity(case, site) if site.gpu_settings.is_nvidia else None
         if work is None or room is None:
             continue
         processes = work.devices if copied else 1
-        read = work.parameters * EACH[work.method] * processes
+        read = work.parameters * BYTES_PER_PARAMETER[work.method] * processes
         if read <= room.bytes:
             continue
         copies = f" by {processes} processes" if processes > 1 else ""
-        yield RULE.found(
-            f"loading reads {size(read)} of weights into RAM in {8 * EACH[work.method]} bits{copies}, and {room.of} has {size(room.bytes)}",
+        yield RULE.diagnostic(
+            f"loading reads {format_size(read)} of weights into RAM in {8 * BYTES_PER_PARAMETER[work.method]} bits{copies}, and {room.provider} has {format_size(room.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
             way_out='load with dtype="auto" and device_map, which reads 2 bytes a parameter straight to the GPU, or take a machine with more RAM',
-            related=seen_if_written(case, room.route, "machine asked for here"),
+            related=related_if_written(case, room.route, "machine asked for here"),
         )
 
 
-def _on_one(case: Case) -> bool:
+def _on_one(case: LintContext) -> bool:
     """Tell whether FSDP loads on one process and sends the weights to the others."""
     configured = case.spec.training.arguments.get("fsdp_config")
     return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True
@@ -73,18 +73,20 @@ RULE = Rule(
     check=check,
     bad=(
         Example(
-            sample("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n", machine_type="g2-standard-4"), "9B", beside=("TRN011",)
+            example_spec("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n", machine_type="g2-standard-4"),
+            "9B",
+            other_ids=("TRN011",),
         ),
         Example(
-            sample("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4.1B}}\n", machine_type="n1-standard-4"),
+            example_spec("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4.1B}}\n", machine_type="n1-standard-4"),
             "4.1B",
-            beside=("TRN011",),
+            other_ids=("TRN011",),
         ),
     ),
     good=(
-        Example(sample("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4B}}\n", machine_type="n1-standard-4")),
-        Example(sample("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n", machine_type="g2-standard-4")),
-        Example(sample("gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n", machine_type="g2-standard-4")),
+        Example(example_spec("gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4B}}\n", machine_type="n1-standard-4")),
+        Example(example_spec("gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 8B}}\n", machine_type="g2-standard-4")),
+        Example(example_spec("gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n", machine_type="g2-standard-4")),
         Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n'),
     ),
 )

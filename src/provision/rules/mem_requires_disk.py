@@ -19,26 +19,26 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.places import WorkbenchTarget
-from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen_if_written
-from provision.rules.workloads import disk, required
+from provision.rules.instances import example_spec
+from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.workloads import disk_capacity, required_size
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a disk does not meet."""
-    for site in case.sites:
-        need = required(case, site, "disk")
-        room = disk(case, site) if need is not None else None
+    for site in case.targets:
+        need = required_size(case, site, "disk")
+        room = disk_capacity(case, site) if need is not None else None
         if need is None or room is None or room.bytes >= need.bytes:
             continue
         larger = f"write data_disk: {{size: {-(-need.bytes // 10**10) * 10}GB}}, or " if isinstance(site.target, WorkbenchTarget) else ""
-        yield RULE.found(
-            f"disk: {need.text} of free disk is required, and {room.of} has {room.bytes / 10**9:.0f} GB",
+        yield RULE.diagnostic(
+            f"disk: {need.text} of free disk is required, and {room.provider} has {room.bytes / 10**9:.0f} GB",
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
             way_out=f"{larger}require less than {room.bytes / 10**9:.0f}GB",
-            related=seen_if_written(case, room.route, "disk of this place"),
+            related=related_if_written(case, room.route, "disk of this place"),
         )
 
 
@@ -51,13 +51,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
-        Example(sample("gpu: L4\nrequires: {disk: 600GB}\n", data_disk="{size: 500GB}"), "600GB"),
+        Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
+        Example(example_spec("gpu: L4\nrequires: {disk: 600GB}\n", data_disk="{size: 500GB}"), "600GB"),
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 200GB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "200GB"),
     ),
     good=(
-        Example(sample("gpu: L4\nrequires: {disk: 100GB}\n")),
-        Example(sample("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}")),
+        Example(example_spec("gpu: L4\nrequires: {disk: 100GB}\n")),
+        Example(example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}")),
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
     ),
 )

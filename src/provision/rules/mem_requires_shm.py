@@ -19,25 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.instances import sample
-from provision.rules.rule import Case, Example, Rule, seen_if_written
-from provision.rules.workloads import required, shm, size
+from provision.rules.instances import example_spec
+from provision.rules.rule import Example, LintContext, Rule, related_if_written
+from provision.rules.workloads import format_size, required_size, shm_capacity
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a machine does not meet."""
-    for site in case.sites:
-        need = required(case, site, "shm")
-        room = shm(case, site) if need is not None else None
+    for site in case.targets:
+        need = required_size(case, site, "shm")
+        room = shm_capacity(case, site) if need is not None else None
         if need is None or room is None or room.bytes >= need.bytes:
             continue
-        yield RULE.found(
-            f"shm: {need.text} is required, and /dev/shm of {room.of} has {size(room.bytes)}",
+        yield RULE.diagnostic(
+            f"shm: {need.text} is required, and /dev/shm of {room.provider} has {format_size(room.bytes)}",
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device; there, workers whose batches do not fit die with a bus error.",
-            way_out=f"require at most {size(room.bytes)}, or take a machine with more RAM",
-            related=seen_if_written(case, room.route, "machine asked for here"),
+            way_out=f"require at most {format_size(room.bytes)}, or take a machine with more RAM",
+            related=related_if_written(case, room.route, "machine asked for here"),
         )
 
 
@@ -50,11 +50,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample("gpu: L4\nrequires: {shm: 17GiB}\n"), "17GiB"),
+        Example(example_spec("gpu: L4\nrequires: {shm: 17GiB}\n"), "17GiB"),
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 8GiB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n', "8GiB"),
     ),
     good=(
-        Example(sample("gpu: L4\nrequires: {shm: 16GiB}\n")),
+        Example(example_spec("gpu: L4\nrequires: {shm: 16GiB}\n")),
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {shm: 5GiB}\ntargets: {colab: {kind: colab, runtime: "2026.07"}}\n'),
     ),
 )

@@ -18,30 +18,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.workloads import GIB, required, size, vram
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.workloads import GIB, format_size, required_size, vram_capacity
 
-SHARE = 0.9
+USABLE_VRAM_SHARE = 0.9
 """How much of what is required will do, as check D04 has it on the device (a test compares the two): driver and error correction keep a part."""
 """Of what is required: the share that the verification takes as enough, as a card of 80 GB shows 79.1 GiB. Our choice."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each requirement that a card does not meet."""
-    for site in case.sites:
-        need, room = required(case, site, "vram"), vram(case, site)
-        if need is None or room is None or room.bytes >= need.bytes * SHARE:
+    for site in case.targets:
+        need, room = required_size(case, site, "vram"), vram_capacity(case, site)
+        if need is None or room is None or room.bytes >= need.bytes * USABLE_VRAM_SHARE:
             continue
         enough = min(
-            (card for card in case.facts.cards if card.gcp and card.memory_gb * GIB >= need.bytes * SHARE), key=lambda card: card.memory_gb, default=None
+            (card for card in case.facts.cards if card.gcp and card.memory_gb * GIB >= need.bytes * USABLE_VRAM_SHARE),
+            key=lambda card: card.memory_gb,
+            default=None,
         )
-        yield RULE.found(
-            f"vram: {need.text} is required, and {room.of} has {size(room.bytes)}",
+        yield RULE.diagnostic(
+            f"vram: {need.text} is required, and {room.provider} has {format_size(room.bytes)}",
             need.route,
             severity=room.at_most(Severity.ERROR),
             why="The verification would fail on the device.",
-            way_out=f"require at most {size(room.bytes)}" + (f", or take {enough.name}" if enough else ""),
-            related=(seen(room.route, "card asked for here"),),
+            way_out=f"require at most {format_size(room.bytes)}" + (f", or take {enough.name}" if enough else ""),
+            related=(related_at(room.route, "card asked for here"),),
         )
 
 
@@ -55,7 +57,9 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
-        Example('gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, gpu: T4, requires: {vram: 17GiB}}}\n', "17GiB", beside=("IMG020",)),
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, gpu: T4, requires: {vram: 17GiB}}}\n', "17GiB", other_ids=("IMG020",)
+        ),
     ),
     good=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 16GiB}\n'),

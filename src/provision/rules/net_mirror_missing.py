@@ -18,18 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Route, Severity
-from provision.rules.instances import Instance, instances, sample
-from provision.rules.lines import lines
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.rules.spelling import nearest
+from provision.diagnostics import Diagnostic, Route, RoutePart, Severity
+from provision.rules.instances import Instance, example_spec, workbench_instances
+from provision.rules.lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.rules.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a mirror, and for each mirror without an index."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         if not instance.target.mirrors:
             continue
         yield from _astray(case, instance)
@@ -37,33 +37,33 @@ def check(case: Case) -> Iterator[Diagnostic]:
             continue
         for index, route in _used(case).items():
             if index not in instance.target.mirrors:
-                yield RULE.found(
+                yield RULE.diagnostic(
                     f"packages come from the index {index}, which has no mirror",
                     instance.route("mirrors"),
                     why="The instance has no other way to the internet, so they cannot be fetched.",
                     way_out=f"write {index}: ADDRESS under mirrors",
-                    related=(seen(route, f"comes from {index}"),),
+                    related=(related_at(route, f"comes from {index}"),),
                 )
 
 
-def _astray(case: Case, instance: Instance) -> Iterator[Diagnostic]:
+def _astray(case: LintContext, instance: Instance) -> Iterator[Diagnostic]:
     known = (*_OWN, *case.spec.indexes)
     for name in instance.target.mirrors:
         if name not in known:
-            meant = nearest(name, known, 2)
-            yield RULE.found(
+            meant = nearest_word(name, known, 2)
+            yield RULE.diagnostic(
                 f"{name} is no index, so this mirror stands for nothing",
                 instance.route("mirrors", name),
-                at=At.KEY,
+                at=RoutePart.KEY,
                 why=f"Mirrors stand for {', '.join(known)}.",
                 way_out=f"write {meant}" if meant else "name the index under indexes, or leave the mirror out",
             )
 
 
-def _used(case: Case) -> dict[str, Route]:
+def _used(case: LintContext) -> dict[str, Route]:
     """Return the indexes that packages come from, each with the first line that does."""
     used: dict[str, Route] = {}
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         if package.source == "pypi":
             used.setdefault(package.index or ("pytorch" if package.key in case.facts.torch_family else "pypi"), route)
     return used
@@ -78,11 +78,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(nat=None, mirrors='{pypi: "https://packages.example.com/simple"}'), '{pypi: "https://packages.example.com/simple"}'),
-        Example(sample(mirrors='{pypy: "https://packages.example.com/simple"}'), "pypy"),
+        Example(example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple"}'), '{pypi: "https://packages.example.com/simple"}'),
+        Example(example_spec(mirrors='{pypy: "https://packages.example.com/simple"}'), "pypy"),
     ),
     good=(
-        Example(sample(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}')),
-        Example(sample(mirrors='{pypi: "https://packages.example.com/simple"}')),
+        Example(example_spec(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}')),
+        Example(example_spec(mirrors='{pypi: "https://packages.example.com/simple"}')),
     ),
 )

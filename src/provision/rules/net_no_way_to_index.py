@@ -17,21 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance that is cut off."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         target = instance.target
         if target.public_ip or target.nat or target.mirrors or not case.spec.packages:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{instance.site.name} has no public IP, no Cloud NAT and no mirror to install from",
             instance.site.route,
-            at=At.KEY,
+            at=RoutePart.KEY,
             why="Private Google Access reaches Google's services only: uv cannot fetch a package from PyPI.",
             way_out="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
         )
@@ -46,12 +46,12 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(nat=None), "wb"),
-        Example(sample(nat="false", public_ip="false"), "wb"),
+        Example(example_spec(nat=None), "wb"),
+        Example(example_spec(nat="false", public_ip="false"), "wb"),
     ),
     good=(
-        Example(sample(nat="true")),
-        Example(sample(nat=None, mirrors='{pypi: "https://packages.example.com/simple", pytorch: "https://packages.example.com/pytorch"}')),
-        Example(sample(nat=None).replace("packages: [torch]", "packages: []")),
+        Example(example_spec(nat="true")),
+        Example(example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple", pytorch: "https://packages.example.com/pytorch"}')),
+        Example(example_spec(nat=None).replace("packages: [torch]", "packages: []")),
     ),
 )

@@ -18,23 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.rules.instances import instances, sample
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.instances import example_spec, workbench_instances
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each instance with a public address."""
-    for instance in instances(case):
+    for instance in workbench_instances(case):
         if not instance.target.public_ip:
             continue
         route = instance.route("public_ip")
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{instance.site.name} has an address on the internet",
             route,
             why="It can be attacked there, and where compute.vmExternalIpAccess forbids it the instance is refused.",
             way_out="leave public_ip out, and write nat: true where the subnet has Cloud NAT",
-            fix=Fix("write public_ip: false", (Replace(Place(route), "false"),), Applicability.UNSAFE),
+            fix=Fix("write public_ip: false", (Replace(RouteLocation(route), "false"),), Applicability.UNSAFE),
         )
 
 
@@ -47,11 +47,11 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example(sample(public_ip="true"), "true"),
-        Example(sample(public_ip="true", nat=None), "true"),
+        Example(example_spec(public_ip="true"), "true"),
+        Example(example_spec(public_ip="true", nat=None), "true"),
     ),
     good=(
-        Example(sample(public_ip="false")),
-        Example(sample()),
+        Example(example_spec(public_ip="false")),
+        Example(example_spec()),
     ),
 )

@@ -20,30 +20,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.versions import reaches, satisfiable, specified
-from provision.rules.needs import asked, origin, surely_within
+from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers
+from provision.rules.needs import is_certainly_within, origin_route, requested_package
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when torch is surely too old for that, and not too old altogether."""
-    one, torch = asked(case, "transformers"), asked(case, "torch")
+    one, torch = requested_package(case, "transformers"), requested_package(case, "torch")
     releases = transformers_releases(case) if one and torch else None
     if one is None or torch is None or releases is None or not releases.known:
         return
     floor = case.facts.torch_floor(releases.known[-1])
-    if floor is not None and not reaches(specified(torch.specifiers), floor.version):
+    if floor is not None and not has_version_in_range(parse_specifiers(torch.specifiers), floor.version):
         return
     for need in case.facts.undeclared:
-        applies = need.severity == "info" and (need.package, need.of) == ("transformers", "torch") and surely_within(one.specifiers, need.first, need.last)
-        if applies and not satisfiable(need.specifier, torch.specifiers):
-            yield RULE.found(
-                f"{one.words} loads .bin checkpoints with torch{need.specifier} only, and {torch.words} is {'there' if case.resolved else 'asked for'}",
-                origin(case, torch, one.route),
+        applies = (
+            need.severity == "info" and (need.package, need.of) == ("transformers", "torch") and is_certainly_within(one.specifiers, need.first, need.last)
+        )
+        if applies and not is_satisfiable(need.specifier, torch.specifiers):
+            yield RULE.diagnostic(
+                f"{one.description} loads .bin checkpoints with torch{need.specifier} only, and {torch.description} is {'there' if case.resolved else 'asked for'}",
+                origin_route(case, torch, one.route),
                 why=f"Otherwise {need.effect}.",
                 way_out=f"nothing, where models come as safetensors; else ask for torch{need.specifier}",
-                related=(seen(one.route, "transformers asked for here"),) if one.package else (),
+                related=(related_at(one.route, "transformers asked for here"),) if one.package else (),
             )
 
 
@@ -60,7 +62,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["torch<2.7", "transformers[torch]>=4.53,<5"]\n',
             "torch<2.7".join('""'),
-            Resolved({"torch": "2.5.1+cpu", "transformers": "4.57.6", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.5.1+cpu", "transformers": "4.57.6", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

@@ -21,39 +21,39 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import cuda_of
 from provision.facts.packages import BitsandbytesBinaries
-from provision.facts.versions import ends, following, ordered, reaches, specified
-from provision.rules.needs import Asked, asked, bound, origin
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.versions import has_version_in_range, next_version, parse_specifiers, require_version, version_bounds
+from provision.rules.needs import RequestedPackage, origin_route, requested_package, set_version_fix
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each CUDA version that no bitsandbytes release that is possible has a binary for."""
-    one = asked(case, "bitsandbytes")
+    one = requested_package(case, "bitsandbytes")
     rows = _possible(case, one) if one is not None else ()
-    for device in {device.cuda_route: device for device in case.devices if device.nvidia}.values() if rows else ():
+    for device in {device.cuda_route: device for device in case.devices if device.is_nvidia}.values() if rows else ():
         flavour = case.resolved.flavour if case.resolved else device.flavour
         if one is None or flavour is None or flavour == "cpu" or any(_has(row, cuda_of(flavour)) for row in rows):
             continue
         cuda, having = cuda_of(flavour), [row for row in case.facts.bitsandbytes if _has(row, cuda_of(flavour))]
-        fitting = f"bitsandbytes>={having[0].version}" if having and ordered(having[0].version) > ordered(rows[-1].version) else ""
-        yield RULE.found(
-            f"{one.words} carries no binary for CUDA {cuda}: it has {', '.join(rows[-1].cudas)}",
-            origin(case, one, device.cuda_route),
+        fitting = f"bitsandbytes>={having[0].version}" if having and require_version(having[0].version) > require_version(rows[-1].version) else ""
+        yield RULE.diagnostic(
+            f"{one.description} carries no binary for CUDA {cuda}: it has {', '.join(rows[-1].cudas)}",
+            origin_route(case, one, device.cuda_route),
             why="It loads the binary of torch's CUDA version, and fails at the first 8-bit optimizer or quantized layer without it.",
             way_out=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
-            related=(seen(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
-            fix=bound(case, one, f">={having[0].version}") if fitting else None,
+            related=(related_at(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
+            fix=set_version_fix(case, one, f">={having[0].version}") if fitting else None,
         )
 
 
-def _possible(case: Case, one: Asked) -> tuple[BitsandbytesBinaries, ...]:
+def _possible(case: LintContext, one: RequestedPackage) -> tuple[BitsandbytesBinaries, ...]:
     """Return the rows of the releases that are possible, those around an unread one included; () where newer ones than the table's are."""
-    table, admits = case.facts.bitsandbytes, specified(one.specifiers)
-    if not one.specifiers or reaches(admits, following(table[-1].version)):
+    table, admits = case.facts.bitsandbytes, parse_specifiers(one.specifiers)
+    if not one.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
-    low, high = ends(admits)
-    above = next((place for place, row in enumerate(table) if high is not None and ordered(row.version) >= high), len(table) - 1)
-    below = max((place for place, row in enumerate(table) if low is None or ordered(row.version) <= low), default=None)
+    low, high = version_bounds(admits)
+    above = next((place for place, row in enumerate(table) if high is not None and require_version(row.version) >= high), len(table) - 1)
+    below = max((place for place, row in enumerate(table) if low is None or require_version(row.version) <= low), default=None)
     if below is None:
         return ()
     return table[0 if low is None else below : above + 1]
@@ -61,11 +61,13 @@ def _possible(case: Case, one: Asked) -> tuple[BitsandbytesBinaries, ...]:
 
 def _has(row: BitsandbytesBinaries, cuda: str) -> bool:
     major = cuda.partition(".")[0]
-    return cuda in row.cudas or (row.falls_back and any(ordered(have) <= ordered(cuda) and have.partition(".")[0] == major for have in row.cudas))
+    return cuda in row.cudas or (
+        row.falls_back and any(require_version(have) <= require_version(cuda) and have.partition(".")[0] == major for have in row.cudas)
+    )
 
 
 def _nearest(row: BitsandbytesBinaries, cuda: str) -> str:
-    lower = [have for have in row.cudas if ordered(have) <= ordered(cuda)]
+    lower = [have for have in row.cudas if require_version(have) <= require_version(cuda)]
     return (lower or list(row.cudas))[-1 if lower else 0]
 
 
@@ -83,7 +85,7 @@ RULE = Rule(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
             "bitsandbytes",
-            Resolved({"torch": "2.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cu132"),
+            ResolvedSet({"torch": "2.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cu132"),
         ),
     ),
     good=(
@@ -91,7 +93,7 @@ RULE = Rule(
         Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, bitsandbytes==0.48.2]\n'),
         Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n'),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n', resolved=Resolved({"torch": "2.14.0", "bitsandbytes": "0.50.2"}, "3.11", "cu134")
+            'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n', resolved=ResolvedSet({"torch": "2.14.0", "bitsandbytes": "0.50.2"}, "3.11", "cu134")
         ),
     ),
 )

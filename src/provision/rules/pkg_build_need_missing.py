@@ -21,24 +21,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.lines import lines
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.lines import package_lines
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that is locked as source without what its build is known to need."""
     if case.resolved is None:
         return
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         known = case.facts.source_only.get(package.key)
-        missing = [name for name in known.packages if name not in case.resolved.versions] if known and package.key in case.resolved.built else []
+        missing = [name for name in known.packages if name not in case.resolved.versions] if known and package.key in case.resolved.built_packages else []
         if known is None or not missing:
             continue
         words = ", ".join(missing)
-        finding = RULE.found(
+        finding = RULE.diagnostic(
             f"{package.key} {case.resolved.versions[package.key]} is built from source, and {words} {'is' if len(missing) == 1 else 'are'} not there for it",
             route,
-            severity=known.evidence.at_most(Severity.ERROR),
+            severity=known.evidence.cap_severity(Severity.ERROR),
             why="It is built in the environment that it is for, with nothing but the packages of the lock.",
             way_out=f"add {words} to the packages",
             fix=Fix(f"add {words}", tuple(Insert(("packages",), None, name) for name in missing), Applicability.UNSAFE),
@@ -60,20 +60,20 @@ RULE = Rule(
         Example(
             _SPEC + "{name: deepspeed, build: true}]\n",
             "{name: deepspeed, build: true}",
-            Resolved({"torch": "2.8.0+cu128", "deepspeed": "0.19.8"}, "3.12", "cu128", frozenset({"deepspeed"})),
+            ResolvedSet({"torch": "2.8.0+cu128", "deepspeed": "0.19.8"}, "3.12", "cu128", frozenset({"deepspeed"})),
         ),
         Example(
             _SPEC + '{name: flash-attn, version: "==2.8.3", build: true}]\n',
             '{name: flash-attn, version: "==2.8.3", build: true}',
-            Resolved({"torch": "2.8.0+cu128", "flash-attn": "2.8.3", "setuptools": "80.9.0"}, "3.12", "cu128", frozenset({"flash-attn"})),
+            ResolvedSet({"torch": "2.8.0+cu128", "flash-attn": "2.8.3", "setuptools": "80.9.0"}, "3.12", "cu128", frozenset({"flash-attn"})),
         ),
     ),
     good=(
         Example(
             _SPEC + "{name: deepspeed, build: true}]\n",
-            resolved=Resolved({"torch": "2.8.0+cu128", "deepspeed": "0.19.8", "setuptools": "80.9.0"}, "3.12", "cu128", frozenset({"deepspeed"})),
+            resolved=ResolvedSet({"torch": "2.8.0+cu128", "deepspeed": "0.19.8", "setuptools": "80.9.0"}, "3.12", "cu128", frozenset({"deepspeed"})),
         ),
-        Example(_SPEC + "{name: deepspeed, build: true}]\n", resolved=Resolved({"torch": "2.8.0+cu128", "deepspeed": "0.19.8"}, "3.12", "cu128")),
+        Example(_SPEC + "{name: deepspeed, build: true}]\n", resolved=ResolvedSet({"torch": "2.8.0+cu128", "deepspeed": "0.19.8"}, "3.12", "cu128")),
         Example(_SPEC + "{name: our-kernels, build: true}]\n"),
     ),
 )

@@ -21,41 +21,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.packages import NumpyFloor, Undeclared
-from provision.facts.versions import ordered, reaches, satisfiable, specified
-from provision.rules.needs import Asked, asked, needs, possible, surely_within
-from provision.rules.rule import Case, Example, Resolved, Rule
-from provision.rules.undeclared import judged
+from provision.facts.packages import NumpyFloor, UndeclaredRequirement
+from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers, require_version
+from provision.rules.needs import RequestedPackage, declared_specifier, is_certainly_within, possible_releases, requested_package
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.undeclared import check_undeclared
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that was surely built for NumPy 1 where NumPy may be 2."""
     names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
-    if ordered(case.spec.python) < ordered(OLDEST_PYTHON):
+    if require_version(case.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in case.facts.numpy_floors.items():
-        one = asked(case, name) if name in names else None
-        if one is not None and one.specifiers and not reaches(specified(one.specifiers), floor.first):
-            declares = bool(floor.declared_first) and surely_within(one.specifiers, floor.declared_first, floor.declared_last)
+        one = requested_package(case, name) if name in names else None
+        if one is not None and one.specifiers and not has_version_in_range(parse_specifiers(one.specifiers), floor.first):
+            declares = bool(floor.declared_first) and is_certainly_within(one.specifiers, floor.declared_first, floor.declared_last)
             if case.resolved is not None or not _is_known_to_conflict(case, one):
-                yield from judged(RULE, case, one, _as_need(case, floor), declared=declares)
+                yield from check_undeclared(RULE, case, one, _as_need(case, floor), declared=declares)
 
 
-def _is_known_to_conflict(case: Case, one: Asked) -> bool:
+def _is_known_to_conflict(case: LintContext, one: RequestedPackage) -> bool:
     """Tell whether the table of declarations has numpy<2 for all that is asked for, so that declared-conflict speaks of it."""
-    found = possible(case.facts, one.name, one.specifiers)
-    said = [needs(row, "numpy") for row in found.rows] if found is not None else []
-    return bool(said) and all(bound is not None and not satisfiable(bound, ">=2") for bound in said)
+    found = possible_releases(case.facts, one.name, one.specifiers)
+    said = [declared_specifier(row, "numpy") for row in found.rows] if found is not None else []
+    return bool(said) and all(bound is not None and not is_satisfiable(bound, ">=2") for bound in said)
 
 
-def _as_need(case: Case, floor: NumpyFloor) -> Undeclared:
+def _as_need(case: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
     effect = f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run with NumPy 2"
     trainer = case.spec.framework() == "hf-trainer" and case.spec.training.method != "inference"
     severity = "error" if floor.package != "torch" or trainer else "warning"
-    return Undeclared(floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence)
+    return UndeclaredRequirement(floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence)
 
 
 RULE = Rule(
@@ -70,7 +70,7 @@ RULE = Rule(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"),
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy]\n', "numpy"),
         Example('gpu: none\npython: "3.11"\npackages: [scipy==1.12.0, numpy>=2]\n', "numpy>=2"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n', "torch==2.2.2", Resolved({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu")),
+        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n', "torch==2.2.2", ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu")),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, "numpy<2"]\n'),

@@ -25,16 +25,26 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.errors import LockError
 from provision.facts import cuda_of
 from provision.facts.packages import CudaWheels
-from provision.facts.versions import ordered, satisfiable, specified
-from provision.lock.flavours import Proposal, admitted, proposals
-from provision.rules.builds import LINUX
-from provision.rules.lines import put
-from provision.rules.needs import Asked, Row, asked, bound, every, needs, origin, possible, rows_of
-from provision.rules.rule import Case, Example, Resolved, Rule, seen_if_written
-from provision.sites import Site
+from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
+from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
+from provision.rules.builds import LINUX_PLATFORMS
+from provision.rules.lines import set_field_edit
+from provision.rules.needs import (
+    ReleaseRow,
+    RequestedPackage,
+    declared_specifier,
+    origin_route,
+    possible_releases,
+    release_rows,
+    requested_package,
+    requested_packages,
+    set_version_fix,
+)
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_if_written
+from provision.sites import TargetFacts
 
 
-class Pair(NamedTuple):
+class PackageWithTorch(NamedTuple):
     """A release of a package, and the torch that it comes with at a site: its release (None: not known) and flavour."""
 
     version: str
@@ -42,133 +52,133 @@ class Pair(NamedTuple):
     flavour: str
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package and each card for which torch comes in a build for another CUDA major."""
     for name, table in case.facts.cuda_wheels.items():
-        package = asked(case, name)
+        package = requested_package(case, name)
         if package is None:
             continue
-        for site in {(site.device.gpu_route, site.device.cuda_route): site for site in case.sites if _has_cuda(site)}.values():
+        for site in {(site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site for site in case.targets if _has_cuda(site)}.values():
             pair = _locked(case, package) if case.resolved is not None else _newest(case, package, site)
             wheels = _wheels(table, pair.version) if pair is not None else None
             if pair is not None and wheels is not None and _major(pair.flavour) != wheels.cuda_major:
                 yield _finding(case, package, site, pair, wheels)
 
 
-def _has_cuda(site: Site) -> bool:
-    return site.device.nvidia and site.device.flavour != "cpu" and any(platform in LINUX for platform in site.platforms)
+def _has_cuda(site: TargetFacts) -> bool:
+    return site.gpu_settings.is_nvidia and site.gpu_settings.flavour != "cpu" and any(platform in LINUX_PLATFORMS for platform in site.platforms)
 
 
-def _locked(case: Case, package: Asked) -> Pair | None:
+def _locked(case: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
     resolved = case.resolved
     if resolved is None or resolved.flavour in (None, "cpu"):
         return None
-    return Pair(resolved.versions[package.name], resolved.versions.get("torch"), resolved.flavour or "")
+    return PackageWithTorch(resolved.versions[package.name], resolved.versions.get("torch"), resolved.flavour or "")
 
 
-def _newest(case: Case, package: Asked, site: Site) -> Pair | None:
+def _newest(case: LintContext, package: RequestedPackage, site: TargetFacts) -> PackageWithTorch | None:
     """Return what resolving takes: the torch that the lock tries first for which a release of the package is possible, with the newest such release."""
     return next(_pairs(case, package, package.specifiers, site), None)
 
 
-def _pairs(case: Case, package: Asked, specifiers: str, site: Site) -> Iterator[Pair]:
+def _pairs(case: LintContext, package: RequestedPackage, specifiers: str, site: TargetFacts) -> Iterator[PackageWithTorch]:
     rows = [row for row in _admitted(case, package, specifiers) if _fits_listed(case, row, package)]
-    for proposal in case.once("torch builds", lambda: _proposals(case)):
+    for proposal in case.cached("torch builds", lambda: _proposals(case)):
         flavour = proposal.choices[site.name].flavour
         for row in rows:
-            torch = _torch_of(case, proposal, flavour, needs(row, "torch"))
+            torch = _torch_of(case, proposal, flavour, declared_specifier(row, "torch"))
             if torch is not None:
-                yield Pair(row.last, torch, flavour)
+                yield PackageWithTorch(row.last, torch, flavour)
 
 
-def _admitted(case: Case, package: Asked, specifiers: str) -> tuple[Row, ...]:
+def _admitted(case: LintContext, package: RequestedPackage, specifiers: str) -> tuple[ReleaseRow, ...]:
     """Return the known rows that specifiers admit, newest first; newer releases than the table's are left out."""
-    table = rows_of(case.facts, package.name)
-    held = possible(case.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")) if table else None
+    table = release_rows(case.facts, package.name)
+    held = possible_releases(case.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")) if table else None
     return held.rows if held is not None else ()
 
 
-def _fits_listed(case: Case, row: Row, package: Asked) -> bool:
+def _fits_listed(case: LintContext, row: ReleaseRow, package: RequestedPackage) -> bool:
     """Tell whether what a release declares can be satisfied beside the other lines of the spec."""
-    if not specified(row.python).contains(case.spec.python):
+    if not parse_specifiers(row.python).contains(case.spec.python):
         return False
     extras = package.package.extras if package.package else ()
-    for name, other in every(case).items():
-        declared = needs(row, name, extras)
-        if name != package.name and declared is not None and not satisfiable(declared, other.specifiers):
+    for name, other in requested_packages(case).items():
+        declared = declared_specifier(row, name, extras)
+        if name != package.name and declared is not None and not is_satisfiable(declared, other.specifiers):
             return False
     return True
 
 
-def _proposals(case: Case) -> tuple[Proposal, ...]:
+def _proposals(case: LintContext) -> tuple[FlavourProposal, ...]:
     try:
-        return tuple(proposals(case.spec, case.facts))
+        return tuple(propose_flavours(case.spec, case.facts))
     except LockError:
         return ()
 
 
-def _torch_of(case: Case, proposal: Proposal, flavour: str, declared: str | None) -> str | None:
+def _torch_of(case: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None) -> str | None:
     """Return the torch release of a proposal that satisfies what is declared about torch; None if there is none in that flavour."""
-    releases = [proposal.release] if proposal.release else [row.release for row in admitted(case.spec, case.facts) if flavour in row.builds]
-    return next((release for release in releases if specified(declared or "").contains(release, prereleases=True)), None)
+    releases = [proposal.release] if proposal.release else [row.release for row in admitted_torch_releases(case.spec, case.facts) if flavour in row.builds]
+    return next((release for release in releases if parse_specifiers(declared or "").contains(release, prereleases=True)), None)
 
 
 def _wheels(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
     """Return the row for a release; the last one also for releases that are newer than the table."""
-    return next((row for row in reversed(table) if ordered(row.first) <= ordered(version)), None)
+    return next((row for row in reversed(table) if require_version(row.first) <= require_version(version)), None)
 
 
 def _major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
 
 
-def _finding(case: Case, package: Asked, site: Site, pair: Pair, wheels: CudaWheels) -> Diagnostic:
-    device, fixes = site.device, list(_fixes(case, package, site, pair, wheels))
-    newer = ordered(pair.version) > ordered(wheels.last)
-    return RULE.found(
+def _finding(case: LintContext, package: RequestedPackage, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels) -> Diagnostic:
+    device, fixes = site.gpu_settings, list(_fixes(case, package, site, pair, wheels))
+    newer = require_version(pair.version) > require_version(wheels.last)
+    return RULE.diagnostic(
         f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the torch chosen for {device.gpu.type} is {pair.flavour}",
-        origin(case, package, device.cuda_route),
-        severity=Severity.WARNING if newer else wheels.evidence.at_most(Severity.ERROR),
+        origin_route(case, package, device.cuda_route),
+        severity=Severity.WARNING if newer else wheels.evidence.cap_severity(Severity.ERROR),
         why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA {wheels.cuda_major} only: importing it fails.",
         way_out=", or ".join(fix.title for fix in fixes) or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave {package.name} out",
-        related=seen_if_written(case, device.gpu_route if device.cuda == "auto" else device.cuda_route, "the card and its CUDA version"),
+        related=related_if_written(case, device.gpu_route if device.cuda == "auto" else device.cuda_route, "the card and its CUDA version"),
         fix=fixes[0] if fixes else None,
     )
 
 
-def _fixes(case: Case, package: Asked, site: Site, pair: Pair, wheels: CudaWheels) -> Iterator[Fix]:
+def _fixes(case: LintContext, package: RequestedPackage, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels) -> Iterator[Fix]:
     """Yield the change of the CUDA version and that of the package; the one that leaves alone what the author wrote is first."""
     cuda, release = _cuda_for(case, site, pair, wheels), _release_for(case, package, site)
     other_cuda = Fix(
         f'write cuda: "{cuda}" (driver {case.facts.driver_floor(cuda) if cuda else ""} or newer)',
-        (put(case, site.device.cuda_route, f'"{cuda}"'),),
+        (set_field_edit(case, site.gpu_settings.cuda_route, f'"{cuda}"'),),
         Applicability.UNSAFE,
     )
-    if cuda and site.device.cuda == "auto":
+    if cuda and site.gpu_settings.cuda == "auto":
         yield other_cuda
     if release:
-        yield bound(case, package, f"=={release}")
-    if cuda and site.device.cuda != "auto":
+        yield set_version_fix(case, package, f"=={release}")
+    if cuda and site.gpu_settings.cuda != "auto":
         yield other_cuda
 
 
-def _cuda_for(case: Case, site: Site, pair: Pair, wheels: CudaWheels) -> str:
+def _cuda_for(case: LintContext, site: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels) -> str:
     """Return the oldest CUDA version of the package's major in which that torch runs at a site; "" if there is none, or none is known."""
     torch = case.facts.torch_release(pair.torch) if pair.torch else None
-    platform = next(platform for platform in site.platforms if platform in LINUX)
+    platform = next(platform for platform in site.platforms if platform in LINUX_PLATFORMS)
     if torch is None or site.card is None:
         return ""
-    for build in case.facts.covering(site.card, torch.release, platform):
-        runs = site.driver is None or case.facts.runs_on(site.driver.value, build, site.card)
+    for build in case.facts.builds_for_card(site.card, torch.release, platform):
+        runs = site.driver is None or case.facts.can_run(site.driver.value, build, site.card)
         if _major(build.flavour) == wheels.cuda_major and torch.builds.get(build.flavour) != "low" and runs:
             return cuda_of(build.flavour)
     return ""
 
 
-def _release_for(case: Case, package: Asked, site: Site) -> str:
+def _release_for(case: LintContext, package: RequestedPackage, site: TargetFacts) -> str:
     """Return the newest release that is compiled for torch's CUDA major and that the other lines let through; "" if there is none."""
     if case.resolved is not None:
-        case = Case(case.spec, case.source, case.facts)
+        case = LintContext(case.spec, case.source, case.facts)
     table = case.facts.cuda_wheels[package.name]
     for other in _pairs(case, package, "", site):
         row = _wheels(table, other.version)
@@ -193,12 +203,12 @@ RULE = Rule(
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n', "vllm"),
         Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.14.0, vllm==0.33.0]\n', "vllm==0.33.0"),
         Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n', "vllm"),
-        Example('gpu: L4\npython: "3.11"\npackages: [vllm]\n', "vllm", Resolved({"torch": "2.14.0", "vllm": "0.33.0"}, "3.11", "cu126")),
+        Example('gpu: L4\npython: "3.11"\npackages: [vllm]\n', "vllm", ResolvedSet({"torch": "2.14.0", "vllm": "0.33.0"}, "3.11", "cu126")),
     ),
     good=(
         Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n'),
         Example('gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n'),
         Example('gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n'),
-        Example('gpu: L4\npython: "3.11"\npackages: [vllm]\n', resolved=Resolved({"torch": "2.10.0", "vllm": "0.19.1"}, "3.11", "cu128")),
+        Example('gpu: L4\npython: "3.11"\npackages: [vllm]\n', resolved=ResolvedSet({"torch": "2.10.0", "vllm": "0.19.1"}, "3.11", "cu128")),
     ),
 )

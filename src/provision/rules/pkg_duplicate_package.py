@@ -18,24 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.lines import lines
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding at every later line of a package that was listed before under the same marker."""
     first: dict[tuple[str, str], tuple[Route, str]] = {}
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         if (package.key, package.marker) not in first:
             first[package.key, package.marker] = (route, package.requirement)
             continue
         where, other = first[package.key, package.marker]
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{package.key} is listed twice: {other} and {package.requirement}",
             route,
             why="Only one version can be installed; which of the lines counts is not said.",
             way_out="keep one line with all its bounds",
-            related=(seen(where, "listed first here"),),
+            related=(related_at(where, "listed first here"),),
         )
 
 

@@ -20,16 +20,16 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.packages import FlashAttentionWheels
-from provision.facts.versions import following, ordered, reaches, specified
-from provision.rules.needs import Asked, asked
+from provision.facts.versions import has_version_in_range, next_version, parse_specifiers, require_version
+from provision.rules.needs import RequestedPackage, requested_package
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
-    one = asked(case, "flash-attn")
-    wanted = one is not None and one.package is not None and one.package.build and any(device.nvidia for device in case.devices)
+    one = requested_package(case, "flash-attn")
+    wanted = one is not None and one.package is not None and one.package.build and any(device.is_nvidia for device in case.devices)
     releases = torch_releases(case) if wanted else None
     if one is None or releases is None or not releases.known:
         return
@@ -37,14 +37,14 @@ def check(case: Case) -> Iterator[Diagnostic]:
     lacking = next(_lacking(case, wheels, releases.known), None) if wheels else None
     if wheels is None or lacking is None:
         return
-    newer = reaches(specified(one.specifiers), following(wheels.version)) if one.specifiers else True
-    yield RULE.found(
+    newer = has_version_in_range(parse_specifiers(one.specifiers), next_version(wheels.version)) if one.specifiers else True
+    yield RULE.diagnostic(
         f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} to {wheels.torch_last}, {_majors(wheels)}; {lacking}",
         one.route,
         severity=Severity.INFO if newer else Severity.WARNING,
         why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours." + (" A newer release may have wheels." if newer else ""),
         way_out=f"take torch {wheels.torch_last}.* on Python {wheels.pythons[-1] if wheels.pythons else case.spec.python}, or leave flash-attn out",
-        related=(seen(releases.route, "torch asked for here"),),
+        related=(related_at(releases.route, "torch asked for here"),),
     )
 
 
@@ -53,21 +53,23 @@ def _majors(wheels: FlashAttentionWheels) -> str:
     return f"CUDA {' and '.join(wheels.cuda_majors)}{pythons}"
 
 
-def _wheels(case: Case, one: Asked) -> FlashAttentionWheels | None:
+def _wheels(case: LintContext, one: RequestedPackage) -> FlashAttentionWheels | None:
     """Return the newest release with known wheels that may be taken."""
-    admitted = [row for row in case.facts.flash_attention if specified(one.specifiers).contains(row.version, prereleases=True)]
+    admitted = [row for row in case.facts.flash_attention if parse_specifiers(one.specifiers).contains(row.version, prereleases=True)]
     return admitted[-1] if admitted else None
 
 
-def _lacking(case: Case, wheels: FlashAttentionWheels, torch: tuple[str, ...]) -> Iterator[str]:
-    minors = [ordered(release) for release in torch]
-    if all(minor < ordered(wheels.torch_first) for minor in minors) or all(minor.release[:2] > ordered(wheels.torch_last).release for minor in minors):
+def _lacking(case: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]) -> Iterator[str]:
+    minors = [require_version(release) for release in torch]
+    if all(minor < require_version(wheels.torch_first) for minor in minors) or all(
+        minor.release[:2] > require_version(wheels.torch_last).release for minor in minors
+    ):
         yield f"torch is {torch[-1]}"
     if wheels.pythons and case.spec.python not in wheels.pythons:
         yield f"Python is {case.spec.python}"
     for device in case.devices:
         flavour = (case.resolved.flavour if case.resolved else None) or device.flavour
-        if device.nvidia and flavour and flavour != "cpu" and flavour[2:-1] not in wheels.cuda_majors:
+        if device.is_nvidia and flavour and flavour != "cpu" and flavour[2:-1] not in wheels.cuda_majors:
             yield f"CUDA is {flavour[2:-1]}.{flavour[-1]}"
 
 
@@ -83,14 +85,16 @@ RULE = Rule(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch==2.9.1, {name: flash-attn, version: "==2.8.3", build: true}]\n',
             '{name: flash-attn, version: "==2.8.3", build: true}',
-            beside=("CUD011",),
+            other_ids=("CUD011",),
         ),
-        Example('gpu: L4\npython: "3.14"\npackages: [torch==2.10.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}", beside=("CUD011",)),
+        Example(
+            'gpu: L4\npython: "3.14"\npackages: [torch==2.10.0, {name: flash-attn, build: true}]\n', "{name: flash-attn, build: true}", other_ids=("CUD011",)
+        ),
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
             "{name: flash-attn, build: true}",
-            Resolved({"torch": "2.13.0+cu130", "flash-attn": "2.8.3.post1"}, "3.11", "cu130"),
-            beside=("CUD011",),
+            ResolvedSet({"torch": "2.13.0+cu130", "flash-attn": "2.8.3.post1"}, "3.11", "cu130"),
+            other_ids=("CUD011",),
         ),
     ),
     good=(

@@ -18,22 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.rules.lines import lines, scalar
-from provision.rules.rule import Case, Example, Rule
-from provision.rules.spelling import nearest
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.lines import package_lines, yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import nearest_word
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package whose index has no address."""
     defined = sorted(case.spec.indexes)
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         if package.index is None or package.index in case.spec.indexes:
             continue
-        meant = nearest(package.index, defined, 2)
-        edits = (Replace(Place((*route, "index")), scalar(meant)),) if meant else ()
+        meant = nearest_word(package.index, defined, 2)
+        edits = (Replace(RouteLocation((*route, "index")), yaml_scalar(meant)),) if meant else ()
         listed = f"defined: {', '.join(defined)}" if defined else "none is defined"
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{package.key} comes from the index {package.index}, which `indexes` does not define ({listed})",
             (*route, "index"),
             why="A package is looked for in its index only, and this one has no address.",

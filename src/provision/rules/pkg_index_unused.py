@@ -18,19 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index without a package."""
     used = {package.index for package in case.spec.packages} | {package.channel for package in case.spec.conda_packages}
     for name in case.spec.indexes:
         if name not in used and name != "pypi":
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"no package comes from the index {name}",
                 ("indexes", name),
-                at=At.KEY,
+                at=RoutePart.KEY,
                 why="An index is asked only for the packages that are bound to it; this one is never asked.",
                 way_out=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
             )

@@ -20,15 +20,15 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import cuda_of
-from provision.rules.needs import Asked, every, origin
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.needs import RequestedPackage, origin_route, requested_packages
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package after the first. Those with a marker of their own may be for different platforms and are let be."""
     names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
     groups = [group for group in case.facts.one_of if names & set(group.packages)]
-    found = every(case) if groups else {}
+    found = requested_packages(case) if groups else {}
     for group in groups:
         there = [found[name] for name in group.packages if name in found]
         yield from (_twice(case, group.module, there[0], other) for other in there[1:])
@@ -37,29 +37,29 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 yield from _other_major(case, one)
 
 
-def _twice(case: Case, module: str, first: Asked, other: Asked) -> Diagnostic:
-    return RULE.found(
+def _twice(case: LintContext, module: str, first: RequestedPackage, other: RequestedPackage) -> Diagnostic:
+    return RULE.diagnostic(
         f"{other.name} and {first.name} both install the module {module}",
-        origin(case, other, first.route),
+        origin_route(case, other, first.route),
         why="They write into the same folder: the one installed last wins in part.",
         way_out=f"keep one of {first.name} and {other.name}",
-        related=(seen(first.route, f"{first.name} asked for here"),) if other.package else (),
+        related=(related_at(first.route, f"{first.name} asked for here"),) if other.package else (),
     )
 
 
-def _other_major(case: Case, one: Asked) -> Iterator[Diagnostic]:
+def _other_major(case: LintContext, one: RequestedPackage) -> Iterator[Diagnostic]:
     major = one.name.removeprefix("cupy-cuda").rstrip("x")
     for device in case.devices:
         flavour = case.resolved.flavour if case.resolved else device.flavour
         if flavour and flavour != "cpu" and cuda_of(flavour).partition(".")[0] != major:
             wanted = f"cupy-cuda{cuda_of(flavour).partition('.')[0]}x"
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"{one.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
-                origin(case, one, device.cuda_route),
+                origin_route(case, one, device.cuda_route),
                 severity=Severity.WARNING,
                 why="It looks for CUDA libraries of its own major, which torch's wheels then do not bring.",
                 way_out=f"write {wanted}",
-                related=(seen(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
+                related=(related_at(device.cuda_route, "CUDA asked for here"),) if case.resolved is None else (),
             )
             return
 
@@ -78,7 +78,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: [albumentations, opencv-python]\n',
             "opencv-python",
-            Resolved({"albumentations": "2.0.8", "opencv-python": "4.12.0", "opencv-python-headless": "4.12.0"}, "3.11"),
+            ResolvedSet({"albumentations": "2.0.8", "opencv-python": "4.12.0", "opencv-python-headless": "4.12.0"}, "3.11"),
         ),
     ),
     good=(

@@ -21,9 +21,9 @@ from functools import lru_cache
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
 from provision.facts import Facts
-from provision.rules.lines import lines, renamed
-from provision.rules.rule import Case, Example, Rule
-from provision.rules.spelling import slips
+from provision.rules.lines import package_lines, rename_edit
+from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.spelling import edit_distance
 
 SHORT = 5
 """Below this length of the known name only swaps count: dash and dask are both real. At it, 2 of some 560 other names in Colab's package lists are near one."""
@@ -31,19 +31,19 @@ LONG = 11
 """From this length of the known name on two slips count: jupyterhub and jupyterlab, ten letters, are both real; no other name in Colab's lists is near one."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown name that is nearly a popular one."""
-    unknown = [(route, package) for route, package in lines(case) if package.source != "conda" and _is_unknown(package.key, case.facts)]
+    unknown = [(route, package) for route, package in package_lines(case) if package.source != "conda" and _is_unknown(package.key, case.facts)]
     for route, package in unknown:
         meant = _meant(package.key, case.facts.popular)
         if meant is None:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{package.key} looks like {meant}, a well-known package",
             route,
             why="Packages are published under misspelt names to be installed by mistake; whoever wrote one runs on your machine.",
             way_out=f"write {meant}, or leave the line as it is when {package.key} is what you want",
-            fix=Fix(f"write {meant}", (renamed(case, route, package, meant),), Applicability.UNSAFE),
+            fix=Fix(f"write {meant}", (rename_edit(case, route, package, meant),), Applicability.UNSAFE),
         )
 
 
@@ -58,7 +58,7 @@ def _meant(name: str, popular: frozenset[str]) -> str | None:
     letters = name.replace("-", "")
     if letters in joined:
         return joined[letters]
-    near = [(distance, known) for known in joined if (distance := slips(letters, known, 2)) <= _allowed(letters, known)]
+    near = [(distance, known) for known in joined if (distance := edit_distance(letters, known, 2)) <= _allowed(letters, known)]
     return joined[min(near)[1]] if near else None
 
 

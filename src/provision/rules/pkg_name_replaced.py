@@ -19,22 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
-from provision.facts import Replaced
-from provision.rules.lines import bounded, lines, renamed
-from provision.rules.needs import ruled_out
-from provision.rules.rule import Case, Example, Rule
+from provision.facts import ReplacedPackage
+from provision.rules.lines import package_lines, rename_edit, set_version_edit
+from provision.rules.needs import is_excluded
+from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Package
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name in the table."""
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         replaced = case.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
             continue
-        if any(ruled_out(case, name, specifier) for name, specifier in replaced.beside.items()):
+        if any(is_excluded(case, name, specifier) for name, specifier in replaced.beside.items()):
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
             route,
             severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
@@ -44,15 +44,15 @@ def check(case: Case) -> Iterator[Diagnostic]:
         )
 
 
-def _fix(case: Case, route: Route, package: Package, replaced: Replaced) -> Fix | None:
+def _fix(case: LintContext, route: Route, package: Package, replaced: ReplacedPackage) -> Fix | None:
     if package.version and case.source.text(route) is None:
         return None
     new = package.model_copy(update={"name": replaced.instead})
-    edit = bounded(case, route, new, "") if package.version else renamed(case, route, package, replaced.instead)
+    edit = set_version_edit(case, route, new, "") if package.version else rename_edit(case, route, package, replaced.instead)
     return Fix(f"write {replaced.instead}", (edit,), _applicability(case, package, replaced))
 
 
-def _applicability(case: Case, package: Package, replaced: Replaced) -> Applicability:
+def _applicability(case: LintContext, package: Package, replaced: ReplacedPackage) -> Applicability:
     alone = not package.version and case.spec.package(replaced.instead) is None
     return Applicability.SAFE if alone and replaced.kind == "stub" else Applicability.UNSAFE
 

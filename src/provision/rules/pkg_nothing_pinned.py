@@ -20,30 +20,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.lines import lines
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.lines import package_lines
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
 """Fewer without a bound are no habit. Our choice."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding, at the first such package."""
     if case.resolved is not None or case.spec.exclude_newer is not None:
         return
-    found = {package.key: (route, package) for route, package in lines(case) if package.key in CORE}
+    found = {package.key: (route, package) for route, package in package_lines(case) if package.key in CORE}
     if len(found) < FEWEST or any(package.version or package.index or package.source == "conda" for _, package in found.values()):
         return
     (name, (route, _)), *others = found.items()
     newest = case.facts.transformers[-1].last if "transformers" in found else None
     example = f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}" if newest else f"{name}>=..."
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"none of {', '.join(found)} has a bound",
         route,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
         way_out=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
-        related=tuple(seen(other, f"{key} has none either") for key, (other, _) in others),
+        related=tuple(related_at(other, f"{key} has none either") for key, (other, _) in others),
     )
 
 

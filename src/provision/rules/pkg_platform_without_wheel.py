@@ -17,28 +17,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.rules.lines import lines, scalar
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.lines import package_lines, yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without a marker."""
-    if case.resolved is not None or not any(site.target.kind == "local" for site in case.sites):
+    if case.resolved is not None or not any(site.target.kind == "local" for site in case.targets):
         return
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         known = case.facts.platforms.get(package.key)
         lacking = [platform.value for platform in case.spec.platforms if known and platform.value not in known.platforms]
         if known is None or not lacking or package.marker or package.source == "conda" or package.index is not None:
             continue
         text = case.source.text(route)
-        marked = Replace(Place(route), scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False)) if text is not None else None
-        yield RULE.found(
+        marked = Replace(RouteLocation(route), yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False)) if text is not None else None
+        yield RULE.diagnostic(
             f"{package.key} has no wheel for {' and '.join(lacking)}, only for {' and '.join(known.platforms)}",
             route,
             why="The lock covers every platform, and only wheels are installed.",
             way_out=f"write {package.requirement} ; sys_platform == 'linux', or take {' and '.join(lacking)} out of platforms",
-            related=(seen(("platforms",), "platforms of the lock"),),
+            related=(related_at(("platforms",), "platforms of the lock"),),
             fix=Fix("for Linux alone", (marked,), Applicability.UNSAFE) if marked else None,
         )
 

@@ -18,24 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.credentials import declares, naming
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.credentials import add_secret_fix, declares_variable
+from provision.rules.rule import Example, LintContext, Rule
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
 """Variables that huggingface_hub reads a token from (huggingface_hub documentation, environment variables)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training pushes and no token is declared."""
     said = case.spec.training.arguments
-    if case.resolved is not None or said.get("push_to_hub") is not True or "hub_token" in said or declares(case, *TOKENS):
+    if case.resolved is not None or said.get("push_to_hub") is not True or "hub_token" in said or declares_variable(case, *TOKENS):
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         "push_to_hub: true needs a token, and no HF_TOKEN is among secrets",
         ("training", "arguments", "push_to_hub"),
         why="Trainer makes the repository when it starts, and the Hub answers 401 Unauthorized.",
         way_out="add HF_TOKEN to secrets, as in secrets: {HF_TOKEN: {env: HF_TOKEN}} for a local target",
-        fix=naming(case, "HF_TOKEN"),
+        fix=add_secret_fix(case, "HF_TOKEN"),
     )
 
 

@@ -19,28 +19,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.facts.versions import named, ordered, span
-from provision.rules.lines import bounded, bounds, line
-from provision.rules.releases import Releases, torch_releases, transformers_releases
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.facts.versions import format_versions, named_versions, require_version
+from provision.rules.lines import find_line, set_version_edit, version_specifiers
+from provision.rules.releases import AdmittedReleases, torch_releases, transformers_releases
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for torch and for transformers when no known release is possible."""
     facts = case.facts
     yield from _unknown(case, "torch", torch_releases(case), tuple(row.release for row in facts.torch))
     yield from _unknown(case, "transformers", transformers_releases(case), (facts.transformers[0].first, facts.transformers[-1].last))
 
 
-def _unknown(case: Case, name: str, releases: Releases | None, table: tuple[str, ...]) -> Iterator[Diagnostic]:
+def _unknown(case: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]) -> Iterator[Diagnostic]:
     if releases is None or releases.known:
         return
     fix, near = _nearest(case, name, table)
-    if releases.beyond:
-        message = f"{releases.wanted} is newer than the facts, which know {name} up to {table[-1]}"
+    if releases.includes_newer:
+        message = f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
     else:
-        message = f"the facts know no release that is {releases.wanted}; they know {near or span((table[0], table[-1]))}"
-    yield RULE.found(
+        message = f"the facts know no release that is {releases.requested}; they know {near or format_versions((table[0], table[-1]))}"
+    yield RULE.diagnostic(
         message,
         releases.route,
         why="What Python, CUDA build and other packages it needs cannot be told from here; resolving and the device will show.",
@@ -49,15 +49,15 @@ def _unknown(case: Case, name: str, releases: Releases | None, table: tuple[str,
     )
 
 
-def _nearest(case: Case, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
-    asked = line(case, name)
-    specifiers = bounds(asked[1]) if asked and asked[1].version.startswith("==") else None
-    minors = {version.release[:2] for version in named(specifiers)} if specifiers is not None else set()
-    near = [release for release in table if ordered(release).release[:2] in minors]
+def _nearest(case: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
+    asked = find_line(case, name)
+    specifiers = version_specifiers(asked[1]) if asked and asked[1].version.startswith("==") else None
+    minors = {version.release[:2] for version in named_versions(specifiers)} if specifiers is not None else set()
+    near = [release for release in table if require_version(release).release[:2] in minors]
     if asked is None or not near or case.resolved is not None:
         return None, ""
     minor = ".".join(near[0].split(".")[:2])
-    edit = bounded(case, *asked, f"=={minor}.*")
+    edit = set_version_edit(case, *asked, f"=={minor}.*")
     return Fix(f"take the newest {minor} release", (edit,), Applicability.UNSAFE), ", ".join(near)
 
 
@@ -73,7 +73,7 @@ RULE = Rule(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.1.5]\n', "torch==2.1.5"),
         Example('gpu: none\npython: "3.11"\npackages: [torch==99.0]\n', "torch==99.0"),
         Example('gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=99"]\n', '"transformers[torch]>=99"'),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\n', "torch", Resolved({"torch": "99.0"}, "3.11", "cpu")),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\n', "torch", ResolvedSet({"torch": "99.0"}, "3.11", "cpu")),
     ),
     good=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n'),

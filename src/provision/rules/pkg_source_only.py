@@ -20,21 +20,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Replace, Route, Severity
-from provision.facts.versions import satisfiable
-from provision.rules.lines import LONGEST_BOUNDS, lines
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Replace, Route, RouteLocation, Severity
+from provision.facts.versions import is_satisfiable
+from provision.rules.lines import MAX_SPECIFIER_LENGTH, package_lines
+from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Package
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package without `build: true`."""
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         known = case.facts.source_only.get(package.key)
         if known is None or package.build or package.source == "conda" or package.index is not None or "+" in package.version:
             continue
-        known_release = satisfiable(package.version, f"<={known.last}") if len(package.version) <= LONGEST_BOUNDS else False
-        yield RULE.found(
+        known_release = is_satisfiable(package.version, f"<={known.last}") if len(package.version) <= MAX_SPECIFIER_LENGTH else False
+        yield RULE.diagnostic(
             f"{package.key} comes as source alone, and nothing says that it may be built"
             if known_release
             else f"{package.requirement} is not known; {package.key} came as source alone up to {known.last}, and nothing says that it may be built",
@@ -46,13 +46,13 @@ def check(case: Case) -> Iterator[Diagnostic]:
         )
 
 
-def _allowing(case: Case, route: Route, package: Package) -> Edit:
+def _allowing(case: LintContext, route: Route, package: Package) -> Edit:
     if case.source.text(route) is None:
         return Insert(route, "build", "true")
     version = f", version: {json.dumps(package.version)}" if package.version else ""
     extras = f", extras: [{', '.join(package.extras)}]" if package.extras else ""
     marker = f", marker: {json.dumps(package.marker)}" if package.marker else ""
-    return Replace(Place(route), f"{{name: {package.name}{version}{extras}{marker}, build: true}}")
+    return Replace(RouteLocation(route), f"{{name: {package.name}{version}{extras}{marker}, build: true}}")
 
 
 RULE = Rule(

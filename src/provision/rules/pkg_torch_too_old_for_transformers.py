@@ -21,46 +21,46 @@ from collections.abc import Iterator
 from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts import Floor
-from provision.facts.versions import reaches
-from provision.rules.lines import bounds, line
+from provision.facts import VersionFloor
+from provision.facts.versions import has_version_in_range
+from provision.rules.lines import find_line, version_specifiers
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when no torch that may be chosen reaches the floor of any transformers that may be chosen."""
-    releases, torch = transformers_releases(case), line(case, "torch")
+    releases, torch = transformers_releases(case), find_line(case, "torch")
     floor = case.facts.torch_floor(releases.known[0]) if releases and releases.known else None
     allowed = _allowed(case)
-    if releases is None or floor is None or allowed is None or reaches(allowed, floor.version):
+    if releases is None or floor is None or allowed is None or has_version_in_range(allowed, floor.version):
         return
     what = f"torch {case.resolved.versions['torch']}" if case.resolved else f"torch{allowed}"
     older = _last_that_takes(case, allowed)
-    yield RULE.found(
-        f"{what} is below torch>={floor.version}, which {releases.wanted} asks for",
+    yield RULE.diagnostic(
+        f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
         torch[0] if torch else releases.route,
         severity=None if _surely(floor, allowed) else Severity.WARNING,
         why="transformers then switches PyTorch off at import and reports that it was not found; no installer checks this.",
         way_out=f"ask for torch>={floor.version}" + (f", or for transformers<={older}" if older else ""),
-        related=(seen(releases.route, "transformers asked for here"),) if torch else (),
+        related=(related_at(releases.route, "transformers asked for here"),) if torch else (),
     )
 
 
-def _allowed(case: Case) -> SpecifierSet | None:
+def _allowed(case: LintContext) -> SpecifierSet | None:
     if case.resolved is not None:
         version = case.resolved.versions.get("torch")
         return SpecifierSet(f"=={version.partition('+')[0]}") if version else None
-    asked = line(case, "torch")
-    return bounds(asked[1]) if asked else None
+    asked = find_line(case, "torch")
+    return version_specifiers(asked[1]) if asked else None
 
 
-def _surely(floor: Floor, allowed: SpecifierSet) -> bool:
-    return floor.certain is not None and not reaches(allowed, floor.certain)
+def _surely(floor: VersionFloor, allowed: SpecifierSet) -> bool:
+    return floor.certain is not None and not has_version_in_range(allowed, floor.certain)
 
 
-def _last_that_takes(case: Case, allowed: SpecifierSet) -> str | None:
-    fitting = [run.last for run in case.facts.transformers if run.torch is None or reaches(allowed, run.torch)]
+def _last_that_takes(case: LintContext, allowed: SpecifierSet) -> str | None:
+    fitting = [run.last for run in case.facts.transformers if run.torch is None or has_version_in_range(allowed, run.torch)]
     return fitting[-1] if fitting else None
 
 
@@ -78,7 +78,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n',
             "torch",
-            Resolved({"torch": "2.5.1+cpu", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.5.1+cpu", "transformers": "5.23.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

@@ -20,42 +20,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.facts.versions import ordered
-from provision.rules.credentials import declares, naming
-from provision.rules.lines import line
+from provision.facts.versions import require_version
+from provision.rules.credentials import add_secret_fix, declares_variable
+from provision.rules.lines import find_line
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
-QUIET = ("WANDB_MODE", "WANDB_DISABLED")
+DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
 """The transformers release from which on `report_to` is none unless it is given (warning in training_args.py of 4.57.6)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when training would ask for the key."""
-    where = None if case.resolved is not None or declares(case, "WANDB_API_KEY") or set(QUIET) & case.spec.env.keys() else _used(case)
+    where = None if case.resolved is not None or declares_variable(case, "WANDB_API_KEY") or set(DISABLING_VARIABLES) & case.spec.env.keys() else _used(case)
     if where is None:
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         "training reports to Weights & Biases, and no WANDB_API_KEY is among secrets",
         where,
         why='Where nobody can be asked for it, training ends with "api_key not configured (no-tty)".',
         way_out="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under training.arguments",
-        fix=naming(case, "WANDB_API_KEY"),
+        fix=add_secret_fix(case, "WANDB_API_KEY"),
     )
 
 
-def _used(case: Case) -> Route | None:
+def _used(case: LintContext) -> Route | None:
     """Return the route of what makes training report to wandb; None when nothing does for sure."""
     if case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference":
         return None
-    listed, said = line(case, "wandb"), case.spec.training.arguments.get("report_to")
+    listed, said = find_line(case, "wandb"), case.spec.training.arguments.get("report_to")
     named = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     if "wandb" in named or ("all" in named and listed):
         return ("training", "arguments", "report_to")
     releases = transformers_releases(case)
-    if said is None and "report_to" not in case.spec.training.arguments and listed and releases and releases.known and not releases.beyond:
-        return listed[0] if ordered(releases.known[-1]) < ordered(ALL_UNTIL) else None
+    if said is None and "report_to" not in case.spec.training.arguments and listed and releases and releases.known and not releases.includes_newer:
+        return listed[0] if require_version(releases.known[-1]) < require_version(ALL_UNTIL) else None
     return None
 
 

@@ -25,97 +25,97 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
-from provision.facts import Floor
-from provision.facts.versions import ordered, reaches
-from provision.rules.lines import bounded, bounds, line, scalar
-from provision.rules.needs import depended_on, may_come_unseen
-from provision.rules.releases import Releases, transformers_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts import VersionFloor
+from provision.facts.versions import has_version_in_range, require_version
+from provision.rules.lines import find_line, set_version_edit, version_specifiers, yaml_scalar
+from provision.rules.needs import has_unknown_packages, is_known_dependency
+from provision.rules.releases import AdmittedReleases, transformers_releases
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.spec import Package
 
 WHY = "Trainer fails without an accelerate of at least this release, and an installer does not see that: accelerate is only an extra of transformers."
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when accelerate is missing or too old for Trainer."""
     releases = transformers_releases(case)
     if releases is None or case.spec.framework() != "hf-trainer" or case.spec.training.method == "inference" or _used_otherwise(case):
         return
     if case.resolved is not None:
         yield from _resolved(case, releases, case.resolved)
-    elif (asked := line(case, "accelerate")) is None:
+    elif (asked := find_line(case, "accelerate")) is None:
         yield from _missing(case, releases)
     else:
         yield from _excluded(case, releases, *asked)
 
 
-def _missing(case: Case, releases: Releases) -> Iterator[Diagnostic]:
+def _missing(case: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
     floor = case.facts.accelerate_floor(releases.known[-1]) if releases.known else None
-    if _brought(case) or not (floor or (releases.beyond and not releases.known)):
+    if _brought(case) or not (floor or (releases.includes_newer and not releases.known)):
         return
     asked = f"accelerate>={floor.version}" if floor else "accelerate"
-    yield RULE.found(
-        f"Trainer of {releases.wanted} needs {asked}, and no accelerate is listed"
+    yield RULE.diagnostic(
+        f"Trainer of {releases.requested} needs {asked}, and no accelerate is listed"
         if floor
-        else f"no accelerate is listed; {releases.wanted} is newer than the facts, and every release they know since 4.29 needs it for Trainer",
+        else f"no accelerate is listed; {releases.requested} is newer than the facts, and every release they know since 4.29 needs it for Trainer",
         releases.route,
-        severity=Severity.UNKNOWN if not floor else Severity.WARNING if may_come_unseen(case) else None,
+        severity=Severity.UNKNOWN if not floor else Severity.WARNING if has_unknown_packages(case) else None,
         why=WHY,
         way_out=f"add {asked} to the packages, or write transformers[torch]",
-        fix=Fix(f"add {asked}", (Insert(("packages",), None, scalar(asked)),)),
+        fix=Fix(f"add {asked}", (Insert(("packages",), None, yaml_scalar(asked)),)),
     )
 
 
-def _excluded(case: Case, releases: Releases, route: Route, package: Package) -> Iterator[Diagnostic]:
+def _excluded(case: LintContext, releases: AdmittedReleases, route: Route, package: Package) -> Iterator[Diagnostic]:
     floor = case.facts.accelerate_floor(releases.known[0]) if releases.known else None
-    specifiers = bounds(package)
-    if floor is None or specifiers is None or reaches(specifiers, floor.version):
+    specifiers = version_specifiers(package)
+    if floor is None or specifiers is None or has_version_in_range(specifiers, floor.version):
         return
-    sure = floor.certain is not None and not reaches(specifiers, floor.certain)
-    fix = Fix(f"ask for accelerate>={floor.version}", (bounded(case, route, package, f">={floor.version}"),), Applicability.UNSAFE)
+    sure = floor.certain is not None and not has_version_in_range(specifiers, floor.certain)
+    fix = Fix(f"ask for accelerate>={floor.version}", (set_version_edit(case, route, package, f">={floor.version}"),), Applicability.UNSAFE)
     yield _too_old(f"{package.requirement} excludes", floor, releases, route, None if sure else Severity.WARNING, fix)
 
 
-def _resolved(case: Case, releases: Releases, resolved: Resolved) -> Iterator[Diagnostic]:
+def _resolved(case: LintContext, releases: AdmittedReleases, resolved: ResolvedSet) -> Iterator[Diagnostic]:
     floor = case.facts.accelerate_floor(resolved.versions["transformers"])
     have = resolved.versions.get("accelerate")
-    if floor is None or (have is not None and ordered(have) >= ordered(floor.version)):
+    if floor is None or (have is not None and require_version(have) >= require_version(floor.version)):
         return
     if have is None:
-        yield RULE.found(
-            f"Trainer of {releases.wanted} needs accelerate>={floor.version}, and the resolved set holds no accelerate",
+        yield RULE.diagnostic(
+            f"Trainer of {releases.requested} needs accelerate>={floor.version}, and the resolved set holds no accelerate",
             releases.route,
             why=WHY,
             way_out=f"add accelerate>={floor.version} to the packages",
         )
         return
-    asked = line(case, "accelerate")
-    sure = floor.certain is not None and ordered(have) < ordered(floor.certain)
+    asked = find_line(case, "accelerate")
+    sure = floor.certain is not None and require_version(have) < require_version(floor.certain)
     yield _too_old(f"accelerate {have} is below", floor, releases, asked[0] if asked else ("packages",), None if sure else Severity.WARNING, None)
 
 
-def _too_old(what: str, floor: Floor, releases: Releases, route: Route, severity: Severity | None, fix: Fix | None) -> Diagnostic:
-    return RULE.found(
-        f"{what} accelerate>={floor.version}, which Trainer of {releases.wanted} asks for",
+def _too_old(what: str, floor: VersionFloor, releases: AdmittedReleases, route: Route, severity: Severity | None, fix: Fix | None) -> Diagnostic:
+    return RULE.diagnostic(
+        f"{what} accelerate>={floor.version}, which Trainer of {releases.requested} asks for",
         route,
         severity=severity,
         why=WHY,
         way_out=f"ask for accelerate>={floor.version}",
-        related=(seen(releases.route, "transformers asked for here"),),
+        related=(related_at(releases.route, "transformers asked for here"),),
         fix=fix,
     )
 
 
-def _used_otherwise(case: Case) -> bool:
+def _used_otherwise(case: LintContext) -> bool:
     """Tell whether nothing says that anything is trained, and a listed package accounts for transformers."""
     return "training" not in case.spec.model_fields_set and any(package.key in case.facts.uses_transformers for package in case.spec.packages)
 
 
-def _brought(case: Case) -> bool:
-    asked = line(case, "transformers")
+def _brought(case: LintContext) -> bool:
+    asked = find_line(case, "transformers")
     extras = {extra.lower().replace("_", "-") for extra in asked[1].extras} if asked else set()
     conda = any(package.name == "accelerate" for package in case.spec.conda_packages)
-    return bool(extras & case.facts.accelerate_extras) or conda or depended_on(case, "accelerate")
+    return bool(extras & case.facts.accelerate_extras) or conda or is_known_dependency(case, "accelerate")
 
 
 RULE = Rule(
@@ -136,7 +136,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n',
             "accelerate",
-            Resolved({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "0.34.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "0.34.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

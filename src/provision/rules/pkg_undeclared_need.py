@@ -21,30 +21,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.facts.packages import Undeclared
-from provision.rules.needs import Asked, Row, asked, possible, surely_within
-from provision.rules.rule import Case, Example, Resolved, Rule
-from provision.rules.undeclared import judged
+from provision.facts.packages import UndeclaredRequirement
+from provision.rules.needs import ReleaseRow, RequestedPackage, is_certainly_within, possible_releases, requested_package
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.undeclared import check_undeclared
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
     names = case.resolved.versions.keys() if case.resolved else {package.key for package in case.spec.packages}
     found: dict[tuple[str, str], Diagnostic] = {}
     for need in sorted(case.facts.undeclared, key=lambda need: need.severity):  # "error" is before "warning"
-        if need.severity != "info" and need.package in names and (one := asked(case, need.package)) and surely_within(one.specifiers, need.first, need.last):
-            for finding in judged(RULE, case, one, need):
+        if (
+            need.severity != "info"
+            and need.package in names
+            and (one := requested_package(case, need.package))
+            and is_certainly_within(one.specifiers, need.first, need.last)
+        ):
+            for finding in check_undeclared(RULE, case, one, need):
                 found.setdefault((need.package, need.of), finding)
     yield from found.values()
     for name in ("transformers", "trl"):
-        if name in names and (one := asked(case, name)) is not None:
+        if name in names and (one := requested_package(case, name)) is not None:
             for need in _checked_inside(case, one):
-                yield from judged(RULE, case, one, need)
+                yield from check_undeclared(RULE, case, one, need)
 
 
-def _checked_inside(case: Case, one: Asked) -> Iterator[Undeclared]:
+def _checked_inside(case: LintContext, one: RequestedPackage) -> Iterator[UndeclaredRequirement]:
     """Yield what a package checks itself, where all its possible releases ask for the same or more."""
-    found = possible(case.facts, one.name, one.specifiers)
+    found = possible_releases(case.facts, one.name, one.specifiers)
     for row in found.rows[-1:] if found else ():
         for of, floor in row.floors.items():
             yield _checked(row, one, of, f">={floor}", "at least that")
@@ -53,9 +58,9 @@ def _checked_inside(case: Case, one: Asked) -> Iterator[Undeclared]:
                 yield _checked(row, one, of, f"<{ceiling}", "one below that")
 
 
-def _checked(row: Row, one: Asked, of: str, specifier: str, what: str) -> Undeclared:
+def _checked(row: ReleaseRow, one: RequestedPackage, of: str, specifier: str, what: str) -> UndeclaredRequirement:
     effect = f"{one.name} looks at the version of {of} itself when it uses it, and takes {what} only"
-    return Undeclared(one.name, row.first, row.last, of, specifier, effect, "warning", row.evidence)
+    return UndeclaredRequirement(one.name, row.first, row.last, of, specifier, effect, "warning", row.evidence)
 
 
 RULE = Rule(
@@ -75,7 +80,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: [peft==0.17.1]\n',
             "peft==0.17.1",
-            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "peft": "0.17.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "peft": "0.17.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

@@ -19,20 +19,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.facts.packages import CudaOnly
-from provision.facts.versions import following, reaches, specified
-from provision.rules.needs import Asked, asked, origin
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.packages import CudaOnlyUse
+from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
+from provision.rules.needs import RequestedPackage, origin_route, requested_package
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each use of a package that is surely not to be had without CUDA; not where any target has a card."""
     kinds = {device.gpu.type: device.gpu_route for device in case.devices}
     if not kinds.keys() <= {"none", "mps"}:
         return
     for row in case.facts.cuda_only:
         route = _route(case, row)
-        one = asked(case, row.package) if route is not None else None
+        one = requested_package(case, row.package) if route is not None else None
         if route is None or one is None or (row.package == "flash-attn" and not (one.package and one.package.build) and case.resolved is None):
             continue
         for kind, gpu_route in kinds.items():
@@ -42,7 +42,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 break
 
 
-def _route(case: Case, row: CudaOnly) -> Route | None:
+def _route(case: LintContext, row: CudaOnlyUse) -> Route | None:
     """Return where a use is asked for: () for the package's own line; None where it is not."""
     training = case.spec.training
     if row.use == "any":
@@ -56,26 +56,26 @@ def _route(case: Case, row: CudaOnly) -> Route | None:
     return ("training", "optimizer") if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit) else None
 
 
-def _severity(row: CudaOnly, one: Asked, first: str) -> Severity | None:
+def _severity(row: CudaOnlyUse, one: RequestedPackage, first: str) -> Severity | None:
     """Return how grave it is for a release that is asked for; None where it may do without CUDA."""
     if not first and not row.read:
-        return row.evidence.at_most(Severity.ERROR)
-    open_end = not one.specifiers or reaches(specified(one.specifiers), first or following(row.read))
+        return row.evidence.cap_severity(Severity.ERROR)
+    open_end = not one.specifiers or has_version_in_range(parse_specifiers(one.specifiers), first or next_version(row.read))
     if open_end:
         return None if first else Severity.WARNING
-    return row.evidence.at_most(Severity.ERROR)
+    return row.evidence.cap_severity(Severity.ERROR)
 
 
-def _finding(case: Case, row: CudaOnly, one: Asked, kind: str, gpu_route: Route, severity: Severity, route: Route) -> Diagnostic:
+def _finding(case: LintContext, row: CudaOnlyUse, one: RequestedPackage, kind: str, gpu_route: Route, severity: Severity, route: Route) -> Diagnostic:
     first, place = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
     what = "" if row.use == "any" else f" for {case.spec.training.method if row.use == '4-bit' else case.spec.training.optimizer}"
-    return RULE.found(
-        f"{one.words} needs an NVIDIA card{what}, and gpu is {kind}",
-        route or origin(case, one, ("packages",)),
+    return RULE.diagnostic(
+        f"{one.description} needs an NVIDIA card{what}, and gpu is {kind}",
+        route or origin_route(case, one, ("packages",)),
         severity=severity,
         why="It is CUDA code, and is compiled with nvcc." if row.use == "any" else f"It has no code for that {place}" + (f" before {first}." if first else "."),
         way_out=f"leave {one.name} out, or ask for a card" if row.use == "any" else (f"ask for {row.package}>={first}" if first else "take another optimizer"),
-        related=(seen(gpu_route, "gpu asked for here"),) if "gpu" in case.spec.model_fields_set else (),
+        related=(related_at(gpu_route, "gpu asked for here"),) if "gpu" in case.spec.model_fields_set else (),
     )
 
 
@@ -97,7 +97,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\ntraining: {optimizer: adamw_bnb_8bit}\n',
             "adamw_bnb_8bit",
-            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cpu"),
         ),
         Example(
             'gpu: mps\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\nplatforms: [macos-arm64]\ntraining: {optimizer: adamw_bnb_8bit}\n',

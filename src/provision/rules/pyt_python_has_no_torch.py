@@ -20,13 +20,13 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease
-from provision.facts.versions import span
+from provision.facts.versions import format_versions
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 from provision.spec import LocalTarget
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for the first platform on which no allowed torch release has a wheel for the Python."""
     releases = torch_releases(case)
     rows = [row for row in map(case.facts.torch_release, releases.known) if row] if releases else []
@@ -36,25 +36,25 @@ def check(case: Case) -> Iterator[Diagnostic]:
         return
     newest = rows[-1]
     fitting = [row.release for row in case.facts.torch if python in row.pythons_on(missing[0])]
-    yield RULE.found(
-        f"{releases.wanted} has no wheel for Python {python} on {missing[0]}: {newest.release} has {_pythons(newest, missing[0])}",
+    yield RULE.diagnostic(
+        f"{releases.requested} has no wheel for Python {python} on {missing[0]}: {newest.release} has {_pythons(newest, missing[0])}",
         ("python",),
-        severity=Severity.UNKNOWN if releases.beyond else None,
+        severity=Severity.UNKNOWN if releases.includes_newer else None,
         why="torch is published as wheels only, so nothing can be installed for another Python."
-        + (" Releases newer than the facts may have one." if releases.beyond else ""),
-        way_out=f"use Python {newest.pythons_on(missing[0])[-1]}" + (f", or torch {span(fitting)}, which has Python {python}" if fitting else ""),
-        related=(seen(releases.route, "torch asked for here"),),
+        + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
+        way_out=f"use Python {newest.pythons_on(missing[0])[-1]}" + (f", or torch {format_versions(fitting)}, which has Python {python}" if fitting else ""),
+        related=(related_at(releases.route, "torch asked for here"),),
     )
 
 
-def _platforms(case: Case) -> list[str]:
+def _platforms(case: LintContext) -> list[str]:
     local = [target for target in case.spec.targets.values() if isinstance(target, LocalTarget)]
     clouds = len(local) < len(case.spec.targets)
     return list(dict.fromkeys([*(["linux-x86_64"] if clouds else []), *(platform.value for platform in case.spec.platforms if local)]))
 
 
 def _pythons(row: TorchRelease, platform: str) -> str:
-    return span(row.pythons_on(platform))
+    return format_versions(row.pythons_on(platform))
 
 
 RULE = Rule(
@@ -67,10 +67,10 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
-        Example('gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n', '"3.9"', beside=("PYT002",)),
+        Example('gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n', '"3.9"', other_ids=("PYT002",)),
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: [linux-x86_64, linux-aarch64]\n', '"3.13"'),
-        Example('gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"', beside=("PYT002",)),
-        Example('gpu: none\npython: "3.12"\npackages: [torch]\n', '"3.12"', Resolved({"torch": "2.0.1+cpu"}, "3.12", "cpu")),
+        Example('gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"', other_ids=("PYT002",)),
+        Example('gpu: none\npython: "3.12"\npackages: [torch]\n', '"3.12"', ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu")),
     ),
     good=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n'),

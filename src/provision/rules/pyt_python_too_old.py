@@ -19,16 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
 _OLDEST = (3, 10)
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a Python below 3.10."""
     if tuple(map(int, case.spec.python.split("."))) >= _OLDEST:
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"an environment with Python {case.spec.python} cannot be verified: that needs 3.10 or newer",
         ("python",),
         why="what verifies an environment runs inside it, and needs Python 3.10; the Python project maintains no older one.",

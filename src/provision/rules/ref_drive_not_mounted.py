@@ -20,22 +20,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.colab import Colab, colabs
-from provision.rules.folders import DRIVES, below
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.colab import ColabTargetFacts, colab_targets
+from provision.rules.folders import DRIVE_MOUNTS, is_within
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
-INSIDE = tuple(f"{drive}/{name}" for drive in DRIVES for name in ("MyDrive", "My Drive", "Shareddrives", "Shared drives", "Othercomputers"))
+DRIVE_FOLDERS = tuple(f"{drive}/{name}" for drive in DRIVE_MOUNTS for name in ("MyDrive", "My Drive", "Shareddrives", "Shared drives", "Othercomputers"))
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder on Drive at each Colab target."""
-    for colab in colabs(case):
+    for colab in colab_targets(case):
         for route, path in _folders(case, colab):
-            if below(path, *DRIVES):
+            if is_within(path, *DRIVE_MOUNTS):
                 yield _finding(colab, route, path)
 
 
-def _folders(case: Case, colab: Colab) -> Iterator[tuple[Route, str]]:
+def _folders(case: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route, str]]:
     for key, path in {**case.spec.paths, **colab.target.paths}.items():
         yield (*(colab.site.route if key in colab.target.paths else ()), "paths", key), path
     for name, value in case.spec.env.items():
@@ -43,9 +43,9 @@ def _folders(case: Case, colab: Colab) -> Iterator[tuple[Route, str]]:
             yield ("env", name), value
 
 
-def _finding(colab: Colab, route: Route, path: str) -> Diagnostic:
-    driven, outside = colab.target.via == "colab-cli", not below(path, *INSIDE)
-    return RULE.found(
+def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
+    driven, outside = colab.target.via == "colab-cli", not is_within(path, *DRIVE_FOLDERS)
+    return RULE.diagnostic(
         f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has only after it was mounted",
         route,
         severity=None if driven or outside or route[0] == "env" else Severity.INFO,
@@ -56,7 +56,7 @@ def _finding(colab: Colab, route: Route, path: str) -> Diagnostic:
         )
         + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
         way_out="run drive.mount in the first cell, or write a folder below /content and copy what is to stay",
-        related=(seen(colab.site.route, "this runtime"),),
+        related=(related_at(colab.site.route, "this runtime"),),
     )
 
 

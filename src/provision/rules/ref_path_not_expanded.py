@@ -19,19 +19,19 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.folders import folders
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.folders import declared_folders
+from provision.rules.rule import Example, LintContext, Rule
 
 _LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such folder, once for all targets that use it."""
-    for route, path in {folder.route: folder.path for folder in folders(case)}.items():
+    for route, path in {folder.route: folder.path for folder in declared_folders(case)}.items():
         left = _LEFT.search(path)
         if left is None or not path.startswith("/"):
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"paths.{route[-1]} is {path!r}, in which nobody replaces {left.group()}",
             route,
             why="Only shells replace it. A program that is given this path looks for a folder of that very name.",

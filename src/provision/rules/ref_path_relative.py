@@ -20,19 +20,19 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 from provision.spec import Platform
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder that depends on where, or as whom, it is looked up."""
     windows = Platform.WINDOWS_X86_64 in case.spec.platforms
     for route, path in _paths(case):
         if path.startswith("/") or (windows and _WINDOWS.fullmatch(path)):
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"paths.{route[-1]} is {path!r}, which is not an absolute path",
             route,
             why="~ and variables stand for another folder for every user, and are not expanded everywhere."
@@ -42,7 +42,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
         )
 
 
-def _paths(case: Case) -> Iterator[tuple[Route, str]]:
+def _paths(case: LintContext) -> Iterator[tuple[Route, str]]:
     for key, path in case.spec.paths.items():
         yield ("paths", key), path
     for name, target in case.spec.targets.items():

@@ -19,33 +19,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, Folder, below, folders, moved, override
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.folders import COLAB_HOME, WORKBENCH_HOME, DeclaredFolder, declared_folders, is_within, override_edit, to_target_path
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder at each target where it is out of place."""
-    for folder in folders(case):
+    for folder in declared_folders(case):
         match folder.site.target:
-            case ColabTarget() if below(folder.path, WORKBENCH_HOME) and not folder.holds_results:
+            case ColabTarget() if is_within(folder.path, WORKBENCH_HOME) and not folder.holds_results:
                 yield _finding(case, folder, "Colab", COLAB_HOME, "It can be made there, and means nothing: Colab's home is /content.", Severity.INFO)
-            case WorkbenchTarget() if below(folder.path, COLAB_HOME):
+            case WorkbenchTarget() if is_within(folder.path, COLAB_HOME):
                 yield _finding(case, folder, "Workbench", WORKBENCH_HOME, "/content exists on Colab only, and only root may make a folder in /.", None)
-            case LocalTarget() if below(folder.path, COLAB_HOME):
+            case LocalTarget() if is_within(folder.path, COLAB_HOME):
                 yield _finding(case, folder, "this machine", "", "/content exists on Colab only, and only root may make a folder in /.", None)
 
 
-def _finding(case: Case, folder: Folder, place: str, home: str, why: str, severity: Severity | None) -> Diagnostic:
-    path, shared = moved(folder.path, home) if home else "", folder.route[0] == "paths"
-    fix = Fix(f"write {path} at target {folder.site.name}", (override(case, folder, path),), Applicability.UNSAFE) if path and shared else None
-    return RULE.found(
+def _finding(case: LintContext, folder: DeclaredFolder, place: str, home: str, why: str, severity: Severity | None) -> Diagnostic:
+    path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
+    fix = Fix(f"write {path} at target {folder.site.name}", (override_edit(case, folder, path),), Applicability.UNSAFE) if path and shared else None
+    return RULE.diagnostic(
         f"paths.{folder.key} is {folder.path!r}, and target {folder.site.name} is on {place}",
         folder.route,
         severity=severity,
         why=why,
         way_out=f"give target {folder.site.name} its own: paths: {{{folder.key}: {path or 'a folder that you may write to'}}}",
-        related=(seen(folder.site.route, "used here"),),
+        related=(related_at(folder.site.route, "used here"),),
         fix=fix,
     )
 
@@ -63,7 +63,7 @@ RULE = Rule(
         Example(
             f"{HEAD}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
             "/content/data",
-            beside=(
+            other_ids=(
                 "GCP013",
                 "IMG002",
             ),

@@ -20,46 +20,68 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.folders import COLAB_HOME, DRIVES, WORKBENCH_HOME, Folder, below, cleared, folders, in_container, in_memory, moved, override
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.folders import (
+    COLAB_HOME,
+    DRIVE_MOUNTS,
+    WORKBENCH_HOME,
+    DeclaredFolder,
+    declared_folders,
+    is_cleared_by_system,
+    is_in_container,
+    is_in_memory,
+    is_within,
+    override_edit,
+    to_target_path,
+)
+from provision.rules.rule import Example, LintContext, Rule, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each folder of results at each target that does not keep it."""
-    for folder in folders(case):
+    for folder in declared_folders(case):
         if folder.holds_results and folder.path.startswith("/") and (lost := _lost(folder)) is not None:
             yield _finding(case, folder, *lost)
 
 
-def _lost(folder: Folder) -> tuple[Severity | None, str, str] | None:
+def _lost(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
     """Return how grave it is, how the results are lost, and where they would stay; None where they do."""
     path, target = folder.path, folder.site.target
     workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
-    stays = moved(path, WORKBENCH_HOME) if workbench else f"{DRIVES[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a bucket" if colab else ""
-    if in_memory(path):
+    stays = (
+        to_target_path(path, WORKBENCH_HOME)
+        if workbench
+        else f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a bucket"
+        if colab
+        else ""
+    )
+    if is_in_memory(path):
         return None, "is in memory: it takes RAM, and is gone when the machine stops", stays
     if colab:
-        return None if below(path, *DRIVES) else (Severity.INFO, "goes with the runtime", stays)
-    if below(path, COLAB_HOME):
+        return None if is_within(path, *DRIVE_MOUNTS) else (Severity.INFO, "goes with the runtime", stays)
+    if is_within(path, COLAB_HOME):
         return None  # It is not there at all: REF102.
-    if workbench and not below(path, WORKBENCH_HOME):
-        if in_container(folder.site):
+    if workbench and not is_within(path, WORKBENCH_HOME):
+        if is_in_container(folder.site):
             return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays", stays
-        return (None, "is cleared by the system", stays) if cleared(path) else (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
-    return (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays) if cleared(path) else None
+        return (
+            (None, "is cleared by the system", stays)
+            if is_cleared_by_system(path)
+            else (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
+        )
+    return (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays) if is_cleared_by_system(path) else None
 
 
-def _finding(case: Case, folder: Folder, severity: Severity | None, how: str, stays: str) -> Diagnostic:
+def _finding(case: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str) -> Diagnostic:
     proposed = stays if stays.startswith(WORKBENCH_HOME) and folder.route[0] == "paths" else ""
-    return RULE.found(
+    return RULE.diagnostic(
         f"target {folder.site.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
         folder.route,
         severity=severity,
         why="Its name says that it holds results, and they do not outlive the work there.",
         way_out=f"write {stays}" if stays else "write a folder on a disk that stays",
-        related=(seen(folder.site.route, "used here"),),
-        fix=Fix(f"write {proposed} at target {folder.site.name}", (override(case, folder, proposed),), Applicability.UNSAFE) if proposed else None,
+        related=(related_at(folder.site.route, "used here"),),
+        fix=Fix(f"write {proposed} at target {folder.site.name}", (override_edit(case, folder, proposed),), Applicability.UNSAFE) if proposed else None,
     )
 
 
@@ -84,7 +106,7 @@ RULE = Rule(
         Example(
             f"{HEAD}paths: {{output: /opt/out}}\n{CONTAINER}",
             "/opt/out",
-            beside=(
+            other_ids=(
                 "GCP013",
                 "IMG004",
             ),

@@ -6,64 +6,64 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from provision.diagnostics import Route
-from provision.facts.versions import admitted, named, ordered, reaches
-from provision.rules.lines import bounds, from_elsewhere, line
-from provision.rules.rule import Case
+from provision.facts.versions import admitted_versions, has_version_in_range, named_versions, require_version
+from provision.rules.lines import find_line, is_from_other_index, version_specifiers
+from provision.rules.rule import LintContext
 
 
-class Releases(NamedTuple):
+class AdmittedReleases(NamedTuple):
     """The releases of one package that are still possible.
 
     `wanted` says in words what was asked for; `known` are those in the fact table, oldest first; `beyond` tells whether newer ones are possible as well;
     `route` is the package's line, or `packages` when it is not listed.
     """
 
-    wanted: str
+    requested: str
     known: tuple[str, ...]
-    beyond: bool
+    includes_newer: bool
     route: Route
 
 
-def torch_releases(case: Case) -> Releases | None:
+def torch_releases(case: LintContext) -> AdmittedReleases | None:
     """Return what torch may be; None when the spec does not name it, or takes it from where the table does not hold (conda, a foreign index)."""
-    return case.once("torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch)))
+    return case.cached("torch", lambda: _releases(case, "torch", tuple(row.release for row in case.facts.torch)))
 
 
-def transformers_releases(case: Case) -> Releases | None:
+def transformers_releases(case: LintContext) -> AdmittedReleases | None:
     """Return what transformers may be, as the ends of the table's runs and the versions that the spec names; None when it does not name it."""
-    return case.once("transformers", lambda: _transformers(case))
+    return case.cached("transformers", lambda: _transformers(case))
 
 
-def _transformers(case: Case) -> Releases | None:
+def _transformers(case: LintContext) -> AdmittedReleases | None:
     ends = case.facts.transformers_read
-    asked = line(case, "transformers")
-    specifiers = bounds(asked[1]) if asked else None
-    mentioned = (str(version) for version in named(specifiers)) if specifiers is not None else ()
-    further = tuple(version for version in mentioned if version not in ends and case.facts.knows_transformers(version))
+    asked = find_line(case, "transformers")
+    specifiers = version_specifiers(asked[1]) if asked else None
+    mentioned = (str(version) for version in named_versions(specifiers)) if specifiers is not None else ()
+    further = tuple(version for version in mentioned if version not in ends and case.facts.has_transformers_release(version))
     return _releases(case, "transformers", _sorted(ends + further) if further else ends)
 
 
-def _releases(case: Case, name: str, table: tuple[str, ...]) -> Releases | None:
-    asked = line(case, name)
-    if name == "torch" and asked and from_elsewhere(case, asked[1]):
+def _releases(case: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
+    asked = find_line(case, name)
+    if name == "torch" and asked and is_from_other_index(case, asked[1]):
         return None
     route: Route = asked[0] if asked else ("packages",)
     if case.resolved is not None:
         return _locked(case, name, case.resolved.versions.get(name), route)
-    specifiers = bounds(asked[1]) if asked else None
+    specifiers = version_specifiers(asked[1]) if asked else None
     if asked is None or specifiers is None:
         return None
-    return Releases(f"{name}{asked[1].version}", admitted(specifiers, table), reaches(specifiers, f"{table[-1]}.0.1"), route)
+    return AdmittedReleases(f"{name}{asked[1].version}", admitted_versions(specifiers, table), has_version_in_range(specifiers, f"{table[-1]}.0.1"), route)
 
 
-def _locked(case: Case, name: str, version: str | None, route: Route) -> Releases | None:
+def _locked(case: LintContext, name: str, version: str | None, route: Route) -> AdmittedReleases | None:
     if version is None:
         return None
     release = case.facts.torch_release(version) if name == "torch" else None
-    known = (release.release if release else version,) if release or (name == "transformers" and case.facts.knows_transformers(version)) else ()
-    return Releases(f"{name} {version}", known, not known, route)
+    known = (release.release if release else version,) if release or (name == "transformers" and case.facts.has_transformers_release(version)) else ()
+    return AdmittedReleases(f"{name} {version}", known, not known, route)
 
 
 @lru_cache(maxsize=256)
 def _sorted(versions: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(versions, key=ordered))
+    return tuple(sorted(versions, key=require_version))

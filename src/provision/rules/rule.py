@@ -9,15 +9,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from provision.diagnostics import At, Diagnostic, Fix, Place, Related, Route, Severity
+from provision.diagnostics import Diagnostic, Fix, RelatedLocation, Route, RouteLocation, RoutePart, Severity
 from provision.facts import Facts
-from provision.sites import Device, Site, sites_of
+from provision.sites import GpuSettings, TargetFacts, collect_target_facts
 from provision.spec import Spec
 
 _Found = TypeVar("_Found")
 
 
-class Text(Protocol):
+class SourceText(Protocol):
     """The author's text of a spec, as far as rules look at it."""
 
     def text(self, route: Route) -> str | None:
@@ -27,39 +27,39 @@ class Text(Protocol):
         """Tell whether there is a scalar without quotes at `route`."""
 
 
-class Resolved(NamedTuple):
+class ResolvedSet(NamedTuple):
     """One resolved set: canonical package name to exact version, Python as "3.11", torch flavour as "cu128" (None: no torch), what of it is source."""
 
     versions: Mapping[str, str]
     python: str
     flavour: str | None = None
-    built: frozenset[str] = frozenset()
+    built_packages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Case:
+class LintContext:
     """What rules are asked about: a valid spec with its text, the facts, and when asked a second time the set it was resolved to."""
 
     spec: Spec
-    source: Text
+    source: SourceText
     facts: Facts
-    resolved: Resolved | None = None
+    resolved: ResolvedSet | None = None
 
     @cached_property
-    def sites(self) -> tuple[Site, ...]:
+    def targets(self) -> tuple[TargetFacts, ...]:
         """Every target with what the facts know of it, in the spec's order."""
-        return sites_of(self.spec, self.facts)
+        return collect_target_facts(self.spec, self.facts)
 
     @cached_property
-    def devices(self) -> tuple[Device, ...]:
+    def devices(self) -> tuple[GpuSettings, ...]:
         """Each pair of gpu and cuda that holds at some target, once."""
-        return tuple({(site.device.gpu_route, site.device.cuda_route): site.device for site in self.sites}.values())
+        return tuple({(site.gpu_settings.gpu_route, site.gpu_settings.cuda_route): site.gpu_settings for site in self.targets}.values())
 
     @cached_property
     def _kept(self) -> dict[str, Any]:
         return {}
 
-    def once(self, name: str, work: Callable[[], _Found]) -> _Found:
+    def cached(self, name: str, work: Callable[[], _Found]) -> _Found:
         """Return what `work` finds, the first time under that name; several rules ask the same of a case."""
         if name not in self._kept:
             self._kept[name] = work()
@@ -67,7 +67,7 @@ class Case:
         return found
 
 
-Check = Callable[[Case], Iterator[Diagnostic]]
+Check = Callable[[LintContext], Iterator[Diagnostic]]
 
 
 class Example(NamedTuple):
@@ -75,8 +75,8 @@ class Example(NamedTuple):
 
     spec: str
     at: str = ""
-    resolved: Resolved | None = None
-    beside: tuple[str, ...] = ()
+    resolved: ResolvedSet | None = None
+    other_ids: tuple[str, ...] = ()
 
 
 class Rule(NamedTuple):
@@ -92,33 +92,33 @@ class Rule(NamedTuple):
     bad: tuple[Example, ...]
     good: tuple[Example, ...]
 
-    def found(
+    def diagnostic(
         self,
         message: str,
         route: Route,
         *,
-        at: At = At.VALUE,
+        at: RoutePart = RoutePart.VALUE,
         why: str,
         way_out: str,
         severity: Severity | None = None,
-        related: tuple[Related, ...] = (),
+        related: tuple[RelatedLocation, ...] = (),
         fix: Fix | None = None,
     ) -> Diagnostic:
         """Return a finding of this rule at the value (or key) that stands at `route`; `severity` where it is less grave than the rule's own."""
-        return Diagnostic(self.id, self.name, severity or self.severity, message, Place(route, at), why, way_out, related, fix, "; ".join(self.sources))
+        return Diagnostic(self.id, self.name, severity or self.severity, message, RouteLocation(route, at), why, way_out, related, fix, "; ".join(self.sources))
 
 
-def seen(route: Route, text: str) -> Related:
+def related_at(route: Route, text: str) -> RelatedLocation:
     """Return a second place that takes part in a finding."""
-    return Related(Place(route), text)
+    return RelatedLocation(RouteLocation(route), text)
 
 
-def seen_if_written(case: Case, route: Route, text: str) -> tuple[Related, ...]:
+def related_if_written(case: LintContext, route: Route, text: str) -> tuple[RelatedLocation, ...]:
     """Return a second place as far as the author wrote it: a field that has its default stands nowhere, and the name of its target stands for it."""
     if _is_written(case.spec, route):
-        return (seen(route, text),)
+        return (related_at(route, text),)
     target = route[:2]
-    return (Related(Place(target, At.KEY), text),) if target[0] == "targets" and _is_written(case.spec, target) else ()
+    return (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),) if target[0] == "targets" and _is_written(case.spec, target) else ()
 
 
 def _is_written(part: Any, route: Route) -> bool:
@@ -129,7 +129,7 @@ def _is_written(part: Any, route: Route) -> bool:
     return isinstance(part, Mapping) and route[0] in part and _is_written(part[route[0]], route[1:])
 
 
-def explain(rule: Rule) -> str:
+def render_rule_page(rule: Rule) -> str:
     """Return the rule's page as Markdown: what it says, an example of each kind, and where its knowledge comes from."""
     body = (rule.page or rule.summary).strip()
     parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", body]

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when `indexes` holds the public index's name."""
     if "pypi" in case.spec.indexes:
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"indexes.pypi gives the public index's name to {case.spec.indexes['pypi'].url}",
             ("indexes", "pypi"),
-            at=At.KEY,
+            at=RoutePart.KEY,
             why="Locks and reports say pypi for the public index, and other packages are still looked for there.",
             way_out="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
         )

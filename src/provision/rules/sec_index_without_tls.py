@@ -18,26 +18,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.rules.lines import host, scalar
-from provision.rules.rule import Case, Example, Rule
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.lines import url_host, yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule
 
-HERE = ("localhost", "127.0.0.1", "::1")
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each index over plain http."""
     for name, index in case.spec.indexes.items():
-        if not index.url.startswith("http://") or host(index.url) in HERE:
+        if not index.url.startswith("http://") or url_host(index.url) in LOOPBACK_HOSTS:
             continue
         route = ("indexes", name, "url")
         better = index.url.replace("http://", "https://", 1)
-        yield RULE.found(
-            f"index {name} ({host(index.url)}) is asked without encryption",
+        yield RULE.diagnostic(
+            f"index {name} ({url_host(index.url)}) is asked without encryption",
             route,
             why="Whoever sits on the way can answer in its place, and the lock takes the hash of that answer.",
             way_out=f"write {better}",
-            fix=Fix("write https", (Replace(Place(route), scalar(better, plain=False)),), Applicability.UNSAFE),
+            fix=Fix("write https", (Replace(RouteLocation(route), yaml_scalar(better, plain=False)),), Applicability.UNSAFE),
         )
 
 

@@ -22,9 +22,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provision.agent.core.redact import looks_secret
+from provision.agent.core.redact import is_secret_like
 from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
 _NAMES = frozenset({"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"})
 _KEYS = frozenset({"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"})
@@ -38,7 +38,7 @@ _SHORTEST = 8
 """Code points: services issue no shorter tokens, and short values of such names are mostly switches. Our choice."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each value that is, or by its name is said to be, a secret."""
     yield from _findings(_values(case))
 
@@ -54,8 +54,8 @@ def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
 def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
     for route, value in values:
-        if looks_secret(value) or (len(value) >= _SHORTEST and _says_secret(str(route[-1]), value) and not _HARMLESS.fullmatch(value)):
-            yield RULE.found(
+        if is_secret_like(value) or (len(value) >= _SHORTEST and _says_secret(str(route[-1]), value) and not _HARMLESS.fullmatch(value)):
+            yield RULE.diagnostic(
                 f"{'.'.join(map(str, route))} holds a secret",
                 route,
                 why="Whoever can read this file, a copy of it or its history can use it.",
@@ -63,7 +63,7 @@ def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
             )
 
 
-def _values(case: Case) -> Iterator[tuple[Route, str]]:
+def _values(case: LintContext) -> Iterator[tuple[Route, str]]:
     spec = case.spec
     for name, value in spec.env.items():
         yield ("env", name), value

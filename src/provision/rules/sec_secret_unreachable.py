@@ -19,20 +19,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
 _KINDS = {"env": "local", "colab": "colab"}
 _MANAGER = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
 _WAYS = {"local": "name a variable of this machine: {env: NAME}", "colab": "name it in Colab's own store: {colab: NAME}", "workbench": _MANAGER}
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each secret that none of the targets can fetch."""
     kinds = {target.kind for target in case.spec.targets.values()}
     for name, reference in case.spec.secrets.items():
         for field, kind in _KINDS.items():
             if getattr(reference, field) is not None and kind not in kinds:
-                yield RULE.found(
+                yield RULE.diagnostic(
                     f"secrets.{name} is read by {kind} targets only, and the targets here are {', '.join(sorted(kinds))}",
                     ("secrets", name, field),
                     why=f"{name} would not be set at any of them.",

@@ -19,22 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.lines import host, lines
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.lines import package_lines, url_host
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such package."""
-    for route, package in lines(case):
+    for route, package in package_lines(case):
         index = case.spec.indexes.get(package.index or "")
-        if package.key not in case.facts.torch_family or index is None or host(index.url) in case.facts.torch_hosts:
+        if package.key not in case.facts.torch_family or index is None or url_host(index.url) in case.facts.torch_hosts:
             continue
-        yield RULE.found(
-            f"{package.key} comes from {host(index.url) or index.url}, which is not an index of PyTorch's",
+        yield RULE.diagnostic(
+            f"{package.key} comes from {url_host(index.url) or index.url}, which is not an index of PyTorch's",
             (*route, "index"),
             why="The lock finds the PyTorch index by itself; from another one, what is installed under this name is that index's word.",
             way_out="leave `index` out, or keep it for a mirror that you trust",
-            related=(seen(("indexes", package.index or "", "url"), "the index is defined here"),),
+            related=(related_at(("indexes", package.index or "", "url"), "the index is defined here"),),
         )
 
 

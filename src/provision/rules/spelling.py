@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def slips(one: str, other: str, most: int) -> int:
+def edit_distance(one: str, other: str, most: int) -> int:
     """Return how many slips (a letter added, lost or changed, two neighbours swapped) lead from one word to the other; `most` + 1 when it takes more."""
     # Each slip changes at most one letter of either word, so most pairs are told apart without comparing them in full.
     if abs(len(one) - len(other)) > most or len(set(one) ^ set(other)) > 2 * most:
@@ -31,11 +31,11 @@ def slips(one: str, other: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
-def nearest(word: str, known: Iterable[str], most: int) -> str | None:
+def nearest_word(word: str, known: Iterable[str], most: int) -> str | None:
     """Return the known word that takes the fewest slips, at most `most` of them; the first in the alphabet when several do."""
     best = None
     for other in sorted(known):
-        distance = slips(word, other, most)
+        distance = edit_distance(word, other, most)
         if distance <= most:
             best, most = other, distance - 1
         if most < 0:

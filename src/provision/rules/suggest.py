@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from provision.diagnostics import Diagnostic, Place, Route, Severity, Where
+from provision.diagnostics import Diagnostic, Location, Route, RouteLocation, Severity
 from provision.errors import ProvisionError
 from provision.facts import Facts, flavour_of
-from provision.facts.versions import ordered
-from provision.rules import Case, judge
-from provision.rules.variations import Change, Choice, Variations
+from provision.facts.versions import require_version
+from provision.rules import LintContext, run_rules
+from provision.rules.variations import Candidate, CandidateSpace, SpecChange
 from provision.spec import Spec
 
-MOST_TRIED = 400
+MAX_TRIED_SPECS = 400
 """Specs that are put before the rules in one search: about a second. Our choice."""
-REMARK = 0.5
+WARNING_COST = 0.5
 """What a warning weighs that the spec did not have before, against 1 for a changed version. Our choice."""
 
 
@@ -25,8 +25,8 @@ class Suggestion(NamedTuple):
     """A spec that no rule finds an error in, what was changed to get there, and what the rules still say that they did not say before."""
 
     spec: Spec
-    choice: Choice
-    changes: tuple[Change, ...]
+    candidate: Candidate
+    changes: tuple[SpecChange, ...]
     remarks: tuple[Diagnostic, ...]
 
     @property
@@ -35,15 +35,15 @@ class Suggestion(NamedTuple):
         return tuple(change.gives_up for change in self.changes if change.gives_up)
 
 
-class Suggested(NamedTuple):
+class SearchResult(NamedTuple):
     """The combinations that were found, and the errors that all of them share with all others that were tried; how many specs the rules were asked of."""
 
-    found: tuple[Suggestion, ...]
+    suggestions: tuple[Suggestion, ...]
     in_the_way: tuple[Diagnostic, ...]
     tried: int
 
 
-class Evidence(StrEnum):
+class SuggestionStatus(StrEnum):
     """How well a combination is backed."""
 
     RULES = "rules only"
@@ -53,15 +53,15 @@ class Evidence(StrEnum):
     VERIFIED = "verified on a device"
 
 
-class Backed(NamedTuple):
+class AssessedSuggestion(NamedTuple):
     """A combination with its evidence; `note` says what backs it, or why nothing more does."""
 
     suggestion: Suggestion
-    evidence: Evidence
+    evidence: SuggestionStatus
     note: str
 
 
-class Offer(NamedTuple):
+class SuggestionResult(NamedTuple):
     """What can be had for a spec; `name` is how people call it, `written` tells whether somebody has written it.
 
     `in_the_way` are errors that no combination mends, `trouble` is what kept uv from being asked.
@@ -69,18 +69,18 @@ class Offer(NamedTuple):
 
     name: str
     written: bool
-    combinations: tuple[Backed, ...]
+    combinations: tuple[AssessedSuggestion, ...]
     in_the_way: tuple[Diagnostic, ...]
     tried: int
-    trouble: ProvisionError | None = None
+    uv_error: ProvisionError | None = None
 
     @property
-    def holds(self) -> bool:
+    def has_usable_combination(self) -> bool:
         """Whether at least one combination satisfies every rule, and uv where it was asked."""
-        return not self.in_the_way and any(one.evidence not in (Evidence.REFUTED, Evidence.REFUSED) for one in self.combinations)
+        return not self.in_the_way and any(one.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED) for one in self.combinations)
 
 
-class Unwritten:
+class EmptySourceText:
     """The text of a spec that nobody has written: it stands nowhere."""
 
     def text(self, _route: Route) -> str | None:
@@ -92,7 +92,9 @@ class Unwritten:
         return False
 
 
-def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True, refuted: tuple[Route, ...] = ()) -> Suggested:
+def find_suggestions(
+    spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = frozenset(), written: bool = True, refuted: tuple[Route, ...] = ()
+) -> SearchResult:
     """Return up to `most` combinations; `free` names the fields ("python", "cuda") that are left open, `written` tells whether somebody has written the spec.
 
     Best first: of all that the facts' arithmetic lets through, what changes least is put before the rules first. Where they find an error, what could be had
@@ -100,20 +102,20 @@ def suggest(spec: Spec, facts: Facts, *, most: int = 3, free: frozenset[str] = f
     that stay whatever is changed are no matter of versions: then combinations without any other are looked for.
     """
     first = _search(spec, facts, most, free, written, frozenset(), refuted)
-    if first.found or not first.in_the_way:
+    if first.suggestions or not first.in_the_way:
         return first
     second = _search(spec, facts, most, free, written, frozenset((one.id, one.where) for one in first.in_the_way), refuted)
     return second._replace(in_the_way=first.in_the_way, tried=first.tried + second.tried)
 
 
 def _search(
-    spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Where]], refuted: tuple[Route, ...]
-) -> Suggested:
-    variations = Variations(spec, facts, free)
+    spec: Spec, facts: Facts, most: int, free: frozenset[str], written: bool, aside: frozenset[tuple[str, Location]], refuted: tuple[Route, ...]
+) -> SearchResult:
+    variations = CandidateSpace(spec, facts, free)
     # Of a spec that somebody wrote, lint says that already.
     known = set() if not written else {(one.id, one.message) for one in _judged(spec, facts)}
     queue, found = _Queue(variations), list[Suggestion]()
-    always: dict[tuple[str, Where], Diagnostic] | None = None
+    always: dict[tuple[str, Location], Diagnostic] | None = None
     for cost, choice in queue:
         changes = variations.changes(choice)
         if any(_covers(one, choice, changes) for one in found):
@@ -121,35 +123,35 @@ def _search(
         if refuted and not changes:
             queue.widen(cost, choice, refuted)
             continue
-        made = variations.spec_of(choice)
+        made = variations.to_spec(choice)
         said = _judged(made, facts)
         wrong = {(one.id, one.where): one for one in said if one.severity is Severity.ERROR and (one.id, one.where) not in aside}
         always = wrong if always is None else {key: one for key, one in always.items() if key in wrong}
         if wrong:
-            queue.widen(cost, choice, [where.route for one in wrong.values() for where in _places(one) if isinstance(where, Place)])
+            queue.widen(cost, choice, [where.route for one in wrong.values() for where in _places(one) if isinstance(where, RouteLocation)])
             continue
         remarks = tuple(one for one in said if (one.id, one.message) not in known and one.severity in (Severity.WARNING, Severity.UNKNOWN))
-        if queue.postponed(cost, choice, REMARK * len(remarks)):
+        if queue.postponed(cost, choice, WARNING_COST * len(remarks)):
             continue
         found.append(Suggestion(made, choice, changes, remarks))
         if len(found) >= most:
             break
-    return Suggested(tuple(found), tuple((always or {}).values()), queue.tried)
+    return SearchResult(tuple(found), tuple((always or {}).values()), queue.tried)
 
 
 class _Queue:
     """The choices, cheapest first and of equal ones the newest, each once."""
 
-    def __init__(self, variations: Variations) -> None:
+    def __init__(self, variations: CandidateSpace) -> None:
         self._variations = variations
-        self._heap = [(cost, _age(choice, variations.facts), choice) for cost, choice in variations.choices()]
+        self._heap = [(cost, _age(choice, variations.facts), choice) for cost, choice in variations.initial_candidates()]
         heapq.heapify(self._heap)
-        self._seen: set[Choice] = set()
-        self._weighed: set[Choice] = set()
+        self._seen: set[Candidate] = set()
+        self._weighed: set[Candidate] = set()
         self.tried = 0
 
-    def __iter__(self) -> Iterator[tuple[float, Choice]]:
-        while self._heap and self.tried < MOST_TRIED:
+    def __iter__(self) -> Iterator[tuple[float, Candidate]]:
+        while self._heap and self.tried < MAX_TRIED_SPECS:
             cost, _, choice = heapq.heappop(self._heap)
             if choice in self._seen:
                 continue
@@ -157,12 +159,12 @@ class _Queue:
             self.tried += 1
             yield cost, choice
 
-    def widen(self, cost: float, choice: Choice, routes: Collection[Route]) -> None:
+    def widen(self, cost: float, choice: Candidate, routes: Collection[Route]) -> None:
         """Offer what could be had instead where errors point."""
-        for more, other in self._variations.others(choice, routes):
+        for more, other in self._variations.alternatives(choice, routes):
             heapq.heappush(self._heap, (cost + more, _age(other, self._variations.facts), other))
 
-    def postponed(self, cost: float, choice: Choice, more: float) -> bool:
+    def postponed(self, cost: float, choice: Candidate, more: float) -> bool:
         """Tell whether the choice was put back, because it turned out to cost more than was known."""
         if not more or choice in self._weighed:
             return False
@@ -172,24 +174,24 @@ class _Queue:
         return True
 
 
-def _covers(one: Suggestion, choice: Choice, changes: tuple[Change, ...]) -> bool:
+def _covers(one: Suggestion, choice: Candidate, changes: tuple[SpecChange, ...]) -> bool:
     """Tell whether a suggestion makes another needless: it changes less, or the same lines with the same build of torch."""
     these, those = {change.route for change in one.changes}, {change.route for change in changes}
-    return these < those or (these == those and (one.choice.torch, one.choice.cuda) == (choice.torch, choice.cuda))
+    return these < those or (these == those and (one.candidate.torch, one.candidate.cuda) == (choice.torch, choice.cuda))
 
 
-def _age(choice: Choice, facts: Facts) -> tuple[tuple[int, ...], ...]:
+def _age(choice: Candidate, facts: Facts) -> tuple[tuple[int, ...], ...]:
     """Return what sorts the newest first: torch, transformers, the build that the public index serves by default, CUDA, Python."""
     release = facts.torch_release(choice.torch) if choice.torch else None
     usual = release is not None and flavour_of(choice.cuda) == release.default if choice.cuda not in ("auto", "none") else True
     versions = (choice.torch, choice.transformers, "" if choice.cuda in ("auto", "none") else choice.cuda, choice.python)
-    torch, transformers, cuda, python = (tuple(-part for part in ordered(version).release) if version else () for version in versions)
+    torch, transformers, cuda, python = (tuple(-part for part in require_version(version).release) if version else () for version in versions)
     return torch, transformers, (int(not usual),), cuda, python
 
 
-def _places(finding: Diagnostic) -> tuple[Where, ...]:
+def _places(finding: Diagnostic) -> tuple[Location, ...]:
     return (finding.where, *(related.where for related in finding.related))
 
 
 def _judged(spec: Spec, facts: Facts) -> tuple[Diagnostic, ...]:
-    return judge(Case(spec, Unwritten(), facts))
+    return run_rules(LintContext(spec, EmptySourceText(), facts))

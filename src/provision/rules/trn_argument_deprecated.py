@@ -17,34 +17,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.facts.versions import ordered
-from provision.rules.arguments import ARGUMENTS, FIELDS, releases, renaming, successor, there
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.versions import require_version
+from provision.rules.arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS, find_successor, is_in_release, rename_argument_fix, trainer_releases
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each deprecated argument that another one can stand for."""
-    known = releases(case)
+    known = trainer_releases(case)
     for name in case.spec.training.arguments if known else ():
         row = case.facts.arguments.get(name)
         if (
             row is None
             or not row.deprecated_since
-            or name in FIELDS
-            or not there(case.facts, row, known[-1])
-            or ordered(known[-1]) < ordered(row.deprecated_since)
+            or name in EQUIVALENT_FIELDS
+            or not is_in_release(case.facts, row, known[-1])
+            or require_version(known[-1]) < require_version(row.deprecated_since)
         ):
             continue
-        instead, renamed = successor(case.facts, row, known[0])
+        instead, renamed = find_successor(case.facts, row, known[0])
         if instead is not None or row.instead:
-            yield RULE.found(
+            yield RULE.diagnostic(
                 f"transformers {known[-1]} calls {name} deprecated" + (f": {instead} takes its place" if instead else ""),
-                (*ARGUMENTS, name),
-                at=At.KEY,
+                (*ARGUMENTS_ROUTE, name),
+                at=RoutePart.KEY,
                 why="One of the next releases will not have it.",
                 way_out=f"write {instead}" if instead else row.instead,
-                fix=renaming(case, name, instead) if instead and renamed else None,
+                fix=rename_argument_fix(case, name, instead) if instead and renamed else None,
             )
 
 
@@ -63,7 +63,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {warmup_ratio: 0.1}}\n',
             "warmup_ratio",
-            Resolved({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

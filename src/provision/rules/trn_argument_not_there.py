@@ -18,40 +18,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
-from provision.facts.packages import Argument
-from provision.rules.arguments import ARGUMENTS, releases, renaming, successor, there
-from provision.rules.needs import asked
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.facts.packages import TrainingArgument
+from provision.rules.arguments import ARGUMENTS_ROUTE, find_successor, is_in_release, rename_argument_fix, trainer_releases
+from provision.rules.needs import requested_package
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each known argument that is not in the newest release that is possible."""
-    known = releases(case)
+    known = trainer_releases(case)
     for name in case.spec.training.arguments if known else ():
         row = case.facts.arguments.get(name)
-        if row is not None and there(case.facts, row, known[-1]) is False:
+        if row is not None and is_in_release(case.facts, row, known[-1]) is False:
             yield _finding(case, row, known)
 
 
-def _finding(case: Case, row: Argument, known: tuple[str, ...]) -> Diagnostic:
-    newest, later = known[-1], bool(row.first) and there(case.facts, row, case.facts.arguments_read[-1]) is not False and not row.last
-    instead, renamed = (None, False) if later else successor(case.facts, row, newest)
-    transformers = asked(case, "transformers")
+def _finding(case: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
+    newest, later = known[-1], bool(row.first) and is_in_release(case.facts, row, case.facts.arguments_read[-1]) is not False and not row.last
+    instead, renamed = (None, False) if later else find_successor(case.facts, row, newest)
+    transformers = requested_package(case, "transformers")
     was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
-    return RULE.found(
+    return RULE.diagnostic(
         f"transformers {newest} has no argument {row.argument}: {was}",
-        (*ARGUMENTS, row.argument),
-        at=At.KEY,
-        severity=None if all(there(case.facts, row, release) is False for release in known) else Severity.WARNING,
+        (*ARGUMENTS_ROUTE, row.argument),
+        at=RoutePart.KEY,
+        severity=None if all(is_in_release(case.facts, row, release) is False for release in known) else Severity.WARNING,
         why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
         way_out=_way_out(row, instead, later=later, renamed=renamed),
-        related=(seen(transformers.route, "transformers asked for here"),) if transformers and transformers.package else (),
-        fix=renaming(case, row.argument, instead) if instead and renamed else None,
+        related=(related_at(transformers.route, "transformers asked for here"),) if transformers and transformers.package else (),
+        fix=rename_argument_fix(case, row.argument, instead) if instead and renamed else None,
     )
 
 
-def _way_out(row: Argument, instead: str | None, *, later: bool, renamed: bool) -> str:
+def _way_out(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:
     if later:
         return f"ask for transformers>={row.first}, or leave it out"
     if instead is None:
@@ -79,7 +79,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {no_cuda: true}}\n',
             "no_cuda",
-            Resolved({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

@@ -22,24 +22,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provision.diagnostics import Applicability, At, Diagnostic, Fix, Insert, Severity
-from provision.rules.arguments import ARGUMENTS, FIELDS
-from provision.rules.lines import scalar
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
+from provision.rules.arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS
+from provision.rules.lines import yaml_scalar
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 HALVES = ("bf16", "fp16")
 AT_MOST_ONE = "TrainingArguments takes one of them: it ends in a ValueError, At most one of fp16 and bf16 can be True, but not both."
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such argument."""
     training = case.spec.training
     if case.resolved is not None:
         return
     if training.arguments.get("bf16") is True and training.arguments.get("fp16") is True:
         yield _both_halves(case)
-    for name in FIELDS.keys() & training.arguments.keys():
-        field, reading = FIELDS[name]
+    for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
+        field, reading = EQUIVALENT_FIELDS[name]
         said, declared = reading(training.arguments[name]), getattr(training, field)
         # Saying tf32 again does something: see rule GPU007.
         if said is None or not isinstance(said, str | int) or (name == "tf32" and declared in ("tf32", *HALVES)):
@@ -49,20 +49,20 @@ def check(case: Case) -> Iterator[Diagnostic]:
         yield _finding(case, name, field, said, declared)
 
 
-def _both_halves(case: Case) -> Diagnostic:
+def _both_halves(case: LintContext) -> Diagnostic:
     declared = case.spec.training.precision.value
     keep = declared if declared in HALVES else "bf16"
-    return RULE.found(
+    return RULE.diagnostic(
         "bf16 and fp16 are both true among the arguments",
-        (*ARGUMENTS, "fp16" if keep == "bf16" else "bf16"),
-        at=At.KEY,
+        (*ARGUMENTS_ROUTE, "fp16" if keep == "bf16" else "bf16"),
+        at=RoutePart.KEY,
         severity=None if case.spec.framework() == "hf-trainer" else Severity.WARNING,
         why=AT_MOST_ONE,
         way_out=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
     )
 
 
-def _finding(case: Case, name: str, field: str, said: str | int, declared: Any) -> Diagnostic:
+def _finding(case: LintContext, name: str, field: str, said: str | int, declared: Any) -> Diagnostic:
     given = field in case.spec.training.model_fields_set
     text, same = str(said).lower() if isinstance(said, bool) else str(said), said == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
@@ -70,31 +70,31 @@ def _finding(case: Case, name: str, field: str, said: str | int, declared: Any) 
     fix = (
         None
         if given or same
-        else Fix(f"write {field}: {text}", (Insert(("training",), field, scalar(text) if isinstance(said, str) else text),), Applicability.UNSAFE)
+        else Fix(f"write {field}: {text}", (Insert(("training",), field, yaml_scalar(text) if isinstance(said, str) else text),), Applicability.UNSAFE)
     )
     if given and said in HALVES and declared in HALVES and not same:
         return _other_half(case, name, declared)
-    return RULE.found(
+    return RULE.diagnostic(
         f"{name}: {text} among the arguments says {field}: {text} again" if same else f"{name}: {text} among the arguments, while {other}",
-        (*ARGUMENTS, name),
-        at=At.KEY,
+        (*ARGUMENTS_ROUTE, name),
+        at=RoutePart.KEY,
         severity=Severity.INFO if same or (name == "per_device_train_batch_size" and not given) else Severity.WARNING,
         why="The rules, the memory estimate and the verification go by the field.",
         way_out=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
-        related=(seen(("training", field), "said here"),) if given else (),
+        related=(related_at(("training", field), "said here"),) if given else (),
         fix=fix,
     )
 
 
-def _other_half(case: Case, name: str, declared: str) -> Diagnostic:
-    return RULE.found(
+def _other_half(case: LintContext, name: str, declared: str) -> Diagnostic:
+    return RULE.diagnostic(
         f"{name}: true among the arguments, while precision is {declared}",
-        (*ARGUMENTS, name),
-        at=At.KEY,
+        (*ARGUMENTS_ROUTE, name),
+        at=RoutePart.KEY,
         severity=None if case.spec.framework() == "hf-trainer" else Severity.WARNING,
         why=AT_MOST_ONE,
         way_out=f"leave {name} out, or write precision: {name} in its place",
-        related=(seen(("training", "precision"), "said here"),),
+        related=(related_at(("training", "precision"), "said here"),),
     )
 
 

@@ -21,24 +21,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import At, Diagnostic, Severity
+from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.packages import SubclassArgument
-from provision.rules.arguments import ARGUMENTS, renaming, there
-from provision.rules.needs import depended_on
+from provision.rules.arguments import ARGUMENTS_ROUTE, is_in_release, rename_argument_fix
+from provision.rules.needs import is_known_dependency
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Case, Example, Resolved, Rule
-from provision.rules.spelling import nearest
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.spelling import nearest_word
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each name that the facts do not know."""
     unknown = [name for name in case.spec.training.arguments if name not in case.facts.arguments]
     found = transformers_releases(case) if unknown and case.spec.framework() == "hf-trainer" else None
     if found is None:
         return
     newest = found.known[-1] if found.known else case.facts.arguments_read[-1]
-    possible = [name for name, row in case.facts.arguments.items() if there(case.facts, row, newest)]
-    trl = any(package.key == "trl" for package in case.spec.packages) or depended_on(case, "trl")
+    possible = [name for name, row in case.facts.arguments.items() if is_in_release(case.facts, row, newest)]
+    trl = any(package.key == "trl" for package in case.spec.packages) or is_known_dependency(case, "trl")
     for name in unknown:
         if name == _OF_THE_MODEL:
             yield _of_the_model()
@@ -47,21 +47,21 @@ def check(case: Case) -> Iterator[Diagnostic]:
             if not (trl and row.of.endswith(" of trl")):
                 yield _of_subclass(row)
             continue
-        meant = nearest(name, possible, 2) if len(name) > 3 else None
+        meant = nearest_word(name, possible, 2) if len(name) > 3 else None
         if trl and meant is None:
             continue
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"TrainingArguments has no argument {name} in any transformers from {case.facts.arguments_read[0]} to {case.facts.arguments_read[-1]}",
-            (*ARGUMENTS, name),
-            at=At.KEY,
-            severity=_severity(beyond=found.beyond or trl, near=meant is not None),
+            (*ARGUMENTS_ROUTE, name),
+            at=RoutePart.KEY,
+            severity=_severity(beyond=found.includes_newer or trl, near=meant is not None),
             why="TrainingArguments takes no other names; those of a subclass belong into the program.",
             way_out=f"write {meant}"
             if meant
             else "correct the name, or leave it out; a newer transformers may have it"
-            if found.beyond
+            if found.includes_newer
             else "correct the name",
-            fix=renaming(case, name, meant) if meant else None,
+            fix=rename_argument_fix(case, name, meant) if meant else None,
         )
 
 
@@ -69,10 +69,10 @@ _OF_THE_MODEL = "attn_implementation"
 
 
 def _of_the_model() -> Diagnostic:
-    return RULE.found(
+    return RULE.diagnostic(
         f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own with it, and TrainingArguments does not take it",
-        (*ARGUMENTS, _OF_THE_MODEL),
-        at=At.KEY,
+        (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
+        at=RoutePart.KEY,
         severity=Severity.INFO,
         why="What is called in a forward pass is compared with it (R07); your program passes it to from_pretrained or the configuration.",
         way_out="pass it to the model in the program, and leave it here",
@@ -80,10 +80,10 @@ def _of_the_model() -> Diagnostic:
 
 
 def _of_subclass(row: SubclassArgument) -> Diagnostic:
-    return RULE.found(
+    return RULE.diagnostic(
         f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
-        (*ARGUMENTS, row.argument),
-        at=At.KEY,
+        (*ARGUMENTS_ROUTE, row.argument),
+        at=RoutePart.KEY,
         severity=Severity.WARNING,
         why="TrainingArguments takes no other names; those of a subclass belong into the program.",
         way_out=f"give it to {row.of} in the program, and leave it out here",
@@ -111,7 +111,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {arguments: {predict_with_generate: true}}\n',
             "predict_with_generate",
-            Resolved({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
-from provision.rules.arguments import ARGUMENTS
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
+from provision.rules.arguments import ARGUMENTS_ROUTE
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 STEPS = 500
 """save_steps and logging_steps, which eval_steps follows, when they are not given (training_args.py of 4.57.6 and 5.23.0)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the two do not match."""
     said = case.spec.training.arguments
     if said.get("load_best_model_at_end") is not True or case.spec.framework() != "hf-trainer" or case.resolved is not None:
@@ -37,9 +37,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
     if saving not in ("best", evaluating):
         yield _differ(evaluating, saving, key, said)
     elif saving == "steps" and (every := _apart(case)):
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
-            (*ARGUMENTS, "load_best_model_at_end"),
+            (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
             why="TrainingArguments refuses that: the best checkpoint is one that was both evaluated and saved.",
             way_out=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
         )
@@ -47,18 +47,18 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def _differ(evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]) -> Diagnostic:
     name, value = ("eval_strategy", saving) if key is None or evaluating == "no" else ("save_strategy", evaluating)
-    edit = Replace(Place((*ARGUMENTS, name)), f'"{value}"') if name in arguments else Insert(ARGUMENTS, name, f'"{value}"')
-    return RULE.found(
+    edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"') if name in arguments else Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
+    return RULE.diagnostic(
         f"load_best_model_at_end needs the save and eval strategy to match: saving goes by {saving}, evaluation by {evaluating}",
-        (*ARGUMENTS, "load_best_model_at_end"),
+        (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
         why="TrainingArguments refuses that: the best checkpoint is one that was both evaluated and saved.",
         way_out=f"write {name}: {value}",
-        related=(seen((*ARGUMENTS, key), "evaluation is declared here"),) if key else (),
+        related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),) if key else (),
         fix=Fix(f"write {name}: {value}", (edit,), Applicability.UNSAFE),
     )
 
 
-def _apart(case: Case) -> tuple[int, int] | None:
+def _apart(case: LintContext) -> tuple[int, int] | None:
     """Return save_steps and eval_steps when both are whole numbers and the first is no multiple of the second."""
     said = case.spec.training.arguments
     save, evaluate = said.get("save_steps", STEPS), said.get("eval_steps", said.get("logging_steps", STEPS))

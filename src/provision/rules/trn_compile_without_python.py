@@ -18,28 +18,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.facts.versions import ordered
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.facts.versions import require_version
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 ROUTE = ("training", "torch_compile")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when every known torch that is possible is too old for torch.compile on the Python."""
     row = case.facts.compile_pythons.get(case.resolved.python if case.resolved else case.spec.python) if case.spec.training.torch_compile else None
     found = torch_releases(case) if row is not None else None
-    if row is None or found is None or not found.known or found.beyond or ordered(found.known[-1]) >= ordered(row.first):
+    if row is None or found is None or not found.known or found.includes_newer or require_version(found.known[-1]) >= require_version(row.first):
         return
-    yield RULE.found(
-        f"torch_compile: true needs torch {row.first} on Python {row.python}, and {found.wanted} admits {found.known[-1]} at most",
+    yield RULE.diagnostic(
+        f"torch_compile: true needs torch {row.first} on Python {row.python}, and {found.requested} admits {found.known[-1]} at most",
         ROUTE,
-        severity=row.evidence.at_most(Severity.ERROR),
+        severity=row.evidence.cap_severity(Severity.ERROR),
         why=f"Older releases have wheels for it, and their torch.compile raises a RuntimeError on Python {row.python}.",
         way_out=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
-        related=(seen(found.route, "torch asked for here"), seen(("python",), "Python asked for here")),
-        fix=Fix("write torch_compile: false", (Replace(Place(ROUTE), "false"),), Applicability.UNSAFE),
+        related=(related_at(found.route, "torch asked for here"), related_at(("python",), "Python asked for here")),
+        fix=Fix("write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE),
     )
 
 
@@ -54,7 +54,7 @@ RULE = Rule(
     bad=(
         Example('gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n', "true"),
         Example('gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: true}\n', "true"),
-        Example('gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: true}\n', "true", Resolved({"torch": "2.9.1"}, "3.14", "cu128")),
+        Example('gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: true}\n', "true", ResolvedSet({"torch": "2.9.1"}, "3.14", "cu128")),
     ),
     good=(
         Example('gpu: L4\npython: "3.11"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n'),

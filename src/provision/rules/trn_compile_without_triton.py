@@ -19,20 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.facts.versions import ordered
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.facts.versions import require_version
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 ROUTE = ("training", "torch_compile")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for a set without torch, and for each card and platform that triton does not run on."""
     if not case.spec.training.torch_compile:
         return
     if case.resolved is not None:
         if not {"torch", "pytorch"} & set(case.resolved.versions):
-            yield RULE.found(
+            yield RULE.diagnostic(
                 "torch_compile: true, and torch is not among the resolved packages",
                 ROUTE,
                 severity=Severity.WARNING,
@@ -40,29 +40,29 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 way_out="add torch to packages, or write torch_compile: false",
             )
         return
-    fix = Fix("write torch_compile: false", (Replace(Place(ROUTE), "false"),), Applicability.UNSAFE)
+    fix = Fix("write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE)
     floor = next((one for one in case.facts.capability_floors if (one.package, one.use) == ("triton", "torch.compile")), None)
-    for site in {site.device.gpu_route: site for site in case.sites if site.card is not None}.values():
-        if floor is not None and site.card is not None and ordered(site.card.cc) < ordered(floor.cc_min):
-            yield RULE.found(
-                f"torch_compile: true needs compute capability {floor.cc_min}, and {site.device.gpu.type} has {site.card.cc}",
+    for site in {site.gpu_settings.gpu_route: site for site in case.targets if site.card is not None}.values():
+        if floor is not None and site.card is not None and require_version(site.card.cc) < require_version(floor.cc_min):
+            yield RULE.diagnostic(
+                f"torch_compile: true needs compute capability {floor.cc_min}, and {site.gpu_settings.gpu.type} has {site.card.cc}",
                 ROUTE,
-                severity=floor.evidence.at_most(Severity.ERROR),
+                severity=floor.evidence.cap_severity(Severity.ERROR),
                 why="torch.compile makes triton code, and triton refuses older cards.",
                 way_out="write torch_compile: false, or take a newer card",
-                related=(seen(site.device.gpu_route, "card asked for here"),),
+                related=(related_at(site.gpu_settings.gpu_route, "card asked for here"),),
                 fix=fix,
             )
-    known, local = case.facts.platforms.get("triton"), any(site.target.kind == "local" for site in case.sites)
+    known, local = case.facts.platforms.get("triton"), any(site.target.kind == "local" for site in case.targets)
     lacking = [one.value for one in case.spec.platforms if known and one.value not in known.platforms and one.value.startswith("windows")] if local else []
-    if lacking and any(site.device.nvidia for site in case.sites):
-        yield RULE.found(
+    if lacking and any(site.gpu_settings.is_nvidia for site in case.targets):
+        yield RULE.diagnostic(
             f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
             ROUTE,
             severity=Severity.WARNING,
             why='torch.compile ends in "Cannot find a working triton installation" there.',
             way_out="write torch_compile: false, or take Windows out of platforms and use WSL2",
-            related=(seen(("platforms",), "platforms of the lock"),),
+            related=(related_at(("platforms",), "platforms of the lock"),),
             fix=fix,
         )
 
@@ -77,11 +77,13 @@ RULE = Rule(
     check=check,
     bad=(
         Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n', "true"),
-        Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [windows-x86_64]\n', "true", beside=("CUD010",)),
-        Example('gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: true}\n', "true", Resolved({"numpy": "2.4.6"}, "3.11")),
+        Example(
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [windows-x86_64]\n', "true", other_ids=("CUD010",)
+        ),
+        Example('gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: true}\n', "true", ResolvedSet({"numpy": "2.4.6"}, "3.11")),
     ),
     good=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n', resolved=Resolved({"torch": "2.13.0"}, "3.11", "cpu")),
+        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n', resolved=ResolvedSet({"torch": "2.13.0"}, "3.11", "cpu")),
         Example('gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: true}\n'),
         Example('gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: {torch_compile: false}\n'),
         Example('gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\nplatforms: [linux-x86_64]\n'),

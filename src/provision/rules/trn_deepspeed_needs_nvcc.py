@@ -20,20 +20,20 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.rules.building import nvcc_at
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield one finding for the spec where some place with a card has no nvcc for all that is said."""
     strategy = case.spec.training.strategy
     if case.resolved is not None or not strategy.startswith("deepspeed"):
         return
-    without = [site for site in case.sites if site.device.nvidia and nvcc_at(case, site) is None]
+    without = [site for site in case.targets if site.gpu_settings.is_nvidia and nvcc_at(case, site) is None]
     if not without:
         return
-    cuda = next((site.device.cuda for site in without if site.device.cuda not in ("auto", "none")), "")
+    cuda = next((site.gpu_settings.cuda for site in without if site.gpu_settings.cuda not in ("auto", "none")), "")
     toolkit = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the CUDA version that torch is built for"
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they are first used, and no CUDA toolkit is asked for",
         ("training", "strategy"),
         why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the machine; an optimizer of torch needs none of them.",

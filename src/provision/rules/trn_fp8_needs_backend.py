@@ -18,25 +18,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.needs import added
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.needs import add_package_fix
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 from provision.spec import Precision
 
 BACKENDS = ("torchao", "transformer-engine", "transformer-engine-torch", "transformer-engine-cu12", "transformer-engine-cu13", "ms-amp", "msamp")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when none of the backends is there."""
     names = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
     through_accelerate = case.spec.framework() == "hf-trainer" or "accelerate" in names
     if case.spec.training.precision is not Precision.FP8 or not through_accelerate or names & set(BACKENDS) or case.spec.training.method == "inference":
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"precision: fp8 needs torchao or transformer-engine, and neither is {'in the resolved set' if case.resolved else 'listed'}",
         ("training", "precision"),
         why="accelerate trains in fp8 through one of them, and refuses without.",
         way_out="add torchao to the packages, or write precision: bf16",
-        fix=added("torchao", ""),
+        fix=add_package_fix("torchao", ""),
     )
 
 
@@ -53,7 +53,7 @@ RULE = Rule(
         Example(
             'gpu: H100\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {precision: fp8}\n',
             "fp8",
-            Resolved({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
+            ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=(

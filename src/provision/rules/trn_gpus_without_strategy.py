@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Replace, RouteLocation, Severity
 from provision.rules.needs import starts_processes
-from provision.rules.rule import Case, Example, Rule, seen
-from provision.sites import Device
+from provision.rules.rule import Example, LintContext, Rule, related_at
+from provision.sites import GpuSettings
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each number of cards above one."""
     training = case.spec.training
     given = {"deepspeed", "fsdp"} & training.arguments.keys()
@@ -42,21 +42,21 @@ def check(case: Case) -> Iterator[Diagnostic]:
         yield _several_processes(case, device) if training.launcher in ("torchrun", "accelerate") else _one_process(case, device)
 
 
-def _several_processes(case: Case, device: Device) -> Diagnostic:
-    return RULE.found(
+def _several_processes(case: LintContext, device: GpuSettings) -> Diagnostic:
+    return RULE.diagnostic(
         f"launcher: {case.spec.training.launcher} starts a process for each of {device.gpu.count} cards, and strategy is none",
         ("training", "launcher"),
         severity=Severity.INFO,
         why="That is ddp in fact; the memory estimate and the rules go by strategy.",
         way_out="write strategy: ddp",
-        related=(seen(device.gpu_route, "cards asked for here"),),
+        related=(related_at(device.gpu_route, "cards asked for here"),),
         fix=_ddp(case),
     )
 
 
-def _one_process(case: Case, device: Device) -> Diagnostic:
+def _one_process(case: LintContext, device: GpuSettings) -> Diagnostic:
     trainer = case.spec.framework() == "hf-trainer"
-    return RULE.found(
+    return RULE.diagnostic(
         f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over " + ("them by DataParallel alone" if trainer else "one of them"),
         device.gpu_route,
         severity=None if trainer else Severity.INFO,
@@ -66,9 +66,9 @@ def _one_process(case: Case, device: Device) -> Diagnostic:
     )
 
 
-def _ddp(case: Case) -> Fix:
+def _ddp(case: LintContext) -> Fix:
     if "strategy" in case.spec.training.model_fields_set:
-        edit: Replace | Insert = Replace(Place(("training", "strategy")), "ddp")
+        edit: Replace | Insert = Replace(RouteLocation(("training", "strategy")), "ddp")
     elif "training" in case.spec.model_fields_set:
         edit = Insert(("training",), "strategy", "ddp")
     else:

@@ -18,24 +18,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.rules.needs import starts_processes
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when one process is started for several cards."""
     training = case.spec.training
-    several = [device for device in case.devices if device.nvidia and device.gpu.count > 1]
+    several = [device for device in case.devices if device.is_nvidia and device.gpu.count > 1]
     if training.launcher != "python" or starts_processes(case) or training.strategy == "none" or not several or case.resolved is not None:
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"launcher: python starts one process, and strategy: {training.strategy} needs one for each of {several[0].gpu.count} cards",
         ("training", "launcher"),
         why="A single process takes one card, or falls back to DataParallel.",
         way_out="write launcher: torchrun or launcher: accelerate",
-        related=(seen(("training", "strategy"), "strategy asked for here"), seen(several[0].gpu_route, "cards asked for here")),
-        fix=Fix("write launcher: torchrun", (Replace(Place(("training", "launcher")), "torchrun"),), Applicability.UNSAFE),
+        related=(related_at(("training", "strategy"), "strategy asked for here"), related_at(several[0].gpu_route, "cards asked for here")),
+        fix=Fix("write launcher: torchrun", (Replace(RouteLocation(("training", "launcher")), "torchrun"),), Applicability.UNSAFE),
     )
 
 

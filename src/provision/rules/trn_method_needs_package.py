@@ -19,31 +19,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.needs import added, depended_on, may_come_unseen
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.needs import add_package_fix, has_unknown_packages, is_known_dependency
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
 FRAMEWORKS = ("unsloth", "axolotl", "llamafactory", "autotrain-advanced", "torchtune", "litgpt", "ms-swift")
 """Training frameworks that bring an implementation of their own, or these packages (their project pages)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each package that a method lacks."""
     method = case.spec.training.method
-    if method not in NEEDS or case.spec.framework() == "none" or (case.resolved is None and may_come_unseen(case)):
+    if method not in NEEDS or case.spec.framework() == "none" or (case.resolved is None and has_unknown_packages(case)):
         return
     names = set(case.resolved.versions) if case.resolved else {package.key for package in case.spec.packages}
     extras = {extra.lower() for package in case.spec.packages for extra in package.extras} if case.resolved is None else set()
     conda = {package.name for package in case.spec.conda_packages}
     for name in NEEDS[method]:
-        if name not in names | extras | conda and not names & set(FRAMEWORKS) and (case.resolved or not depended_on(case, name)):
-            yield RULE.found(
+        if name not in names | extras | conda and not names & set(FRAMEWORKS) and (case.resolved or not is_known_dependency(case, name)):
+            yield RULE.diagnostic(
                 f"method: {method} needs {name}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
                 ("training", "method"),
                 severity=None if case.resolved else Severity.WARNING,
                 why="Nothing else brings it: it is no dependency of transformers.",
                 way_out=f"add {name} to the packages",
-                fix=added(name, ""),
+                fix=add_package_fix(name, ""),
             )
 
 
@@ -61,7 +61,7 @@ RULE = Rule(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\ntraining: {method: lora}\n',
             "lora",
-            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "our-tools": "1.0"}, "3.11", "cu130"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0", "our-tools": "1.0"}, "3.11", "cu130"),
         ),
     ),
     good=(

@@ -20,31 +20,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.lines import line
-from provision.rules.needs import added, depended_on, may_come_unseen
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.lines import find_line
+from provision.rules.needs import add_package_fix, has_unknown_packages, is_known_dependency
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
 NOT_ON_INDEX = ("apex", "torchdistx")
 """The packages of these names on the public index are others, or old (project pages)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the package of the declared optimizer is missing."""
     training = case.spec.training
     row = case.facts.optimizer_names.get(training.optimizer)
     if row is None or not row.needs or case.spec.framework() != "hf-trainer" or training.method == "inference":
         return
     conda = any(package.name == row.needs for package in case.spec.conda_packages)
-    there = row.needs in case.resolved.versions if case.resolved else line(case, row.needs) is not None or depended_on(case, row.needs)
+    there = row.needs in case.resolved.versions if case.resolved else find_line(case, row.needs) is not None or is_known_dependency(case, row.needs)
     if there or conda:
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"optimizer: {training.optimizer} comes from {row.needs}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
         ("training", "optimizer"),
-        severity=Severity.WARNING if case.resolved is None and may_come_unseen(case) else None,
+        severity=Severity.WARNING if case.resolved is None and has_unknown_packages(case) else None,
         why="Trainer imports it when training starts.",
         way_out=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
-        fix=None if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes") else added(row.needs, ""),
+        fix=None if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes") else add_package_fix(row.needs, ""),
     )
 
 
@@ -61,7 +61,7 @@ RULE = Rule(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {optimizer: schedule_free_adamw}\n',
             "schedule_free_adamw",
-            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=(

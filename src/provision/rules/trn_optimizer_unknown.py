@@ -17,37 +17,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
 from provision.facts.packages import OptimizerName
-from provision.rules.arguments import there
+from provision.rules.arguments import is_in_release
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
-from provision.rules.spelling import nearest
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
+from provision.rules.spelling import nearest_word
 
 ROUTE = ("training", "optimizer")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the newest transformers that is possible does not take the optimizer."""
     training = case.spec.training
     if "optimizer" not in training.model_fields_set or case.spec.framework() != "hf-trainer":
         return
     found = transformers_releases(case)
     row = case.facts.optimizer_names.get(training.optimizer)
-    if found is None or not found.known or (row is not None and there(case.facts, row, found.known[-1]) is not False):
+    if found is None or not found.known or (row is not None and is_in_release(case.facts, row, found.known[-1]) is not False):
         return
-    newest, taken = found.known[-1], [name for name, one in case.facts.optimizer_names.items() if there(case.facts, one, found.known[-1])]
-    meant = "adamw_torch" if training.optimizer == "adamw_hf" else nearest(training.optimizer, taken, 3)
+    newest, taken = found.known[-1], [name for name, one in case.facts.optimizer_names.items() if is_in_release(case.facts, one, found.known[-1])]
+    meant = "adamw_torch" if training.optimizer == "adamw_hf" else nearest_word(training.optimizer, taken, 3)
     alike = [name for name in taken if name.startswith(training.optimizer)]
     meant = meant or (alike[0] if alike else None)
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
         ROUTE,
-        severity=Severity.WARNING if row is None and found.beyond and meant is None else None,
+        severity=Severity.WARNING if row is None and found.includes_newer and meant is None else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
         way_out=f"write {meant}" if meant else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
-        related=(seen(found.route, "transformers asked for here"),),
-        fix=Fix(f"write {meant}", (Replace(Place(ROUTE), meant),), Applicability.UNSAFE) if meant else None,
+        related=(related_at(found.route, "transformers asked for here"),),
+        fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE) if meant else None,
     )
 
 
@@ -76,7 +76,7 @@ RULE = Rule(
         Example('gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n'),
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: {optimizer: sgd}\n',
-            resolved=Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
+            resolved=ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
 )

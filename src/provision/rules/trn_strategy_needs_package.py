@@ -18,19 +18,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.facts.versions import reaches, specified
-from provision.rules.lines import line
-from provision.rules.needs import asked, bound, origin
-from provision.rules.rule import Case, Example, Resolved, Rule, seen
+from provision.facts.versions import has_version_in_range, parse_specifiers
+from provision.rules.lines import find_line
+from provision.rules.needs import origin_route, requested_package, set_version_fix
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, related_at
 
 STRATEGY = ("training", "strategy")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for what a strategy lacks."""
     strategy = case.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(case):
-        yield RULE.found(
+        yield RULE.diagnostic(
             f"strategy: {strategy} needs the package deepspeed, and it is not {'in the resolved set' if case.resolved else 'listed'}",
             STRATEGY,
             why="Training ends when it starts, as DeepSpeed is not installed.",
@@ -38,28 +38,28 @@ def check(case: Case) -> Iterator[Diagnostic]:
             fix=Fix("add deepspeed", (Insert(("packages",), None, "{name: deepspeed, build: true}"),), Applicability.UNSAFE),
         )
     for floor in case.facts.strategy_floors if strategy != "none" else ():
-        torch = asked(case, floor.package) if floor.strategy == strategy else None
-        accelerate = asked(case, "accelerate")
-        if accelerate is not None and not reaches(specified(accelerate.specifiers), floor.since):
+        torch = requested_package(case, floor.package) if floor.strategy == strategy else None
+        accelerate = requested_package(case, "accelerate")
+        if accelerate is not None and not has_version_in_range(parse_specifiers(accelerate.specifiers), floor.since):
             continue  # an older accelerate takes an older torch
-        if torch is not None and not reaches(specified(torch.specifiers), floor.version):
-            refused = not reaches(specified(torch.specifiers), floor.refused_below)
-            yield RULE.found(
-                f"strategy: {strategy} needs {floor.package}>={floor.version}, and {torch.words} is {'there' if case.resolved else 'asked for'}",
-                origin(case, torch, STRATEGY),
+        if torch is not None and not has_version_in_range(parse_specifiers(torch.specifiers), floor.version):
+            refused = not has_version_in_range(parse_specifiers(torch.specifiers), floor.refused_below)
+            yield RULE.diagnostic(
+                f"strategy: {strategy} needs {floor.package}>={floor.version}, and {torch.description} is {'there' if case.resolved else 'asked for'}",
+                origin_route(case, torch, STRATEGY),
                 severity=None if refused else Severity.WARNING,
                 why=f"accelerate refuses it below {floor.refused_below}." if refused else f"It is refused below {floor.refused_below} only, but not supported.",
                 way_out=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
-                related=(seen(STRATEGY, "strategy asked for here"),),
-                fix=bound(case, torch, f">={floor.version}"),
+                related=(related_at(STRATEGY, "strategy asked for here"),),
+                fix=set_version_fix(case, torch, f">={floor.version}"),
             )
 
 
-def _has_deepspeed(case: Case) -> bool:
+def _has_deepspeed(case: LintContext) -> bool:
     if case.resolved is not None:
         return "deepspeed" in case.resolved.versions
     extras = [extra for package in case.spec.packages for extra in package.extras]
-    return line(case, "deepspeed") is not None or any("deepspeed" in extra.lower() for extra in extras)
+    return find_line(case, "deepspeed") is not None or any("deepspeed" in extra.lower() for extra in extras)
 
 
 RULE = Rule(
@@ -71,13 +71,13 @@ RULE = Rule(
     page=__doc__,
     check=check,
     bad=(
-        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero3}\n', "deepspeed-zero3", beside=("TRN019",)),
+        Example('gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero3}\n', "deepspeed-zero3", other_ids=("TRN019",)),
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n', "torch==2.0.1"),
         Example('gpu: L4:2\npython: "3.11"\npackages: [torch==2.1.2, accelerate, "numpy<2"]\ntraining: {strategy: fsdp}\n', "torch==2.1.2"),
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: {strategy: deepspeed-zero2}\n',
             "deepspeed-zero2",
-            Resolved({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
+            ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=(

@@ -21,21 +21,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Case, Example, Rule
+from provision.rules.rule import Example, LintContext, Rule
 
 ROUTE = ("training", "strategy")
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when the argument that turns a strategy on is not there."""
     training = case.spec.training
     argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(training.strategy)
     if argument is None or case.resolved is not None or case.spec.framework() != "hf-trainer" or training.method == "inference":
         return
-    several = any(device.nvidia and device.gpu.count > 1 for device in case.devices)
+    several = any(device.is_nvidia and device.gpu.count > 1 for device in case.devices)
     if not several or argument in training.arguments or training.launcher == "accelerate":
         return
-    yield RULE.found(
+    yield RULE.diagnostic(
         f"strategy: {training.strategy} is turned on by the argument {argument}, which is not among training.arguments",
         ROUTE,
         why="Without a configuration Trainer trains with plain ddp, unless the program or accelerate's own configuration says otherwise.",
@@ -56,7 +56,7 @@ RULE = Rule(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, launcher: torchrun}\n',
             "deepspeed-zero3",
-            beside=("TRN019",),
+            other_ids=("TRN019",),
         ),
     ),
     good=(

@@ -18,25 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Place, Replace, Severity
-from provision.rules.rule import Case, Example, Rule, seen
+from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.rules.rule import Example, LintContext, Rule, related_at
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding when no target has more than one card."""
     strategy, devices = case.spec.training.strategy, case.devices
-    if strategy == "none" or case.resolved is not None or any(device.nvidia and device.gpu.count > 1 for device in devices):
+    if strategy == "none" or case.resolved is not None or any(device.is_nvidia and device.gpu.count > 1 for device in devices):
         return
     device, offloads = devices[0], strategy.startswith("deepspeed")
-    on = "Apple silicon" if device.gpu.type == "mps" else "no card" if device.gpu.none else "one card"
-    yield RULE.found(
+    on = "Apple silicon" if device.gpu.type == "mps" else "no card" if device.gpu.is_none else "one card"
+    yield RULE.diagnostic(
         f"strategy: {strategy} spreads work over several cards, and there is {on}",
         ("training", "strategy"),
-        severity=Severity.INFO if offloads and device.nvidia else None,
-        why="It then helps only where it offloads to the CPU." if offloads and device.nvidia else "There is nothing to spread, and no memory to save.",
+        severity=Severity.INFO if offloads and device.is_nvidia else None,
+        why="It then helps only where it offloads to the CPU." if offloads and device.is_nvidia else "There is nothing to spread, and no memory to save.",
         way_out="write strategy: none, or ask for more cards",
-        related=(seen(device.gpu_route, "asked for here"),),
-        fix=Fix("write strategy: none", (Replace(Place(("training", "strategy")), "none"),), Applicability.UNSAFE),
+        related=(related_at(device.gpu_route, "asked for here"),),
+        fix=Fix("write strategy: none", (Replace(RouteLocation(("training", "strategy")), "none"),), Applicability.UNSAFE),
     )
 
 
@@ -55,7 +55,7 @@ RULE = Rule(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\ntraining: {strategy: deepspeed-zero2}\n',
             "deepspeed-zero2",
-            beside=("TRN019",),
+            other_ids=("TRN019",),
         ),
     ),
     good=(

@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.rules.arguments import ARGUMENTS
-from provision.rules.needs import added
-from provision.rules.rule import Case, Example, Resolved, Rule
+from provision.rules.arguments import ARGUMENTS_ROUTE
+from provision.rules.needs import add_package_fix
+from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
 
-BROUGHT = {"tensorboard": ("tensorflow",)}
+IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
 """What brings a tracker by its own declaration (METADATA of the tensorflow wheels)."""
 
 
-def check(case: Case) -> Iterator[Diagnostic]:
+def check(case: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each such tracker."""
     said = case.spec.training.arguments.get("report_to")
     named = [said] if isinstance(said, str) else [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
@@ -36,14 +36,14 @@ def check(case: Case) -> Iterator[Diagnostic]:
     conda = {package.name for package in case.spec.conda_packages}
     for name in dict.fromkeys(named):
         known = case.facts.trackers.get(name)
-        if known is not None and not (there | conda) & {*known.packages, *BROUGHT.get(name, ())}:
-            yield RULE.found(
+        if known is not None and not (there | conda) & {*known.packages, *IMPLIED_PACKAGES.get(name, ())}:
+            yield RULE.diagnostic(
                 f"report_to: {name} needs {' or '.join(known.packages)}, and it is not {'in the resolved set' if case.resolved else 'listed'}",
-                (*ARGUMENTS, "report_to"),
+                (*ARGUMENTS_ROUTE, "report_to"),
                 severity=None if case.resolved else Severity.WARNING,
                 why=f"Trainer ends when it starts, as {known.packages[0]} is not installed.",
                 way_out=f"add {known.packages[0]} to the packages, or take {name} out of report_to",
-                fix=added(known.packages[0], ""),
+                fix=add_package_fix(known.packages[0], ""),
             )
 
 
@@ -60,7 +60,7 @@ RULE = Rule(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {arguments: {report_to: [mlflow]}}\n',
             "[mlflow]",
-            Resolved({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
+            ResolvedSet({"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cpu"),
         ),
     ),
     good=(

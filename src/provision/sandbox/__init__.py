@@ -15,12 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.errors import ProvisionError, WorldError
-from provision.safe import safe_line
-from provision.sandbox.device import Booter, Nobody
+from provision.errors import ExternalError, ProvisionError
+from provision.safe import escape_line
+from provision.sandbox.device import Booter, NullBooter
 from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Delays, Lifecycle
-from provision.sandbox.notebooks import Notebooks
+from provision.sandbox.notebooks import NotebooksService
 from provision.sandbox.store import Store
 
 __all__ = ["Booter", "Delays", "Faults", "Sandbox", "Store", "serve"]
@@ -67,7 +67,7 @@ def serve(
     with ExitStack() as stack:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         stack.callback(os.close, handle)
-        runner = booter if boot and booter is not None else Nobody()
+        runner = booter if boot and booter is not None else NullBooter()
 
         def run(at: tuple[int, int]) -> AbstractContextManager[Sandbox]:
             return _running(folder, handle, scripted, runner, delays or Delays(), at)
@@ -127,20 +127,20 @@ def _running(folder: Path, handle: int, faults: Faults, booter: Booter, delays: 
 
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
-    store, facts = Store(folder), known.load()
+    store, facts = Store(folder), known.load_facts()
     life = Lifecycle(store, faults, booter, delays)
-    service = Notebooks(store, facts, faults, life)
+    service = NotebooksService(store, facts, faults, life)
     router = http.Router()
-    rest.add(router, service)
-    compute.add(router, store, facts, faults)
-    storage.add(router, store, faults)
-    secretmanager.add(router, store)
+    rest.add_routes(router, service)
+    compute.add_routes(router, store, facts, faults)
+    storage.add_routes(router, store, faults)
+    secretmanager.add_routes(router, store)
     # The devices end first: their programs would otherwise run until they notice, and stay as zombies until somebody waits for them.
-    with _listening(http.served(router, ports[0])) as port, _listening(rpc.served(service, ports[1])) as second, closing(booter):
+    with _listening(http.run_http_server(router, ports[0])) as port, _listening(rpc.run_grpc_server(service, ports[1])) as second, closing(booter):
         life.endpoints = _endpoints(port, second)
         (folder / _ENDPOINTS).write_text(json.dumps(life.endpoints))
         try:
-            life.resume()
+            life.boot_interrupted_devices()
             yield Sandbox(dict(life.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)
@@ -152,7 +152,7 @@ def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
         try:
             port = stack.enter_context(server)
         except (OSError, RuntimeError) as error:  # grpc raises RuntimeError
-            raise WorldError("the sandbox cannot listen on that port", why=str(error), hint="leave the port out: a free one is taken") from None
+            raise ExternalError("the sandbox cannot listen on that port", why=str(error), hint="leave the port out: a free one is taken") from None
         yield port
 
 
@@ -169,7 +169,7 @@ def _command() -> str:
 def _holder(folder: Path) -> str:
     """Return which process runs the sandbox there, as it wrote it down itself."""
     try:
-        return safe_line((folder / "lock").read_text(encoding="utf-8", errors="replace").strip()) or "a process that did not say who it is"
+        return escape_line((folder / "lock").read_text(encoding="utf-8", errors="replace").strip()) or "a process that did not say who it is"
     except OSError as error:
         return f"a process that cannot be told: {error.strerror}"
 
@@ -182,7 +182,7 @@ def _elsewhere(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, 
         if faults:
             why = f"faults are set by the process that runs it: {holder}"
             hint = "end that process first, or give the faults to `provision sandbox up`"
-            raise WorldError(f"{folder}: a sandbox runs there already", why=why, hint=hint) from None
+            raise ExternalError(f"{folder}: a sandbox runs there already", why=why, hint=hint) from None
         try:
             endpoints: Mapping[str, str] = json.loads((folder / _ENDPOINTS).read_text())
             return dict(endpoints)
@@ -193,7 +193,7 @@ def _elsewhere(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, 
     else:
         return None
     hint = f"try again, or end it ({holder})"
-    raise WorldError(f"{folder}: a sandbox is at work there, and does not say where it listens", why=f"it is run by {holder}", hint=hint)
+    raise ExternalError(f"{folder}: a sandbox is at work there, and does not say where it listens", why=f"it is run by {holder}", hint=hint)
 
 
 def _require() -> None:
@@ -205,4 +205,4 @@ def _require() -> None:
         if missing:
             from provision.extras import install_command
 
-            raise WorldError("the sandbox needs packages that are not installed", why=f"there is no module {module}", hint=install_command("sandbox"))
+            raise ExternalError("the sandbox needs packages that are not installed", why=f"there is no module {module}", hint=install_command("sandbox"))

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from provision.sandbox.layer import make_layer, owner_of
-from provision.sandbox.metadata import Metadata, Store, attributes_of
-from provision.sandbox.wires import OUTSIDE, Wires, receive
+from provision.sandbox.layer import jupyter_uid, write_overlay
+from provision.sandbox.metadata import MetadataServer, Store, instance_attributes
+from provision.sandbox.wires import OUTBOUND_PORTS, NetworkProxy, receive_sockets
 
 _HERE = Path(__file__).parent
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -48,7 +48,7 @@ class _Machine:
     name: str
     process: subprocess.Popen[bytes]
     channel: socket.socket
-    wires: Wires
+    wires: NetworkProxy
     ended: threading.Event = field(default_factory=threading.Event)
     quiet: threading.Event = field(default_factory=threading.Event)
     code: int | None = None
@@ -70,7 +70,7 @@ class Booter:
     _booting: threading.RLock = field(default_factory=threading.RLock)
     _closed: bool = False
 
-    def impossible(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return why no machine can be isolated here, "" when one can."""
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if sys.platform != "linux" or missing:
@@ -90,7 +90,7 @@ class Booter:
         if faults.has("silent-device"):
             store.append_serial(name, "SANDBOX: a silent device: its startup script is not run\n")
             return
-        if why := self.impossible():
+        if why := self.unavailable_reason():
             store.append_serial(name, f"SANDBOX: the startup script is not run: no machine can be isolated here: {why}\n")
             store.set_guest_attribute(name, "sandbox", "unbooted", why[:300])
             return
@@ -146,16 +146,16 @@ class Booter:
         for inner in ("boot", "disk", "root"):
             (place / inner).mkdir(parents=True, exist_ok=True)
         (place / "name").write_text(name, encoding="utf-8")
-        body, attributes = store.instance(name) or {}, attributes_of(store, name)
-        not_real = make_layer(place / "layer", body, wrong_gpu=faults.has("wrong-gpu"), failing=faults.has("script-failure"))
+        body, attributes = store.instance(name) or {}, instance_attributes(store, name)
+        not_real = write_overlay(place / "layer", body, wrong_gpu=faults.has("wrong-gpu"), failing=faults.has("script-failure"))
         own = {"provision-simulated": json.dumps(not_real)}
         if self.runner and "startup-script" not in attributes:
             own["startup-script"] = f"#!/bin/bash\nexec {_POST_STARTUP}\n"
         document = _document(endpoints, attributes)
         ports = frozenset(_loopback(endpoints, document))
-        wires = Wires(ports, Metadata(store, name, own).serve)
+        wires = NetworkProxy(ports, MetadataServer(store, name, own).serve_connection)
         ours, theirs = socket.socketpair()
-        plan = {**self._plan(place, name, endpoints), "channel": theirs.fileno(), "ports": sorted({*OUTSIDE, *ports})}
+        plan = {**self._plan(place, name, endpoints), "channel": theirs.fileno(), "ports": sorted({*OUTBOUND_PORTS, *ports})}
         plan["binds"] += _folders(document)
         if self.runner and "startup-script" in attributes:  # an image runs one of the user's before ours
             plan["command"] = ["/bin/bash", "-c", f"{_RUNNER} startup; exec {_POST_STARTUP}"]
@@ -164,7 +164,7 @@ class Booter:
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(theirs.fileno(),), env=_variables()
         )
         theirs.close()
-        sockets = receive(ours, len(plan["ports"]) + 1)
+        sockets = receive_sockets(ours, len(plan["ports"]) + 1)
         if not sockets:
             said, _ = process.communicate()
             ours.close()
@@ -182,7 +182,7 @@ class Booter:
         return {
             "folder": str(place),
             "boot": "boot" if _root() else "",
-            "owner": owner_of() if _root() else None,
+            "owner": jupyter_uid() if _root() else None,
             "binds": binds,
             "hostname": name.rpartition("/")[2],
             "command": command,
@@ -205,7 +205,7 @@ class Booter:
                 news = json.loads(told)
                 machine.code = news.get("ended", machine.code)
                 if forged and "ended" in news:
-                    _forge(endpoints, attributes_of(machine.store, machine.name))
+                    _forge(endpoints, instance_attributes(machine.store, machine.name))
                 if news.get("halted"):
                     machine.store.append_serial(machine.name, "SANDBOX: the machine was shut down\n")
                 machine.store.note(machine.name, booted=True)

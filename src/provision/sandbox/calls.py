@@ -11,8 +11,8 @@ from google.longrunning import operations_pb2
 from google.protobuf import any_pb2, empty_pb2, json_format
 from google.rpc import error_details_pb2, status_pb2
 
-from provision.sandbox.failure import Code, Failure
-from provision.sandbox.notebooks import Notebooks, unfiltered
+from provision.sandbox.failure import ApiError, StatusCode
+from provision.sandbox.notebooks import NotebooksService, filter_unsupported_error
 
 _SERVICE = "google.cloud.notebooks.v2.NotebookService"
 _OPERATIONS = "google.longrunning.Operations"
@@ -21,7 +21,7 @@ _NAMELESS = b"\xc0\x3e\x01"  # field 1000, a number: 1
 _Answer = Callable[[Any], Any]
 
 
-def handlers(service: Notebooks) -> dict[str, Any]:
+def build_method_handlers(service: NotebooksService) -> dict[str, Any]:
     """Return the methods by full name (/SERVICE/METHOD), each from a request message to an answer message."""
 
     def create(asked: Any) -> Any:
@@ -32,8 +32,8 @@ def handlers(service: Notebooks) -> dict[str, Any]:
 
     def listed(asked: Any) -> Any:
         if asked.filter or asked.order_by:
-            raise unfiltered()
-        return _message(service.listed(asked.parent, asked.page_size, asked.page_token), nb.ListInstancesResponse())
+            raise filter_unsupported_error()
+        return _message(service.list_instances(asked.parent, asked.page_size, asked.page_token), nb.ListInstancesResponse())
 
     def all_operations(asked: Any) -> Any:
         return operations_pb2.ListOperationsResponse(operations=[_operation(one) for one in service.operations(asked.name).get("operations", [])])
@@ -68,18 +68,18 @@ def _guarded(method: _Answer) -> Callable[[Any, Any], Any]:
     def call(request: Any, context: Any) -> Any:
         try:
             return method(request)
-        except Failure as failure:
+        except ApiError as failure:
             _abort(context, failure)
         except Exception as error:  # noqa: BLE001 - a bug of the sandbox must not look like a lost connection
-            _abort(context, Failure(Code.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"))
+            _abort(context, ApiError(StatusCode.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"))
 
     return call
 
 
-def _abort(context: Any, failure: Failure) -> NoReturn:
+def _abort(context: Any, failure: ApiError) -> NoReturn:
     status = next(one for one in grpc.StatusCode if one.value[0] == int(failure.code))
     # As grpc_status.rpc_status.to_status does it, without one more package.
-    context.set_trailing_metadata((("grpc-status-details-bin", _status(failure.status()).SerializeToString()),))
+    context.set_trailing_metadata((("grpc-status-details-bin", _status(failure.to_rpc_status()).SerializeToString()),))
     context.abort(status, failure.message)
     raise AssertionError("abort raises")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def environment(endpoints: Mapping[str, str]) -> dict[str, str]:
+def client_variables(endpoints: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for gcloud (its properties api_endpoint_overrides and auth) and for the storage client libraries, and ours.
 
     gRPC clients know no such variable: they are given the address in code.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from provision.facts import Facts
 from provision.sandbox import hardware
-from provision.sandbox.bodies import first
-from provision.sandbox.failure import Code, Failure, invalid
+from provision.sandbox.bodies import first_or_empty
+from provision.sandbox.failure import ApiError, StatusCode, invalid_argument
 from provision.sandbox.faults import Faults
-from provision.sandbox.http import Request, Response, Router, answer
+from provision.sandbox.http import Request, Response, Router, json_response
 from provision.sandbox.store import Store
 
 _PROJECT = "/compute/v1/projects/{project}"
@@ -16,9 +16,9 @@ _INSTANCE = _ZONE + "/instances/{instance}"
 _PLENTY = 64.0
 
 
-def add(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
+def add_routes(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
     """Route these methods of compute.v1."""
-    desk = _Desk(store, facts, faults)
+    desk = _Handlers(store, facts, faults)
     router.add("GET", _INSTANCE + "/getGuestAttributes", desk.guest_attributes)
     router.add("GET", _INSTANCE + "/serialPort", desk.serial)
     router.add("GET", _ZONE + "/acceleratorTypes", desk.accelerators)
@@ -28,7 +28,7 @@ def add(router: Router, store: Store, facts: Facts, faults: Faults) -> None:
     router.add("GET", _PROJECT, desk.whole)
 
 
-class _Desk:
+class _Handlers:
     def __init__(self, store: Store, facts: Facts, faults: Faults) -> None:
         self._store, self._facts, self._faults = store, facts, faults
 
@@ -36,7 +36,7 @@ class _Desk:
         name = _existing(self._store, project, zone, instance)
         if self._faults.has("no-guest-attributes"):
             message = f"Constraint constraints/compute.disableGuestAttributesAccess violated for project {project}. Guest attributes access is disabled."
-            raise Failure(Code.PERMISSION_DENIED, message, reason="forbidden")
+            raise ApiError(StatusCode.PERMISSION_DENIED, message, reason="forbidden")
         query = request.query.get("queryPath", "")
         namespace, _, key = query.partition("/")
         kept = self._store.guest_attributes(name)
@@ -48,53 +48,53 @@ class _Desk:
         ]
         if not items:
             raise _gone(f"The resource 'projects/{project}/zones/{zone}/instances/{instance}/guestAttributes/{query}' was not found")
-        return answer({"kind": "compute#guestAttributes", "queryPath": query, "queryValue": {"items": items}})
+        return json_response({"kind": "compute#guestAttributes", "queryPath": query, "queryValue": {"items": items}})
 
     def serial(self, request: Request, project: str, zone: str, instance: str) -> Response:
         name = _existing(self._store, project, zone, instance)
         start = request.query.get("start", "0")
         if request.query.get("port", "1") != "1" or not start.lstrip("-").isdecimal():
-            raise invalid("Invalid value for field 'port' or 'start'")
+            raise invalid_argument("Invalid value for field 'port' or 'start'")
         content, begin, end = self._store.serial(name, int(start))
         text = content.decode(errors="replace")
-        return answer({"kind": "compute#serialPortOutput", "contents": text, "start": str(begin), "next": str(end)})
+        return json_response({"kind": "compute#serialPortOutput", "contents": text, "start": str(begin), "next": str(end)})
 
     def accelerators(self, _request: Request, project: str, zone: str) -> Response:
         items = [
             {"kind": "compute#acceleratorType", "name": card.gcp, "description": card.name, "maximumCardsPerInstance": most, "zone": zone}
-            for card, most in hardware.offered(zone, self._facts)
+            for card, most in hardware.offered_cards(zone, self._facts)
         ]
-        return answer({"kind": "compute#acceleratorTypeList", "id": f"projects/{project}/zones/{zone}/acceleratorTypes", "items": items})
+        return json_response({"kind": "compute#acceleratorTypeList", "id": f"projects/{project}/zones/{zone}/acceleratorTypes", "items": items})
 
     def machine(self, _request: Request, project: str, zone: str, machine: str) -> Response:
         if machine not in self._facts.machines:
             raise _gone(f"The resource 'projects/{project}/zones/{zone}/machineTypes/{machine}' was not found")
-        return answer(_machine(machine, zone, self._facts))
+        return json_response(_machine(machine, zone, self._facts))
 
     def machines(self, _request: Request, project: str, zone: str) -> Response:
         items = [_machine(name, zone, self._facts) for name in sorted(self._facts.machines)]
-        return answer({"kind": "compute#machineTypeList", "id": f"projects/{project}/zones/{zone}/machineTypes", "items": items})
+        return json_response({"kind": "compute#machineTypeList", "id": f"projects/{project}/zones/{zone}/machineTypes", "items": items})
 
     def region(self, _request: Request, project: str, region: str) -> Response:
         usage = _usage(self._store, self._facts, project, region)
         out = self._faults.has("quota", region)
         quotas = [{"metric": metric, "limit": 0.0 if out else _PLENTY, "usage": usage.get(metric, 0.0)} for metric in _metrics(self._facts)]
-        return answer({"kind": "compute#region", "name": region, "status": "UP", "quotas": [{"metric": "CPUS", "limit": 2400.0, "usage": 0.0}, *quotas]})
+        return json_response({"kind": "compute#region", "name": region, "status": "UP", "quotas": [{"metric": "CPUS", "limit": 2400.0, "usage": 0.0}, *quotas]})
 
     def whole(self, _request: Request, project: str) -> Response:
         limit = 0.0 if self._faults.has("quota-global") else _PLENTY
         usage = sum(_usage(self._store, self._facts, project, "").values())
-        return answer({"kind": "compute#project", "name": project, "quotas": [{"metric": "GPUS_ALL_REGIONS", "limit": limit, "usage": usage}]})
+        return json_response({"kind": "compute#project", "name": project, "quotas": [{"metric": "GPUS_ALL_REGIONS", "limit": limit, "usage": usage}]})
 
 
 def _existing(store: Store, project: str, zone: str, instance: str) -> str:
-    if (name := store.find(project, zone, instance)) is None:
+    if (name := store.find_instance(project, zone, instance)) is None:
         raise _gone(f"The resource 'projects/{project}/zones/{zone}/instances/{instance}' was not found")
     return name
 
 
-def _gone(message: str) -> Failure:
-    return Failure(Code.NOT_FOUND, message, reason="notFound")
+def _gone(message: str) -> ApiError:
+    return ApiError(StatusCode.NOT_FOUND, message, reason="notFound")
 
 
 def _machine(name: str, zone: str, facts: Facts) -> dict[str, object]:
@@ -114,7 +114,7 @@ def _usage(store: Store, facts: Facts, project: str, region: str) -> dict[str, f
     usage: dict[str, float] = {}
     for name, record in store.snapshot()["instances"].items():
         _, owner, _, zone, _, _ = name.split("/")
-        asked = first(record["body"].get("gceSetup", {}).get("acceleratorConfigs"))
+        asked = first_or_empty(record["body"].get("gceSetup", {}).get("acceleratorConfigs"))
         card = hardware.card_of(asked, facts)
         if card is None or owner != project or region not in ("", hardware.region_of(zone)) or record["body"]["state"] == "STOPPED":
             continue

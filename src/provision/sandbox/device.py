@@ -25,7 +25,7 @@ class Booter(Protocol):
         """End every device and wait until it has ended; none is booted any more. Called when the sandbox ends."""
 
 
-class Nobody:
+class NullBooter:
     """Runs nothing: instances turn ACTIVE and stay silent."""
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:

@@ -10,29 +10,29 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-EXTRACT = Path(__file__).with_name("notebooks.v2.json")
+EXTRACT_FILE = Path(__file__).with_name("notebooks.v2.json")
 _KEPT = ("type", "$ref", "items", "additionalProperties", "enum", "readOnly", "format")
 _ROOTS = ("Instance", "DiagnoseInstanceRequest", "ResizeDiskRequest")
 _MASKED = re.compile(r"\* `([a-z0-9_.]+)`")
 
 
-class Surface(NamedTuple):
+class ApiSchema(NamedTuple):
     """The revision of the document, its messages by name (fields with type, enum, readOnly ...), and the paths of an update mask."""
 
     revision: str
     messages: Mapping[str, Mapping[str, Any]]
-    masks: frozenset[str]
+    mask_paths: frozenset[str]
 
 
 @lru_cache(maxsize=1)
-def surface() -> Surface:
+def load_api_schema() -> ApiSchema:
     """Return what the API takes: google-api-python-client's document when it is installed, else our extract of one."""
-    installed = document()
-    extract = extracted(json.loads(installed.read_bytes())) if installed else json.loads(EXTRACT.read_bytes())
-    return Surface(extract["revision"], extract["messages"], frozenset(extract["masks"]))
+    installed = find_discovery_document()
+    extract = extract_schema(json.loads(installed.read_bytes())) if installed else json.loads(EXTRACT_FILE.read_bytes())
+    return ApiSchema(extract["revision"], extract["messages"], frozenset(extract["masks"]))
 
 
-def document() -> Path | None:
+def find_discovery_document() -> Path | None:
     """Return the discovery document of notebooks.v2 that google-api-python-client brings, or None."""
     found = find_spec("googleapiclient")
     if found is None or found.origin is None:
@@ -41,7 +41,7 @@ def document() -> Path | None:
     return path if path.exists() else None
 
 
-def extracted(whole: Mapping[str, Any]) -> dict[str, Any]:
+def extract_schema(whole: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a discovery document that request bodies are checked by."""
     messages: dict[str, Any] = {}
     waiting = list(_ROOTS)

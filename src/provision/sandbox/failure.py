@@ -10,7 +10,7 @@ ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
-class Code(IntEnum):
+class StatusCode(IntEnum):
     """google.rpc.Code."""
 
     CANCELLED = 1
@@ -30,54 +30,61 @@ class Code(IntEnum):
     UNAUTHENTICATED = 16
 
     @property
-    def http(self) -> int:
+    def http_status(self) -> int:
         """The HTTP status that Google's REST APIs answer with. Source: the comments of google/rpc/code.proto."""
         return _HTTP[self]
 
 
 _HTTP = {
-    Code.CANCELLED: 499,
-    Code.UNKNOWN: 500,
-    Code.INVALID_ARGUMENT: 400,
-    Code.DEADLINE_EXCEEDED: 504,
-    Code.NOT_FOUND: 404,
-    Code.ALREADY_EXISTS: 409,
-    Code.PERMISSION_DENIED: 403,
-    Code.RESOURCE_EXHAUSTED: 429,
-    Code.FAILED_PRECONDITION: 400,
-    Code.ABORTED: 409,
-    Code.OUT_OF_RANGE: 400,
-    Code.UNIMPLEMENTED: 501,
-    Code.INTERNAL: 500,
-    Code.UNAVAILABLE: 503,
-    Code.UNAUTHENTICATED: 401,
+    StatusCode.CANCELLED: 499,
+    StatusCode.UNKNOWN: 500,
+    StatusCode.INVALID_ARGUMENT: 400,
+    StatusCode.DEADLINE_EXCEEDED: 504,
+    StatusCode.NOT_FOUND: 404,
+    StatusCode.ALREADY_EXISTS: 409,
+    StatusCode.PERMISSION_DENIED: 403,
+    StatusCode.RESOURCE_EXHAUSTED: 429,
+    StatusCode.FAILED_PRECONDITION: 400,
+    StatusCode.ABORTED: 409,
+    StatusCode.OUT_OF_RANGE: 400,
+    StatusCode.UNIMPLEMENTED: 501,
+    StatusCode.INTERNAL: 500,
+    StatusCode.UNAVAILABLE: 503,
+    StatusCode.UNAUTHENTICATED: 401,
 }
 
 
-class Failure(Exception):
+class ApiError(Exception):
     """A request that is refused: canonical code, message, details as JSON (`@type` in each), and for REST its headers.
 
     `reason` is the word that the older APIs (Compute, Storage) put into `error.errors`; `http` where the status is not that of the code.
     """
 
     def __init__(
-        self, code: Code, message: str, *, details: Iterable[Mapping[str, Any]] = (), reason: str = "", http: int = 0, headers: Mapping[str, str] | None = None
+        self,
+        code: StatusCode,
+        message: str,
+        *,
+        details: Iterable[Mapping[str, Any]] = (),
+        reason: str = "",
+        http: int = 0,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.details = tuple(dict(detail) for detail in details)
         self.reason = reason
-        self.http = http or code.http
+        self.http_status = http or code.http_status
         self.headers = dict(headers or {})
 
-    def status(self) -> dict[str, Any]:
+    def to_rpc_status(self) -> dict[str, Any]:
         """Return it as a google.rpc.Status, as it stands in an operation."""
         return {"code": int(self.code), "message": self.message, **({"details": list(self.details)} if self.details else {})}
 
-    def body(self) -> dict[str, Any]:
+    def to_rest_body(self) -> dict[str, Any]:
         """Return the error body of a REST answer."""
-        error: dict[str, Any] = {"code": self.http, "message": self.message, "status": self.code.name}
+        error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": self.code.name}
         if self.reason:
             error["errors"] = [{"message": self.message, "domain": "global", "reason": self.reason}]
         if self.details:
@@ -90,11 +97,11 @@ def error_info(reason: str, domain: str, metadata: Mapping[str, str]) -> dict[st
     return {"@type": ERROR_INFO, "reason": reason, "domain": domain, "metadata": dict(metadata)}
 
 
-def invalid(message: str) -> Failure:
+def invalid_argument(message: str) -> ApiError:
     """Return what is said of an argument that the service does not take."""
-    return Failure(Code.INVALID_ARGUMENT, message)
+    return ApiError(StatusCode.INVALID_ARGUMENT, message)
 
 
-def not_found(name: str) -> Failure:
+def not_found(name: str) -> ApiError:
     """Return what is said of a resource that does not exist."""
-    return Failure(Code.NOT_FOUND, f"Resource '{name}' was not found")
+    return ApiError(StatusCode.NOT_FOUND, f"Resource '{name}' was not found")

@@ -10,44 +10,44 @@ from typing import Final, NamedTuple
 
 from provision.errors import UsageError
 from provision.sandbox import scripted
-from provision.sandbox.failure import Failure
+from provision.sandbox.failure import ApiError
 
 
-class Kind(NamedTuple):
+class FaultKind(NamedTuple):
     """A fault: `argument` is "" (none), the word for a place, "N" (how often; 1 where it is left out), or "FILE"."""
 
     meaning: str
     argument: str = ""
 
 
-KNOWN: Final = {
-    "stockout": Kind("creating or starting in this zone fails: no resources are available", "ZONE"),
-    "quota": Kind("creating in this region fails: its GPU quota is exceeded", "REGION"),
-    "quota-global": Kind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
-    "exists": Kind("the name of a new instance is taken by one of somebody else (409 ALREADY_EXISTS)"),
-    "busy": Kind("the next N changes are refused: unable to queue the operation (409)", "N"),
-    "rate": Kind("the next N requests are refused: too many requests (429, Retry-After of a second)", "N"),
-    "error-500": Kind("the next N requests fail with an internal error (500)", "N"),
-    "unavailable": Kind("the next N requests fail with 503", "N"),
-    "token-expiry": Kind("the Nth request is refused once with 401, as with a token that has expired", "N"),
-    "hang": Kind("no operation ever ends"),
-    "lost-operation": Kind("operations are forgotten when they are asked for (404)"),
-    "stuck-provisioning": Kind("a new instance stays PROVISIONING"),
-    "hidden": Kind("a new instance is not found (404) by the first N who ask for it", "N"),
-    "create-internal": Kind("creating ends with code 13: an internal error has occurred"),
-    "create-aborted": Kind("creating ends with code 10: Failed to perform tenant project creation"),
-    "act-as": Kind("creating is refused: no permission to act as the service account (403)"),
-    "permission": Kind("every request is refused: a notebooks role is missing (403)"),
-    "api-disabled": Kind("every request is refused: the Notebooks API is not enabled (403)"),
-    "error": Kind("an error as it was met, told in the words of this JSON file at the moment that it names", "FILE"),
-    "external-ip": Kind("creating with a public IP is refused by constraints/compute.vmExternalIpAccess (412)"),
-    "secure-boot": Kind("creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"),
-    "no-bucket": Kind("a bucket that nobody made is not found; else the first upload makes it"),
-    "no-guest-attributes": Kind("reading guest attributes is refused, as by constraints/compute.disableGuestAttributesAccess (403)"),
-    "silent-device": Kind("the device boots and reports nothing"),
-    "script-failure": Kind("the startup script fails on the device"),
-    "wrong-gpu": Kind("the device has another GPU than was asked for"),
-    "forged-report": Kind("the device reports with a nonce that is not ours"),
+FAULT_KINDS: Final = {
+    "stockout": FaultKind("creating or starting in this zone fails: no resources are available", "ZONE"),
+    "quota": FaultKind("creating in this region fails: its GPU quota is exceeded", "REGION"),
+    "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
+    "exists": FaultKind("the name of a new instance is taken by one of somebody else (409 ALREADY_EXISTS)"),
+    "busy": FaultKind("the next N changes are refused: unable to queue the operation (409)", "N"),
+    "rate": FaultKind("the next N requests are refused: too many requests (429, Retry-After of a second)", "N"),
+    "error-500": FaultKind("the next N requests fail with an internal error (500)", "N"),
+    "unavailable": FaultKind("the next N requests fail with 503", "N"),
+    "token-expiry": FaultKind("the Nth request is refused once with 401, as with a token that has expired", "N"),
+    "hang": FaultKind("no operation ever ends"),
+    "lost-operation": FaultKind("operations are forgotten when they are asked for (404)"),
+    "stuck-provisioning": FaultKind("a new instance stays PROVISIONING"),
+    "hidden": FaultKind("a new instance is not found (404) by the first N who ask for it", "N"),
+    "create-internal": FaultKind("creating ends with code 13: an internal error has occurred"),
+    "create-aborted": FaultKind("creating ends with code 10: Failed to perform tenant project creation"),
+    "act-as": FaultKind("creating is refused: no permission to act as the service account (403)"),
+    "permission": FaultKind("every request is refused: a notebooks role is missing (403)"),
+    "api-disabled": FaultKind("every request is refused: the Notebooks API is not enabled (403)"),
+    "error": FaultKind("an error as it was met, told in the words of this JSON file at the moment that it names", "FILE"),
+    "external-ip": FaultKind("creating with a public IP is refused by constraints/compute.vmExternalIpAccess (412)"),
+    "secure-boot": FaultKind("creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"),
+    "no-bucket": FaultKind("a bucket that nobody made is not found; else the first upload makes it"),
+    "no-guest-attributes": FaultKind("reading guest attributes is refused, as by constraints/compute.disableGuestAttributesAccess (403)"),
+    "silent-device": FaultKind("the device boots and reports nothing"),
+    "script-failure": FaultKind("the startup script fails on the device"),
+    "wrong-gpu": FaultKind("the device has another GPU than was asked for"),
+    "forged-report": FaultKind("the device reports with a nonce that is not ours"),
 }
 
 
@@ -59,7 +59,7 @@ class Faults:
         self._lock = threading.Lock()
         self._places: dict[str, set[str]] = {}
         self._left: dict[str, int] = {}
-        self._met: list[scripted.Scripted] = []
+        self._met: list[scripted.ScriptedError] = []
         for script in scripts:
             self._read(script)
 
@@ -68,18 +68,18 @@ class Faults:
         known = self._places.get(name)
         return known is not None and (not place or place in known)
 
-    def places(self, name: str) -> frozenset[str]:
+    def locations(self, name: str) -> frozenset[str]:
         """Return the zones or regions of a fault."""
         return frozenset(self._places.get(name, ()))
 
-    def take(self, name: str) -> bool:
+    def consume(self, name: str) -> bool:
         """Tell whether a counted fault happens now, and count it."""
         with self._lock:
             left = self._left.get(name, 0)
             self._left[name] = max(left - 1, 0)
             return left > 0
 
-    def reached(self, name: str) -> bool:
+    def is_nth_request(self, name: str) -> bool:
         """Count one request, and tell whether it is the Nth: true once."""
         with self._lock:
             if name not in self._left:
@@ -87,7 +87,7 @@ class Faults:
             self._left[name] -= 1
             return self._left[name] == 0
 
-    def met(self, at: str, zone: str = "") -> Failure | None:
+    def consume_scripted_error(self, at: str, zone: str = "") -> ApiError | None:
         """Return the error that is told at a moment (one of scripted.MOMENTS) in a zone, and count it; None when there is none."""
         with self._lock:
             for number, one in enumerate(self._met):
@@ -95,14 +95,14 @@ class Faults:
                     continue
                 if one.times is not None:
                     self._met[number] = one._replace(times=one.times - 1)
-                return one.failure()
+                return one.to_api_error()
         return None
 
     def _read(self, script: str) -> None:
         name, colon, argument = script.partition(":")
-        if (kind := KNOWN.get(name)) is None:
-            near = get_close_matches(name, KNOWN, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(KNOWN)}"
+        if (kind := FAULT_KINDS.get(name)) is None:
+            near = get_close_matches(name, FAULT_KINDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(FAULT_KINDS)}"
             raise UsageError(f"--fault {script}: there is no fault of that name", hint=hint)
         if kind.argument == "N":
             if colon and not (argument.isdecimal() and int(argument)):
@@ -118,11 +118,11 @@ class Faults:
         self._places.setdefault(name, set()).add(argument)
 
 
-def _error(script: str, path: str) -> scripted.Scripted:
+def _error(script: str, path: str) -> scripted.ScriptedError:
     try:
-        return scripted.read(Path(path))
+        return scripted.read_error_file(Path(path))
     except OSError as error:
         raise UsageError(f"--fault {script}: the file cannot be read: {error.strerror}", hint="write the path of a JSON file") from None
-    except scripted.Malformed as error:
+    except scripted.InvalidErrorFile as error:
         hint = 'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' exceeded.  Limit: 1.0 in region us-central1."}'
         raise UsageError(f"--fault {script}: the file holds no error", why=str(error), hint=hint) from None

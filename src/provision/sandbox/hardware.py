@@ -6,36 +6,38 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.facts import Card, Facts
-from provision.facts.parts import zones
-from provision.facts.places import Machine
-from provision.sandbox.bodies import first
-from provision.sandbox.failure import Code, Failure, error_info, invalid, not_found
+from provision.facts.parts import load_zones
+from provision.facts.places import MachineType
+from provision.sandbox.bodies import first_or_empty
+from provision.sandbox.failure import ApiError, StatusCode, error_info, invalid_argument, not_found
 
 DEFAULT_MACHINE = "e2-standard-4"
 
 
-def refused(setup: Mapping[str, Any], project: str, zone: str, facts: Facts) -> Failure | None:
+def hardware_error(setup: Mapping[str, Any], project: str, zone: str, facts: Facts) -> ApiError | None:
     """Return why Compute Engine cannot make a VM of this setup in a zone; None when it can.
 
     The pairs are refused after the operation has begun: the Notebooks API itself does not look at them (discovery document of AcceleratorConfig).
     """
-    machine = facts.machines.get(machine_of(setup))
-    asked = first(setup.get("acceleratorConfigs"))
+    machine = facts.machines.get(machine_type_of(setup))
+    asked = first_or_empty(setup.get("acceleratorConfigs"))
     if not asked:
         return None
     card = card_of(asked, facts)
     count = int(asked.get("coreCount", 0))
     if card is None:
-        return invalid(f"Invalid value for field 'resource.guestAccelerators[0].acceleratorType': {asked.get('type', '')!r}")
+        return invalid_argument(f"Invalid value for field 'resource.guestAccelerators[0].acceleratorType': {asked.get('type', '')!r}")
     have = zones_of(card, region_of(zone))
     if card.status in ("retired", "removed") or (have is not None and zone not in have):
         return not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
-    if machine is None or not fits(machine, card, count, facts):
-        return invalid(f"Invalid resource usage: '[{count} x {card.gcp}, {machine_of(setup)}] features are not compatible for creating instance.'.")
+    if machine is None or not is_compatible(machine, card, count, facts):
+        return invalid_argument(
+            f"Invalid resource usage: '[{count} x {card.gcp}, {machine_type_of(setup)}] features are not compatible for creating instance.'."
+        )
     return None
 
 
-def fits(machine: Machine, card: Card, count: int, facts: Facts) -> bool:
+def is_compatible(machine: MachineType, card: Card, count: int, facts: Facts) -> bool:
     """Tell whether a machine type goes with that many cards: it carries exactly these, or is an N1 small enough to attach them."""
     if machine.card:
         return machine.card == card.name and machine.gpus == count
@@ -43,7 +45,7 @@ def fits(machine: Machine, card: Card, count: int, facts: Facts) -> bool:
     return machine.family == "n1" and row is not None and machine.vcpus <= row.vcpus_max and machine.ram_gb <= row.ram_max_gb
 
 
-def machine_of(setup: Mapping[str, Any]) -> str:
+def machine_type_of(setup: Mapping[str, Any]) -> str:
     """Return the short name of a setup's machine type."""
     return str(setup.get("machineType", DEFAULT_MACHINE)).rsplit("/", 1)[-1]
 
@@ -60,24 +62,24 @@ def region_of(zone: str) -> str:
 
 def zones_of(card: Card, region: str) -> tuple[str, ...] | None:
     """Return the zones of a region that have a card: () for none, None where only the region is known."""
-    row = next((row for row in zones() if row.card == card.name and row.region == region), None)
+    row = next((row for row in load_zones() if row.card == card.name and row.region == region), None)
     return () if row is None else row.zones or None
 
 
-def stockout(project: str, zone: str, setup: Mapping[str, Any], facts: Facts, out: frozenset[str]) -> Failure:
+def stockout_error(project: str, zone: str, setup: Mapping[str, Any], facts: Facts, out: frozenset[str]) -> ApiError:
     """Return what is said when a zone has none left, with the zones of the region that do. Words: Compute Engine's, as cockroachdb/cockroach tests them."""
-    asked = first(setup.get("acceleratorConfigs"))
+    asked = first_or_empty(setup.get("acceleratorConfigs"))
     card = card_of(asked, facts)
     left = [] if card is None else [one for one in zones_of(card, region_of(zone)) or () if one != zone and one not in out]
     metadata = {
-        "vmType": machine_of(setup),
+        "vmType": machine_type_of(setup),
         "zone": zone,
         "attachment": "" if card is None else f"{card.gcp}={asked.get('coreCount', '1')}",
         "zonesAvailable": ",".join(left),
     }
     message = f"The zone 'projects/{project}/zones/{zone}' does not have enough resources available to fulfill the request."
-    return Failure(
-        Code.RESOURCE_EXHAUSTED,
+    return ApiError(
+        StatusCode.RESOURCE_EXHAUSTED,
         f"{message}  Try a different zone, or try again later.",
         details=(error_info("resource_availability", "compute.googleapis.com", metadata),),
     )
@@ -88,7 +90,7 @@ def quota_metric(card: Card) -> str:
     return card.gcp.removesuffix("-40gb").replace("-tesla", "").replace("-", "_").upper() + "_GPUS"
 
 
-def offered(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
+def offered_cards(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
     """Yield the cards that a zone has, each with the most of them on one machine."""
     for card in facts.cards:
         have = zones_of(card, region_of(zone)) if card.gcp and card.status not in ("retired", "removed") else ()

@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from provision.sandbox.failure import Code, Failure, invalid
+from provision.sandbox.failure import ApiError, StatusCode, invalid_argument
 
-LARGEST = 1 << 30
+MAX_BODY_BYTES = 1 << 30
 _HOSTS = frozenset(("127.0.0.1", "localhost"))
 _PARAMETER = re.compile(r"\{(\w+)(\*?)\}")
 
@@ -33,9 +33,9 @@ class Request(NamedTuple):
         try:
             body = json.loads(self.body) if self.body.strip() else {}
         except (ValueError, RecursionError):
-            raise invalid("Invalid JSON payload received. Parsing error.") from None
+            raise invalid_argument("Invalid JSON payload received. Parsing error.") from None
         if not isinstance(body, dict):
-            raise invalid('Invalid JSON payload received. Unknown name "": Root element must be a message.')
+            raise invalid_argument('Invalid JSON payload received. Unknown name "": Root element must be a message.')
         return body
 
 
@@ -51,14 +51,14 @@ Handler = Callable[..., Response]
 """Called with the request and the unquoted parameters of its pattern, by name."""
 
 
-def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return `value` as a JSON answer."""
     return Response(status, json.dumps(value, indent=2).encode() + b"\n", {"Content-Type": "application/json; charset=UTF-8", **(headers or {})})
 
 
-def refusal(failure: Failure) -> Response:
+def error_response(failure: ApiError) -> Response:
     """Return the answer that tells of a failure."""
-    return Response(304) if failure.http == 304 else answer(failure.body(), failure.http, failure.headers)
+    return Response(304) if failure.http_status == 304 else json_response(failure.to_rest_body(), failure.http_status, failure.headers)
 
 
 class Router:
@@ -81,12 +81,12 @@ class Router:
             if method == request.method:
                 return handler(request, **{name: unquote(value) for name, value in match.groupdict().items()})
         if known:
-            raise Failure(Code.UNIMPLEMENTED, f"{request.method} is not offered for {request.path}", http=405, reason="httpMethodNotAllowed")
-        raise Failure(Code.NOT_FOUND, f"The sandbox has no method {request.method} {request.path}", reason="notFound")
+            raise ApiError(StatusCode.UNIMPLEMENTED, f"{request.method} is not offered for {request.path}", http=405, reason="httpMethodNotAllowed")
+        raise ApiError(StatusCode.NOT_FOUND, f"The sandbox has no method {request.method} {request.path}", reason="notFound")
 
 
 @contextmanager
-def served(router: Router, port: int = 0) -> Iterator[int]:
+def run_http_server(router: Router, port: int = 0) -> Iterator[int]:
     """Serve on a loopback port (0: a free one) while the block runs; yields the port."""
     server = _Server(("127.0.0.1", port), router)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="sandbox-http", daemon=True)
@@ -163,17 +163,17 @@ class _Conversation(BaseHTTPRequestHandler):
     def _answer(self) -> Response:
         try:
             return self.server.router.route(self._request())
-        except Failure as failure:
-            return refusal(failure)
+        except ApiError as failure:
+            return error_response(failure)
         except Exception as error:  # noqa: BLE001 - a bug of the sandbox must not look like a lost connection
-            return refusal(Failure(Code.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"))
+            return error_response(ApiError(StatusCode.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"))
 
     def _request(self) -> Request:
         headers = {name.lower(): value for name, value in self.headers.items()}
         # A page in a browser must not reach this server, by its own origin or by a name that resolves to loopback.
         if "origin" in headers or headers.get("host", "127.0.0.1").rsplit(":", 1)[0] not in _HOSTS:
             self.close_connection = True
-            raise Failure(Code.PERMISSION_DENIED, "the sandbox answers programs on this machine only")
+            raise ApiError(StatusCode.PERMISSION_DENIED, "the sandbox answers programs on this machine only")
         body = self._body(headers)
         parts = urlsplit(self.path)
         return Request(self.command, parts.path, dict(parse_qsl(parts.query, keep_blank_values=True)), headers, body)
@@ -182,10 +182,10 @@ class _Conversation(BaseHTTPRequestHandler):
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not length.isdecimal():
             self.close_connection = True
-            raise Failure(Code.INVALID_ARGUMENT, "a body needs a Content-Length", http=411)
-        if int(length) > LARGEST:
+            raise ApiError(StatusCode.INVALID_ARGUMENT, "a body needs a Content-Length", http=411)
+        if int(length) > MAX_BODY_BYTES:
             self.close_connection = True
-            raise Failure(Code.INVALID_ARGUMENT, "the body is too large", http=413)
+            raise ApiError(StatusCode.INVALID_ARGUMENT, "the body is too large", http=413)
         return self.rfile.read(int(length))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name

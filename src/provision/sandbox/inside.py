@@ -26,7 +26,7 @@ _METADATA = "169.254.169.254"
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _SYSTEM = ("usr", "etc", "opt", "var", "srv", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _LOST = "sys_module,sys_rawio,sys_boot,sys_time,sys_ptrace,sys_admin,mknod,syslog,mac_admin,mac_override,bpf,perfmon"
-HALT = "/run/halt"
+HALT_FILE = "/run/halt"
 
 
 def main() -> int:
@@ -184,7 +184,7 @@ def _live(plan: dict[str, Any], channel: socket.socket) -> int:
     capped = ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in _LOST.split(","))] if shutil.which("setpriv") else []
     program = subprocess.Popen([*capped, *plan["command"]], env=plan["environment"], cwd="/", stdin=subprocess.DEVNULL, start_new_session=True)
     code: int | None = None
-    while not os.path.exists(HALT):
+    while not os.path.exists(HALT_FILE):
         for pid, status in _reaped():
             if pid == program.pid:
                 code = program.returncode = os.waitstatus_to_exitcode(status)

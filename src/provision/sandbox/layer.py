@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.sandbox.metadata import ADDRESS, NAMES
+from provision.sandbox.metadata import METADATA_ADDRESS, METADATA_HOSTS
 
-PERSON = "jupyter"
+JUPYTER_USER = "jupyter"
 _OWNER = 61234
 _SPECIAL = {
     "NVIDIA_TESLA_A100": "NVIDIA A100-SXM4-40GB",
@@ -34,16 +34,16 @@ exec /usr/bin/curl "$@"
 """
 
 
-def owner_of() -> int:
+def jupyter_uid() -> int:
     """Return the number of the person who uses JupyterLab, as user and as group."""
     return _OWNER
 
 
-def make_layer(folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failing: bool) -> list[str]:
+def write_overlay(folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failing: bool) -> list[str]:
     """Write the files anew and return, in words, what of the machine is not real."""
     shutil.rmtree(folder, ignore_errors=True)
     short = str(body.get("name", "")).rpartition("/")[2] or "sandbox"
-    hosts = ["127.0.0.1 localhost", f"127.0.0.1 {short}", f"{ADDRESS} {' '.join(NAMES)}"]
+    hosts = ["127.0.0.1 localhost", f"127.0.0.1 {short}", f"{METADATA_ADDRESS} {' '.join(METADATA_HOSTS)}"]
     _write(folder / "etc/hosts", "\n".join(hosts) + "\n")
     _write(folder / "etc/resolv.conf", "nameserver 127.0.0.1\n")
     _write(folder / "etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n")
@@ -71,9 +71,11 @@ def make_layer(folder: Path, body: Mapping[str, Any], *, wrong_gpu: bool, failin
 
 
 def _add_person(folder: Path) -> None:
-    added = {"passwd": f"{PERSON}:x:{_OWNER}:{_OWNER}::/home/{PERSON}:/bin/bash\n", "group": f"{PERSON}:x:{_OWNER}:\n"}
+    added = {"passwd": f"{JUPYTER_USER}:x:{_OWNER}:{_OWNER}::/home/{JUPYTER_USER}:/bin/bash\n", "group": f"{JUPYTER_USER}:x:{_OWNER}:\n"}
     for name, line in added.items():
-        kept = [one for one in Path("/etc", name).read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if not one.startswith(f"{PERSON}:")]
+        kept = [
+            one for one in Path("/etc", name).read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if not one.startswith(f"{JUPYTER_USER}:")
+        ]
         _write(folder / "etc" / name, "".join(kept) + line)
 
 

@@ -12,7 +12,7 @@ from provision.sandbox.faults import Faults
 from provision.sandbox.store import Store
 
 Body = dict[str, Any]
-BOOTED = "booted"
+BOOTED_NOTE = "booted"
 
 
 class Delays(NamedTuple):
@@ -31,28 +31,28 @@ class Lifecycle:
         self.delays = delays
         self._store, self._faults, self._booter = store, faults, booter
 
-    def due(self) -> float:
+    def operation_end_time(self) -> float:
         """Return when an operation that begins now ends, in seconds since the epoch."""
         return operations.ENDLESS if self._faults.has("hang") else time.time() + self.delays.operation
 
-    def settle(self) -> None:
+    def run_due_operations(self) -> None:
         """Let everything happen whose time has come, and boot or end the devices it concerns."""
         calls: list[Callable[[], None]] = []
-        with self._store.looking() as data:
+        with self._store.read_data() as data:
             due = [record for record in data["operations"].values() if not record["done"] and record["due"] <= time.time()]
             if not due:
                 return
-            with self._store.changing():
+            with self._store.edit_data():
                 for record in due:
                     calls += self._end(data, record)
         for call in calls:
             call()
 
-    def resume(self) -> None:
+    def boot_interrupted_devices(self) -> None:
         """Boot the devices whose boot was cut short: the process that ran the sandbox has ended, and nobody noted `booted`."""
-        self.settle()
-        with self._store.looking() as data:
-            names = [name for name, record in data["instances"].items() if record["boots"] and not record.get("notes", {}).get(BOOTED)]
+        self.run_due_operations()
+        with self._store.read_data() as data:
+            names = [name for name, record in data["instances"].items() if record["boots"] and not record.get("notes", {}).get(BOOTED_NOTE)]
         for name in names:
             self._boot(name)
 
@@ -62,17 +62,17 @@ class Lifecycle:
         if target is None or record["outcome"] is not None:
             if target is not None and "before" in record:
                 target["body"]["state"] = record["before"]
-            operations.end(record, None)
+            operations.complete(record, None)
             return []
         if record.get("idle"):
-            operations.end(record, dict(target["body"]))
+            operations.complete(record, dict(target["body"]))
             return []
         if verb == "delete":
-            operations.end(record, None)
-            self._store.forget(name)
+            operations.complete(record, None)
+            self._store.delete_instance(name)
             return [lambda: self._booter.stop(name)]
         calls = self._changed(name, verb, target)
-        operations.end(record, dict(target["body"]))
+        operations.complete(record, dict(target["body"]))
         return calls
 
     def _changed(self, name: str, verb: str, target: Body) -> list[Callable[[], None]]:
@@ -90,7 +90,7 @@ class Lifecycle:
             return []
         target["body"]["state"] = "PROVISIONING"
         target.update(active=time.time() + self.delays.active, boots=True)
-        target.setdefault("notes", {}).pop(BOOTED, None)
+        target.setdefault("notes", {}).pop(BOOTED_NOTE, None)
         again: list[Callable[[], None]] = [lambda: self._booter.stop(name)] if verb == "reset" else []
         return [*again, lambda: self._boot(name)]
 
@@ -98,7 +98,7 @@ class Lifecycle:
         self._booter.start(self._store, name, self.endpoints, self._faults)
 
 
-def activate(body: Body) -> None:
+def mark_active(body: Body) -> None:
     """Let an instance be ACTIVE."""
     body.update(state="ACTIVE", healthState="HEALTHY")
     if not body.get("disableProxyAccess"):

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
-ADDRESS = "169.254.169.254"
-NAMES = ("metadata.google.internal", "metadata", "metadata.goog")
+METADATA_ADDRESS = "169.254.169.254"
+METADATA_HOSTS = ("metadata.google.internal", "metadata", "metadata.goog")
 _ROOT = "/computeMetadata/v1"
 _ATTRIBUTE = re.compile(rf"{_ROOT}/instance/guest-attributes/([A-Za-z0-9_-]+)/([A-Za-z0-9_-]+)")
 _LONGEST_WAIT_S = 300.0
@@ -40,41 +40,41 @@ class Store(Protocol):
         """Keep something beside an instance."""
 
 
-def attributes_of(store: Store, name: str) -> dict[str, str]:
+def instance_attributes(store: Store, name: str) -> dict[str, str]:
     """Return the metadata that an instance was given, with what the service added."""
     found: dict[str, str] = (store.instance(name) or {}).get("gceSetup", {}).get("metadata", {})
     return found
 
 
-class Answer(NamedTuple):
+class MetadataResponse(NamedTuple):
     """What goes back: status, text, and kind of content."""
 
     status: int
     text: str
-    kind: str = "application/text"
+    content_type: str = "application/text"
 
 
 @dataclass
-class Metadata:
+class MetadataServer:
     """Answers for one instance (its full name). `own` are attributes that the machine itself adds, such as what of it is not real."""
 
     store: Store
     name: str
-    own: Mapping[str, str] = field(default_factory=dict)
+    extra_attributes: Mapping[str, str] = field(default_factory=dict)
     token: str = field(default_factory=lambda: f"ya29.sandbox-{secrets.token_urlsafe(24)}", repr=False)
     _written: deque[float] = field(default_factory=deque)
 
-    def answer(self, method: str, target: str, headers: Mapping[str, str], content: bytes = b"") -> Answer:
+    def handle_request(self, method: str, target: str, headers: Mapping[str, str], content: bytes = b"") -> MetadataResponse:
         """Answer one request. The header is asked for as the service does, so that a page in a browser cannot ask."""
         parts, given = urlsplit(target), {key.lower(): value for key, value in headers.items()}
         if parts.path == "/" and method == "GET":
-            return Answer(200, "computeMetadata/\n")
+            return MetadataResponse(200, "computeMetadata/\n")
         if given.get("metadata-flavor", "") != "Google" or "x-forwarded-for" in given:
-            return Answer(403, "Missing Metadata-Flavor:Google header.\n")
+            return MetadataResponse(403, "Missing Metadata-Flavor:Google header.\n")
         if method == "PUT":
             return self._put(parts.path, content)
         if method != "GET":
-            return Answer(405, "method not allowed\n")
+            return MetadataResponse(405, "method not allowed\n")
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         if parts.path.startswith(f"{_ROOT}/instance/service-accounts/") and parts.path.endswith("/token"):
             return self._token()
@@ -82,7 +82,7 @@ class Metadata:
             self._wait(parts.path, query)
         return self._get(parts.path, query)
 
-    def serve(self, connection: socket.socket) -> None:
+    def serve_connection(self, connection: socket.socket) -> None:
         """Answer what comes over one connection, and close it."""
         try:
             _Handler(connection, self)
@@ -91,17 +91,17 @@ class Metadata:
         finally:
             connection.close()
 
-    def _get(self, path: str, query: Mapping[str, str]) -> Answer:
+    def _get(self, path: str, query: Mapping[str, str]) -> MetadataResponse:
         found = self._found(path)
         if found is None:
-            return Answer(404, "The requested URL was not found on this server.\n")
+            return MetadataResponse(404, "The requested URL was not found on this server.\n")
         if not isinstance(found, dict):
-            return Answer(200, str(found))
+            return MetadataResponse(200, str(found))
         if query.get("recursive", "").lower() == "true":
-            return Answer(200, json.dumps(_camel(found, path.rstrip("/").rpartition("/")[2]), sort_keys=True), "application/json")
+            return MetadataResponse(200, json.dumps(_camel(found, path.rstrip("/").rpartition("/")[2]), sort_keys=True), "application/json")
         if not path.endswith("/"):
-            return Answer(301, "")
-        return Answer(200, "".join(f"{key}{'/' if isinstance(value, dict) else ''}\n" for key, value in sorted(found.items())))
+            return MetadataResponse(301, "")
+        return MetadataResponse(200, "".join(f"{key}{'/' if isinstance(value, dict) else ''}\n" for key, value in sorted(found.items())))
 
     def _found(self, path: str) -> Any:
         value: Any = self._tree()
@@ -121,7 +121,7 @@ class Metadata:
         return {
             "project": {"project-id": project, "numeric-project-id": number, "attributes": {}},
             "instance": {
-                "attributes": {**setup.get("metadata", {}), **self.own},
+                "attributes": {**setup.get("metadata", {}), **self.extra_attributes},
                 "hostname": f"{short}.{zone}.c.{project}.internal",
                 "id": str(int(hashlib.sha256(self.name.encode()).hexdigest()[:15], 16)),
                 "machine-type": f"projects/{number}/machineTypes/{setup.get('machineType', '').rpartition('/')[2]}",
@@ -143,12 +143,12 @@ class Metadata:
         """Return what changes with what lies at a path."""
         return hashlib.sha256(json.dumps(self._found(path), sort_keys=True).encode()).hexdigest()[:16]
 
-    def _put(self, path: str, content: bytes) -> Answer:
+    def _put(self, path: str, content: bytes) -> MetadataResponse:
         match = _ATTRIBUTE.fullmatch(path)
         if match is None:
-            return Answer(404, "guest attributes are NAMESPACE/KEY of letters, digits, _ and -\n")
-        if attributes_of(self.store, self.name).get("enable-guest-attributes", "").lower() != "true":
-            return Answer(403, "Guest attributes endpoint access is disabled.\n")
+            return MetadataResponse(404, "guest attributes are NAMESPACE/KEY of letters, digits, _ and -\n")
+        if instance_attributes(self.store, self.name).get("enable-guest-attributes", "").lower() != "true":
+            return MetadataResponse(403, "Guest attributes endpoint access is disabled.\n")
         now = time.monotonic()
         while self._written and self._written[0] < now - 60:
             self._written.popleft()
@@ -157,10 +157,10 @@ class Metadata:
             self.store.append_serial(self.name, f"SANDBOX: more than {_WRITES_A_MINUTE} guest attributes in a minute: {match[2]} was lost\n")
         else:
             self.store.set_guest_attribute(self.name, match[1], match[2], content.decode("utf-8", "replace"))
-        return Answer(200, "")
+        return MetadataResponse(200, "")
 
-    def _token(self) -> Answer:
-        return Answer(200, json.dumps({"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}), "application/json")
+    def _token(self) -> MetadataResponse:
+        return MetadataResponse(200, json.dumps({"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}), "application/json")
 
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -172,7 +172,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "Metadata Server for VM", ""
 
-    def __init__(self, connection: socket.socket, metadata: Metadata) -> None:
+    def __init__(self, connection: socket.socket, metadata: MetadataServer) -> None:
         self._metadata = metadata
         connection.settimeout(_LONGEST_WAIT_S + 30)
         super().__init__(connection, ("", 0), None)  # type: ignore[arg-type]
@@ -180,11 +180,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self) -> None:
         length = self.headers.get("Content-Length", "0")
         content = self.rfile.read(min(int(length) if length.isdecimal() else 0, 2**18))
-        answer = self._metadata.answer(self.command, self.path, dict(self.headers), content)
+        answer = self._metadata.handle_request(self.command, self.path, dict(self.headers), content)
         body = answer.text.encode()
         self.send_response(answer.status)
         self.send_header("Metadata-Flavor", "Google")
-        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Type", answer.content_type)
         self.send_header("ETag", self._metadata.etag(urlsplit(self.path).path))
         if answer.status == 301:
             path, _, query = self.path.partition("?")

@@ -8,18 +8,18 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.sandbox import hardware, instances, operations, rules
-from provision.sandbox.bodies import read
-from provision.sandbox.failure import Code, Failure, error_info, not_found
+from provision.sandbox.bodies import validate_body
+from provision.sandbox.failure import ApiError, StatusCode, error_info, not_found
 from provision.sandbox.faults import Faults
-from provision.sandbox.lifecycle import Lifecycle, activate
-from provision.sandbox.refusals import at_creation, at_the_door, while_made
+from provision.sandbox.lifecycle import Lifecycle, mark_active
+from provision.sandbox.refusals import creation_operation_error, raise_creation_fault, raise_request_fault
 from provision.sandbox.store import Store
 
 Body = dict[str, Any]
 _ALREADY = {"start": ("ACTIVE", "PROVISIONING"), "stop": ("STOPPED",)}
 
 
-class Notebooks:
+class NotebooksService:
     """One service over one store. Names are full resource names. Raises Failure for what it refuses."""
 
     def __init__(self, store: Store, facts: Facts, faults: Faults, life: Lifecycle) -> None:
@@ -29,47 +29,47 @@ class Notebooks:
         """Begin to make an instance; the operation ends before it is ACTIVE."""
         project, zone = self._place(parent)
         name = f"{parent}/instances/{instance_id}"
-        at_the_door(self._faults, project, changes=name)
-        rules.check_id(instance_id)
-        asked = read(body, "Instance", "instance")
+        raise_request_fault(self._faults, project, changes=name)
+        rules.check_instance_id(instance_id)
+        asked = validate_body(body, "Instance", "instance")
         rules.check_instance(asked, self._facts)
 
         def make(data: Body) -> Body:
             if self._faults.has("exists") and name not in data["instances"]:
-                data["instances"][name] = _record(instances.made(name, {"labels": {"owner": "somebody-else"}}, self._facts), 0.0, active=0.0)
+                data["instances"][name] = _record(instances.build_instance(name, {"labels": {"owner": "somebody-else"}}, self._facts), 0.0, active=0.0)
             if name in data["instances"]:
-                raise Failure(Code.ALREADY_EXISTS, f"Resource '{name}' already exists", reason="alreadyExists")
-            at_creation(self._faults, zone, asked)
+                raise ApiError(StatusCode.ALREADY_EXISTS, f"Resource '{name}' already exists", reason="alreadyExists")
+            raise_creation_fault(self._faults, zone, asked)
             setup = asked.get("gceSetup", {})
-            error = while_made(self._faults, project, zone, setup, self._facts) or hardware.refused(setup, project, zone, self._facts)
-            operation = operations.begin(data, "create", name, self._life.due(), error=error)
-            data["instances"][name] = _record(instances.made(name, asked, self._facts), time.time() + self._life.delays.listed)
+            error = creation_operation_error(self._faults, project, zone, setup, self._facts) or hardware.hardware_error(setup, project, zone, self._facts)
+            operation = operations.begin(data, "create", name, self._life.operation_end_time(), error=error)
+            data["instances"][name] = _record(instances.build_instance(name, asked, self._facts), time.time() + self._life.delays.listed)
             return operation
 
         return self._once(request_id, "create", name, make)
 
     def get(self, name: str) -> Body:
         """Return an instance. One that is new is PROVISIONING at least once after its operation has ended."""
-        at_the_door(self._faults, rules.place(name)[0])
-        if self._store.instance(name) is not None and self._faults.take("hidden"):
+        raise_request_fault(self._faults, rules.parse_resource_name(name)[0])
+        if self._store.instance(name) is not None and self._faults.consume("hidden"):
             raise not_found(name)
-        self._life.settle()
-        with self._store.looking() as data:
+        self._life.run_due_operations()
+        with self._store.read_data() as data:
             record = self._known(data, name)
             body = dict(record["body"])
             if record["active"] is not None and record["active"] <= time.time() and body["state"] == "PROVISIONING":
-                with self._store.changing():
-                    activate(record["body"])
+                with self._store.edit_data():
+                    mark_active(record["body"])
             return body
 
-    def listed(self, parent: str, size: int = 0, token: str = "") -> Body:
+    def list_instances(self, parent: str, size: int = 0, token: str = "") -> Body:
         """Return the instances of a zone, or with `locations/-` of all; one that is being made is not in it yet."""
-        project, zone = rules.place(parent)
-        at_the_door(self._faults, project)
-        with self._store.looking() as data:
+        project, zone = rules.parse_resource_name(parent)
+        raise_request_fault(self._faults, project)
+        with self._store.read_data() as data:
             young = {record["target"] for record in data["operations"].values() if record["verb"] == "create" and not record["done"]}
-        self._life.settle()
-        with self._store.looking() as data:
+        self._life.run_due_operations()
+        with self._store.read_data() as data:
             names = sorted(
                 name
                 for name, record in data["instances"].items()
@@ -82,16 +82,16 @@ class Notebooks:
 
     def patch(self, name: str, body: Any, mask: str | Iterable[str], request_id: str = "") -> Body:
         """Begin to update what a mask names."""
-        at_the_door(self._faults, rules.place(name)[0], changes=name)
-        asked = read({key: value for key, value in body.items() if key != "name"} if isinstance(body, dict) else body, "Instance", "instance")
+        raise_request_fault(self._faults, rules.parse_resource_name(name)[0], changes=name)
+        asked = validate_body({key: value for key, value in body.items() if key != "name"} if isinstance(body, dict) else body, "Instance", "instance")
 
         def change(data: Body) -> Body:
             record = self._known(data, name)
-            paths = rules.masked(mask, asked, record["body"]["state"])
+            paths = rules.parse_update_mask(mask, asked, record["body"]["state"])
             if "labels" in paths:
                 rules.check_labels(asked.get("labels", {}))
-            new = instances.updated(record["body"], asked, paths)
-            operation = operations.begin(data, "update", name, self._life.due(), error=self._unfit(name, record["body"], asked, new))
+            new = instances.update_instance(record["body"], asked, paths)
+            operation = operations.begin(data, "update", name, self._life.operation_end_time(), error=self._unfit(name, record["body"], asked, new))
             if operation["outcome"] is None:
                 record["next"] = new
             return operation
@@ -100,14 +100,14 @@ class Notebooks:
 
     def resize(self, name: str, body: Any) -> Body:
         """Begin to make disks larger; a smaller size is refused."""
-        at_the_door(self._faults, rules.place(name)[0], changes=name)
-        asked = read(body, "ResizeDiskRequest", "request")
-        with self._store.changing() as data:
+        raise_request_fault(self._faults, rules.parse_resource_name(name)[0], changes=name)
+        asked = validate_body(body, "ResizeDiskRequest", "request")
+        with self._store.edit_data() as data:
             record = self._known(data, name)
-            new = instances.resized(record["body"], asked, self._facts)
-            operation = operations.begin(data, "resize", name, self._life.due())
+            new = instances.resize_disks(record["body"], asked, self._facts)
+            operation = operations.begin(data, "resize", name, self._life.operation_end_time())
             record["next"] = new
-        return operations.shown(operation)
+        return operations.to_json(operation)
 
     def delete(self, name: str, request_id: str = "") -> Body:
         """Begin to delete an instance."""
@@ -127,30 +127,30 @@ class Notebooks:
 
     def diagnose(self, name: str, body: Any) -> Body:
         """Begin to collect logs into a bucket; the sandbox writes the serial output there."""
-        at_the_door(self._faults, rules.place(name)[0], changes=name)
-        asked = read(body, "DiagnoseInstanceRequest", "request").get("diagnosticConfig", {})
+        raise_request_fault(self._faults, rules.parse_resource_name(name)[0], changes=name)
+        asked = validate_body(body, "DiagnoseInstanceRequest", "request").get("diagnosticConfig", {})
         bucket = str(asked.get("gcsBucket", "")).removeprefix("gs://").split("/")[0]
         if not bucket:
-            raise Failure(Code.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required")
-        with self._store.changing() as data:
+            raise ApiError(StatusCode.INVALID_ARGUMENT, "'request.diagnostic_config.gcs_bucket' is required")
+        with self._store.edit_data() as data:
             self._known(data, name)
-            operation = operations.begin(data, "diagnose", name, self._life.due())
+            operation = operations.begin(data, "diagnose", name, self._life.operation_end_time())
         folder = str(asked.get("relativePath", "")).strip("/")
         path = "/".join(part for part in (folder, f"{name.rsplit('/', 1)[-1]}-serial.txt") if part)
         self._store.put_object(bucket, path, self._store.serial(name)[0], "text/plain")
-        return operations.shown(operation)
+        return operations.to_json(operation)
 
     def config(self, location: str) -> Body:
         """Return what can be made in a zone or region."""
-        at_the_door(self._faults, rules.place(location)[0])
-        place = rules.place(location)[1]
+        raise_request_fault(self._faults, rules.parse_resource_name(location)[0])
+        place = rules.parse_resource_name(location)[1]
         zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
-        cards = sorted({card.workbench for zone in zones for card, _ in hardware.offered(zone, self._facts) if card.workbench})
+        cards = sorted({card.workbench for zone in zones for card, _ in hardware.offered_cards(zone, self._facts) if card.workbench})
         families = [row for row in self._facts.images.values() if row.kind == "workbench"]
         images = [
             {
                 "imageFamily": row.family,
-                "imageName": f"{row.family}-{instances.released(self._facts, row.family)}",
+                "imageName": f"{row.family}-{instances.newest_image_suffix(self._facts, row.family)}",
                 "releaseName": "sandbox",
                 "description": f"{row.os}, Python {row.python}",
             }
@@ -161,40 +161,40 @@ class Notebooks:
 
     def operation(self, name: str) -> Body:
         """Return an operation."""
-        at_the_door(self._faults, rules.place(name)[0])
-        self._life.settle()
-        with self._store.changing() as data:
+        raise_request_fault(self._faults, rules.parse_resource_name(name)[0])
+        self._life.run_due_operations()
+        with self._store.edit_data() as data:
             if self._faults.has("lost-operation"):
                 data["operations"].pop(name, None)
-            return operations.shown(operations.find(data, name))
+            return operations.to_json(operations.find(data, name))
 
     def operations(self, parent: str) -> Body:
         """Return the operations of a zone, or with `locations/-` of all."""
-        at_the_door(self._faults, rules.place(parent)[0])
-        self._life.settle()
+        raise_request_fault(self._faults, rules.parse_resource_name(parent)[0])
+        self._life.run_due_operations()
         prefix = parent.removesuffix("-") if parent.endswith("/-") else parent + "/"
-        with self._store.looking() as data:
-            found = [operations.shown(record) for name, record in sorted(data["operations"].items()) if name.startswith(prefix)]
+        with self._store.read_data() as data:
+            found = [operations.to_json(record) for name, record in sorted(data["operations"].items()) if name.startswith(prefix)]
         return {"operations": found} if found else {}
 
     def cancel(self, name: str) -> Body:
         """Ask for the end of an operation."""
-        with self._store.changing() as data:
+        with self._store.edit_data() as data:
             operations.cancel(data, name)
         return {}
 
     def _move(self, verb: str, name: str, through: str, request_id: str = "") -> Body:
-        project, zone = rules.place(name)
-        at_the_door(self._faults, project, changes=name)
+        project, zone = rules.parse_resource_name(name)
+        raise_request_fault(self._faults, project, changes=name)
 
         def begin(data: Body) -> Body:
             body = self._known(data, name)["body"]
             error = None
             if verb == "start" and self._faults.has("stockout", zone):
-                error = hardware.stockout(project, zone, body["gceSetup"], self._facts, self._faults.places("stockout"))
+                error = hardware.stockout_error(project, zone, body["gceSetup"], self._facts, self._faults.locations("stockout"))
             if verb == "reset" and body["state"] != "ACTIVE":
-                raise Failure(Code.FAILED_PRECONDITION, f"The instance must be ACTIVE to reset it, it is {body['state']}")
-            operation = operations.begin(data, verb, name, self._life.due(), error=error)
+                raise ApiError(StatusCode.FAILED_PRECONDITION, f"The instance must be ACTIVE to reset it, it is {body['state']}")
+            operation = operations.begin(data, verb, name, self._life.operation_end_time(), error=error)
             operation["before"] = body["state"]
             operation["idle"] = body["state"] in _ALREADY.get(verb, ())
             if error is None and not operation["idle"]:
@@ -205,28 +205,28 @@ class Notebooks:
 
     def _once(self, request_id: str, verb: str, name: str, begin: Callable[[Body], Body]) -> Body:
         """Begin an operation; the same request id again is answered with the operation it began."""
-        with self._store.changing() as data:
+        with self._store.edit_data() as data:
             key = f"{verb} {name} {request_id}"
             if request_id and (known := data["operations"].get(data["requests"].get(key))):
-                return operations.shown(known)
+                return operations.to_json(known)
             operation = begin(data)
             if request_id:
                 data["requests"][key] = operation["name"]
-            return operations.shown(operation)
+            return operations.to_json(operation)
 
-    def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> Failure | None:
+    def _unfit(self, name: str, body: Body, asked: Mapping[str, Any], new: Body) -> ApiError | None:
         """Return what an update fails with after it has begun."""
-        if met := self._faults.met("update", rules.place(name)[1]):
+        if met := self._faults.consume_scripted_error("update", rules.parse_resource_name(name)[1]):
             return met
         try:
             for key, value in asked.get("gceSetup", {}).get("metadata", {}).items():
                 rules.check_metadata(key, value, self._facts, update=True)
-        except Failure as failure:
-            return Failure(failure.code, f"failed updating GCE instance {name}: {failure.message}")
-        old, machine = hardware.machine_of(body["gceSetup"]), hardware.machine_of(new["gceSetup"])
+        except ApiError as failure:
+            return ApiError(failure.code, f"failed updating GCE instance {name}: {failure.message}")
+        old, machine = hardware.machine_type_of(body["gceSetup"]), hardware.machine_type_of(new["gceSetup"])
         if old.startswith("g2-") != machine.startswith("g2-"):
-            return Failure(Code.INVALID_ARGUMENT, f"Changing the machine type from {old} to {machine} is not supported")
-        return hardware.refused(new["gceSetup"], *rules.place(name), self._facts)
+            return ApiError(StatusCode.INVALID_ARGUMENT, f"Changing the machine type from {old} to {machine} is not supported")
+        return hardware.hardware_error(new["gceSetup"], *rules.parse_resource_name(name), self._facts)
 
     def _known(self, data: Body, name: str) -> Body:
         if name not in data["instances"]:
@@ -235,16 +235,16 @@ class Notebooks:
         return record
 
     def _place(self, parent: str) -> tuple[str, str]:
-        project, zone = rules.place(parent)
+        project, zone = rules.parse_resource_name(parent)
         if zone.count("-") < 2:
             info = error_info("LOCATION_INVALID", "notebooks.googleapis.com", {"location": zone})
-            raise Failure(Code.INVALID_ARGUMENT, f"Location '{zone}' is not a zone", details=(info,))
+            raise ApiError(StatusCode.INVALID_ARGUMENT, f"Location '{zone}' is not a zone", details=(info,))
         return project, zone
 
 
-def unfiltered() -> Failure:
+def filter_unsupported_error() -> ApiError:
     """Return what is said of a filter or an order of a list: nobody knows what the service does with these."""
-    return Failure(Code.UNIMPLEMENTED, "The sandbox neither filters nor orders a list; leave filter and orderBy out")
+    return ApiError(StatusCode.UNIMPLEMENTED, "The sandbox neither filters nor orders a list; leave filter and orderBy out")
 
 
 def _record(body: Body, listed: float, active: float | None = None) -> Body:

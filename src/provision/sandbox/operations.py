@@ -6,30 +6,30 @@ import time
 import uuid
 from typing import Any
 
-from provision.sandbox.failure import Code, Failure, not_found
-from provision.sandbox.store import now
+from provision.sandbox.failure import ApiError, StatusCode, not_found
+from provision.sandbox.store import utc_timestamp
 
 _PACKAGE = "type.googleapis.com/google.cloud.notebooks.v2"
 ENDLESS = 1e18
 Data = dict[str, Any]
 
 
-def begin(data: Data, verb: str, target: str, due: float, *, error: Failure | None = None) -> Data:
+def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | None = None) -> Data:
     """Begin an operation on an instance that is done at `due` (seconds since the epoch), with `error` where it will fail. Returns its record.
 
     Raises Failure (409) while another operation on the same instance is at work: these are not queued here.
     """
-    refuse_second(data, target)
+    require_no_running_operation(data, target)
     parent = target.rsplit("/instances/", 1)[0]
     name = f"{parent}/operations/operation-{int(time.time() * 1000)}-{uuid.uuid4()}"
     record = {
         "name": name,
         "verb": verb,
         "target": target,
-        "created": now(),
+        "created": utc_timestamp(),
         "due": due,
         "done": False,
-        "outcome": None if error is None else error.status(),
+        "outcome": None if error is None else error.to_rpc_status(),
         "response": None,
         "cancelled": False,
         "ended": "",
@@ -38,23 +38,23 @@ def begin(data: Data, verb: str, target: str, due: float, *, error: Failure | No
     return record
 
 
-def refuse_second(data: Data, target: str) -> None:
+def require_no_running_operation(data: Data, target: str) -> None:
     """Raise Failure (409) while an operation on an instance is at work. The words are those that Terraform's provider retries on."""
     if any(record["target"] == target and not record["done"] for record in data["operations"].values()):
-        raise unqueued(target)
+        raise conflict_error(target)
 
 
-def unqueued(target: str) -> Failure:
+def conflict_error(target: str) -> ApiError:
     """Return what is said of a change while another one is at work."""
-    return Failure(Code.ABORTED, f"{target}: unable to queue the operation")
+    return ApiError(StatusCode.ABORTED, f"{target}: unable to queue the operation")
 
 
-def end(record: Data, response: Data | None) -> None:
+def complete(record: Data, response: Data | None) -> None:
     """End an operation: with its error where it has one, else with what it made (None: nothing, as of a deletion)."""
-    record.update(done=True, ended=now(), response=response)
+    record.update(done=True, ended=utc_timestamp(), response=response)
 
 
-def shown(record: Data) -> Data:
+def to_json(record: Data) -> Data:
     """Return an operation as the API shows it."""
     metadata: Data = {
         "@type": f"{_PACKAGE}.OperationMetadata",
@@ -92,4 +92,4 @@ def cancel(data: Data, name: str) -> None:
     """Ask for an operation's end: it fails with CANCELLED when it is next looked at, and what it began stays as it is."""
     record = find(data, name)
     if not record["done"]:
-        record.update(cancelled=True, due=0.0, outcome=Failure(Code.CANCELLED, "The operation was cancelled.").status())
+        record.update(cancelled=True, due=0.0, outcome=ApiError(StatusCode.CANCELLED, "The operation was cancelled.").to_rpc_status())

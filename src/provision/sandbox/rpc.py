@@ -10,13 +10,13 @@ from typing import Any
 
 import grpc
 
-from provision.sandbox.notebooks import Notebooks
+from provision.sandbox.notebooks import NotebooksService
 
 _THREADS = 8
 
 
 @contextmanager
-def served(service: Notebooks, port: int = 0) -> Iterator[int]:
+def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
     """Serve on a loopback port (0: a free one) while the block runs; yields the port. Raises RuntimeError when the port is taken."""
     server = grpc.server(ThreadPoolExecutor(_THREADS, thread_name_prefix="sandbox-grpc"), options=(("grpc.so_reuseport", 0),))
     server.add_generic_rpc_handlers((_Methods(service),))
@@ -29,7 +29,7 @@ def served(service: Notebooks, port: int = 0) -> Iterator[int]:
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
-    def __init__(self, service: Notebooks) -> None:
+    def __init__(self, service: NotebooksService) -> None:
         self._service = service
         self._lock = threading.Lock()
         self._known: dict[str, Any] = {}
@@ -38,7 +38,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
         """Return the handler of a method; None for one that is unknown, which gRPC answers with UNIMPLEMENTED."""
         with self._lock:
             if not self._known:
-                from provision.sandbox.calls import handlers
+                from provision.sandbox.calls import build_method_handlers
 
-                self._known = handlers(self._service)
+                self._known = build_method_handlers(self._service)
         return self._known.get(handler_call_details.method)

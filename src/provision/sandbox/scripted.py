@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from provision.sandbox.failure import ERROR_INFO, RETRY_INFO, Code, Failure
+from provision.sandbox.failure import ERROR_INFO, RETRY_INFO, ApiError, StatusCode
 
-MOMENTS = {
+TRIGGERS = {
     "request": "every request to the Notebooks API is refused with it",
     "create": "creating is refused with it",
     "operation": "the operation of a creation ends with it",
@@ -20,25 +20,25 @@ _FIELDS = {"at": str, "zone": str, "times": int, "code": int, "http": int, "mess
 _TYPES = (ERROR_INFO, RETRY_INFO)
 
 
-class Malformed(ValueError):
+class InvalidErrorFile(ValueError):
     """The file holds no error; the words say why."""
 
 
-class Scripted(NamedTuple):
+class ScriptedError(NamedTuple):
     """An error, when it is told (`at`, one of MOMENTS), in which zone ("": any) and how often (None: always)."""
 
     at: str
     zone: str
     times: int | None
-    told: dict[str, Any]
+    error: dict[str, Any]
 
-    def failure(self) -> Failure:
+    def to_api_error(self) -> ApiError:
         """Return it as the service's refusal."""
-        words = {name: self.told[name] for name in ("details", "reason", "http", "headers") if name in self.told}
-        return Failure(Code(self.told["code"]), self.told["message"], **words)
+        words = {name: self.error[name] for name in ("details", "reason", "http", "headers") if name in self.error}
+        return ApiError(StatusCode(self.error["code"]), self.error["message"], **words)
 
 
-def read(path: Path) -> Scripted:
+def read_error_file(path: Path) -> ScriptedError:
     """Return the error in a file. Raises Malformed where there is none, OSError where it cannot be read."""
     text = path.read_bytes()
     try:
@@ -46,16 +46,16 @@ def read(path: Path) -> Scripted:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Malformed("it is no JSON object")
+        raise InvalidErrorFile("it is no JSON object")
     for name, value in found.items():
         if name not in _FIELDS:
-            raise Malformed(f"it has a field {name!r}; the fields are {', '.join(_FIELDS)}")
+            raise InvalidErrorFile(f"it has a field {name!r}; the fields are {', '.join(_FIELDS)}")
         if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
-            raise Malformed(f"its {name} is no {_FIELDS[name].__name__}")
-    if found.get("at") not in MOMENTS:
-        raise Malformed(f"its `at` must be one of {', '.join(MOMENTS)}")
-    if found.get("code") not in list(Code) or not found.get("message"):
-        raise Malformed("it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message")
+            raise InvalidErrorFile(f"its {name} is no {_FIELDS[name].__name__}")
+    if found.get("at") not in TRIGGERS:
+        raise InvalidErrorFile(f"its `at` must be one of {', '.join(TRIGGERS)}")
+    if found.get("code") not in list(StatusCode) or not found.get("message"):
+        raise InvalidErrorFile("it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message")
     if any(not isinstance(one, dict) or one.get("@type") not in _TYPES for one in found.get("details", ())):
-        raise Malformed(f"each of its details must have an @type, {' or '.join(_TYPES)}")
-    return Scripted(found["at"], found.get("zone", ""), found.get("times"), found)
+        raise InvalidErrorFile(f"each of its details must have an @type, {' or '.join(_TYPES)}")
+    return ScriptedError(found["at"], found.get("zone", ""), found.get("times"), found)

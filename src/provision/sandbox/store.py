@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 from provision.errors import StateError
 
-SERIAL_KEPT = 1 << 20
+MAX_SERIAL_BYTES = 1 << 20
 """Bytes of serial output that Compute Engine keeps. Source: its documentation of the serial console."""
 _NEW = ".new-"
 _SCHEMA = "provision.sandbox/1"
 _ROOMS = ("instances", "operations", "requests", "buckets", "secrets")
 
 
-class Held(NamedTuple):
+class StoredObject(NamedTuple):
     """An object of a bucket: its bytes and what the service says of it (the JSON API's fields)."""
 
     content: bytes
@@ -47,7 +47,7 @@ class Store:
         self._data = _loaded(self._file)
 
     @contextmanager
-    def changing(self) -> Iterator[dict[str, Any]]:
+    def edit_data(self) -> Iterator[dict[str, Any]]:
         """Yield everything (rooms: instances, operations, requests, buckets, secrets) to change; saved at the end of the outermost block.
 
         When the block raises, what was changed stays and is saved: a service that refuses late has still done what it did.
@@ -62,7 +62,7 @@ class Store:
                     _written(self._file, json.dumps(self._data, indent=1, sort_keys=True).encode())
 
     @contextmanager
-    def looking(self) -> Iterator[dict[str, Any]]:
+    def read_data(self) -> Iterator[dict[str, Any]]:
         """Yield everything for a look; nothing is saved."""
         with self._lock:
             yield self._data
@@ -83,7 +83,7 @@ class Store:
         found = self.instance(name)
         return None if found is None else dict(found.get("gceSetup", {}).get("metadata", {}))
 
-    def find(self, project: str, zone: str, instance: str) -> str | None:
+    def find_instance(self, project: str, zone: str, instance: str) -> str | None:
         """Return the full name of an instance by its parts; None when there is none."""
         name = f"projects/{project}/locations/{zone}/instances/{instance}"
         with self._lock:
@@ -91,7 +91,7 @@ class Store:
 
     def note(self, name: str, **values: Any) -> None:
         """Keep something beside an instance for whoever runs its device; it is never shown by a service."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             if name in data["instances"]:
                 data["instances"][name].setdefault("notes", {}).update(values)
 
@@ -102,7 +102,7 @@ class Store:
 
     def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> bool:
         """Keep a guest attribute; False when there is no such instance."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             if (record := data["instances"].get(name)) is None:
                 return False
             record.setdefault("guest", {}).setdefault(namespace, {})[key] = value
@@ -110,7 +110,7 @@ class Store:
 
     def drop_guest_attribute(self, name: str, namespace: str, key: str) -> bool:
         """Remove a guest attribute; False when there is none."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             return data["instances"].get(name, {}).get("guest", {}).get(namespace, {}).pop(key, None) is not None
 
     def guest_attributes(self, name: str) -> dict[str, dict[str, str]]:
@@ -128,21 +128,21 @@ class Store:
         with self._lock:
             path = self._serial(name)
             whole = path.read_bytes() if path.exists() else b""
-        begin = min(max(start, len(whole) - SERIAL_KEPT, 0), len(whole))
+        begin = min(max(start, len(whole) - MAX_SERIAL_BYTES, 0), len(whole))
         return whole[begin:], begin, len(whole)
 
-    def forget(self, name: str) -> None:
+    def delete_instance(self, name: str) -> None:
         """Remove an instance with all that hangs on it."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             data["instances"].pop(name, None)
             self._serial(name).unlink(missing_ok=True)
 
     def make_bucket(self, bucket: str, project: str = "") -> bool:
         """Make a bucket; False when it exists."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             if bucket in data["buckets"]:
                 return False
-            data["buckets"][bucket] = {"project": project, "created": now(), "objects": {}}
+            data["buckets"][bucket] = {"project": project, "created": utc_timestamp(), "objects": {}}
             return True
 
     def has_bucket(self, bucket: str) -> bool:
@@ -153,12 +153,12 @@ class Store:
     def put_object(self, bucket: str, name: str, content: bytes, content_type: str = "application/octet-stream") -> dict[str, Any]:
         """Keep an object under the next generation and return what the service says of it; the bucket is made when it is missing."""
         self.make_bucket(bucket)
-        with self.changing() as data:
+        with self.edit_data() as data:
             kept = data["buckets"][bucket]["objects"]
             before = kept.get(name)
             generation = max(time.time_ns() // 1000, data["last"] + 1)
             data["last"] = generation
-            stamp = now()
+            stamp = utc_timestamp()
             about = {
                 "kind": "storage#object",
                 "id": f"{bucket}/{name}/{generation}",
@@ -180,11 +180,11 @@ class Store:
             self._bytes(before).unlink(missing_ok=True)
         return dict(about)
 
-    def object(self, bucket: str, name: str) -> Held | None:
+    def object(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or None."""
         with self._lock:
             about = self._data["buckets"].get(bucket, {}).get("objects", {}).get(name)
-            return None if about is None else Held(self._bytes(about).read_bytes(), dict(about))
+            return None if about is None else StoredObject(self._bytes(about).read_bytes(), dict(about))
 
     def objects(self, bucket: str, prefix: str = "") -> tuple[dict[str, Any], ...]:
         """Return what the service says of the objects whose name begins so, by name."""
@@ -194,7 +194,7 @@ class Store:
 
     def delete_object(self, bucket: str, name: str) -> bool:
         """Remove an object; False when there is none."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             about = data["buckets"].get(bucket, {}).get("objects", {}).pop(name, None)
         if about is not None:
             self._bytes(about).unlink(missing_ok=True)
@@ -202,7 +202,7 @@ class Store:
 
     def set_secret(self, secret: str, value: bytes) -> str:
         """Add a version to a secret (projects/P/secrets/S) and return the version's name; the secret is made when it is missing."""
-        with self.changing() as data:
+        with self.edit_data() as data:
             versions = data["secrets"].setdefault(secret, [])
             versions.append(base64.b64encode(value).decode())
             return f"{secret}/versions/{len(versions)}"
@@ -223,7 +223,7 @@ class Store:
         return self.folder / "serial" / _digest(name)
 
 
-def now() -> str:
+def utc_timestamp() -> str:
     """Return the time as Google's APIs write it."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 

@@ -17,21 +17,21 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from provision.sandbox.metadata import ADDRESS, NAMES
+from provision.sandbox.metadata import METADATA_ADDRESS, METADATA_HOSTS
 
 DNS_PORT = 53
-OUTSIDE = (80, 443)
+OUTBOUND_PORTS = (80, 443)
 """Ports on which hosts can be reached by name."""
 _CHUNK = 2**16
 _PREFIX = "127.1."
 
 
 @dataclass
-class Wires:
+class NetworkProxy:
     """The wires of one machine. `loopback` are ports of this machine that it may reach at 127.0.0.1; `metadata` serves a connection and closes it."""
 
-    loopback: frozenset[int]
-    metadata: Callable[[socket.socket], None]
+    loopback_ports: frozenset[int]
+    serve_metadata: Callable[[socket.socket], None]
     _names: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _open: list[socket.socket] = field(default_factory=list)
@@ -60,8 +60,8 @@ class Wires:
 
     def _connect(self, inner: socket.socket) -> None:
         host, port = inner.getsockname()[:2]
-        if host == ADDRESS:
-            self.metadata(inner)
+        if host == METADATA_ADDRESS:
+            self.serve_metadata(inner)
             return
         try:
             outer = self._dial(host, port)
@@ -72,10 +72,10 @@ class Wires:
         _pump(outer, inner)
 
     def _dial(self, host: str, port: int) -> socket.socket:
-        if host == "127.0.0.1" and port in self.loopback:
+        if host == "127.0.0.1" and port in self.loopback_ports:
             return socket.create_connection((host, port), timeout=30)
         name = self._name_at(host)
-        if name is None or port not in OUTSIDE:
+        if name is None or port not in OUTBOUND_PORTS:
             raise ConnectionRefusedError
         return socket.create_connection((_reachable(name, port), port), timeout=30)
 
@@ -118,13 +118,13 @@ class Wires:
         return asked[:2] + struct.pack("!HHHHH", flags, 1, 1 if records else 0, 0, 0) + asked[12 : end + 4] + records
 
 
-def receive(channel: socket.socket, most: int) -> list[socket.socket]:
+def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
     """Return the sockets that come over a channel, none when the other side ended."""
     _, handles, _, _ = socket.recv_fds(channel, 16, most)
     return [socket.socket(fileno=handle) for handle in handles]
 
 
-def send(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
+def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
     """Hand sockets over a channel."""
     socket.send_fds(channel, [b"sockets"], [one.fileno() for one in sockets])
 
@@ -139,7 +139,7 @@ def _reachable(name: str, port: int) -> str:
 
 
 def _known(name: str) -> bool:
-    if name in NAMES or "." not in name:
+    if name in METADATA_HOSTS or "." not in name:
         return False
     try:
         return bool(_reachable(name, 443))

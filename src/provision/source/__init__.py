@@ -1,8 +1,8 @@
 """The spec's text: read, composed within limits, extended, validated, and edited without touching what is not named."""
 
-from provision.source.document import Source, edited_together
-from provision.source.findings import FINDINGS, Finding
-from provision.source.reading import read
-from provision.source.validating import validate
+from provision.source.document import Source, apply_fixes_together
+from provision.source.findings import FINDING_KINDS, FindingKind
+from provision.source.reading import read_spec_file
+from provision.source.validating import validate_source
 
-__all__ = ["FINDINGS", "Finding", "Source", "edited_together", "read", "validate"]
+__all__ = ["FINDING_KINDS", "FindingKind", "Source", "apply_fixes_together", "read_spec_file", "validate_source"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from provision.diagnostics import At, Diagnostic, Fix, Related, Route, Span, Where
+from provision.diagnostics import Diagnostic, Fix, Location, RelatedLocation, Route, RoutePart, Span
 from provision.source import editing
 from provision.source.nodes import Mapping as MappingNode
 from provision.source.nodes import Scalar
-from provision.source.placing import Placed
-from provision.source.text import Stretch, Text
+from provision.source.placing import LocatedValue
+from provision.source.text import TextFile, TextRange
 
 _REFERENCE = re.compile(r"|projects/[^/]+/secrets/[^/]+/versions/[0-9a-z]+|[A-Z][A-Z0-9_]*")
 
@@ -31,8 +31,8 @@ class Source:
     name: str
     root: Path
     document: int
-    texts: Mapping[str, Text]
-    tree: Placed | None
+    texts: Mapping[str, TextFile]
+    tree: LocatedValue | None
     diagnostics: tuple[Diagnostic, ...]
     data: dict[str, Any] | None
     _vetted: dict[Fix, bool] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Source:
         """The decoded text of every file by the name it is shown by, without byte order marks; offsets count in these."""
         return {name: text.content for name, text in self.texts.items()}
 
-    def span(self, where: Where) -> Span:
+    def span(self, where: Location) -> Span:
         """Return where in which file something stands; a route that does not exist falls back to the deepest part of it that does.
 
         The key of the whole document is its first key. Of a collection the whole stretch is returned, which may be many lines.
@@ -54,14 +54,14 @@ class Source:
         passed = self.tree.walk(where.route)
         last = passed[-1]
         # A missing last part of a route is best shown at the key that should hold it.
-        at_key = where.at is At.KEY and len(passed) == len(where.route) + 1
-        return (_key(last, passed) if at_key else last.at).span
+        at_key = where.part is RoutePart.KEY and len(passed) == len(where.route) + 1
+        return (_key_range(last, passed) if at_key else last.at).span
 
-    def related(self, where: Where) -> tuple[Related, ...]:
+    def related(self, where: Location) -> tuple[RelatedLocation, ...]:
         """Return the further places of a value that came through an alias, a merge key or both: the anchor, the use, the merge."""
         if isinstance(where, Span) or self.tree is None:
             return ()
-        return tuple(Related(place.span, text) for place, text in self.tree.walk(where.route)[-1].origins)
+        return tuple(RelatedLocation(place.span, text) for place, text in self.tree.walk(where.route)[-1].origins)
 
     def text(self, route: Route) -> str | None:
         """Return a scalar as its author wrote it, quotes resolved (`3.10`, not 3.1); None when there is no scalar at `route`."""
@@ -73,57 +73,57 @@ class Source:
         node = self._scalar(route)
         return node is not None and node.style == ""
 
-    def is_own(self, route: Route) -> bool:
+    def is_editable(self, route: Route) -> bool:
         """Tell whether the value at `route` stands in this file and no other value shares its text, so that a fix may change it."""
-        return editing.own(self._subject, route) is not None
+        return editing.find_own_value(self._subject, route) is not None
 
     def file(self, route: Route) -> str:
         """Return the name of the file that holds the value at `route`, or the deepest part of it that exists."""
         return self.name if self.tree is None else self.tree.walk(route)[-1].at.text.name
 
-    def written_secrets(self) -> tuple[str, ...]:
+    def literal_secrets(self) -> tuple[str, ...]:
         """Return the texts that stand where a secret should be named, for whoever shows lines of the spec to leave out."""
         found = None if self.tree is None else self.tree.find(("secrets",))
         return () if found is None else tuple(text for text in found.texts() if not _REFERENCE.fullmatch(text))
 
-    def edited(self, fixes: Iterable[Fix]) -> dict[str, str]:
+    def apply_fixes(self, fixes: Iterable[Fix]) -> dict[str, str]:
         """Return the new text, byte order mark included, of each file that the fixes change: none, or this spec's own."""
         wanted = tuple(fixes)
         known = self._vetted.get(wanted[0]) if len(wanted) == 1 else None
-        return {} if known is False else editing.edited(((self._subject, fix) for fix in wanted), trusted=known is True)
+        return {} if known is False else editing.apply_fixes(((self._subject, fix) for fix in wanted), trusted=known is True)
 
-    def vet(self, fixes: Iterable[Fix]) -> None:
+    def check_fixes(self, fixes: Iterable[Fix]) -> None:
         """Find out, for many fixes at a time, which can be made; what is said of a single one is then known."""
         asked = tuple(fixes)
-        good = editing.vetted(self._subject, asked)
+        good = editing.select_applicable_fixes(self._subject, asked)
         self._vetted.update((fix, fix in good) for fix in asked)
 
-    def changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
+    def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
         """Return the stretches of this spec's own file that a fix replaces, each with its new text; () when the fix cannot be made here."""
-        if not self.edited((fix,)):
+        if not self.apply_fixes((fix,)):
             return ()
         own = self.texts[self.name]
-        return tuple((own.span(change.start, change.end), change.text) for change in editing.changes(self._subject, fix) or ())
+        return tuple((own.span(change.start, change.end), change.text) for change in editing.to_text_changes(self._subject, fix) or ())
 
     @property
-    def _subject(self) -> editing.Subject:
-        return editing.Subject(self.texts[self.name], self.tree)
+    def _subject(self) -> editing.EditableDocument:
+        return editing.EditableDocument(self.texts[self.name], self.tree)
 
     def _scalar(self, route: Route) -> Scalar | None:
         found = None if self.tree is None else self.tree.find(route)
         return found.node if found is not None and isinstance(found.node, Scalar) else None
 
 
-def edited_together(fixes: Iterable[tuple[Source, Fix]]) -> dict[str, str]:
+def apply_fixes_together(fixes: Iterable[tuple[Source, Fix]]) -> dict[str, str]:
     """Return the new texts for fixes that belong to several documents of one file, or to several files."""
-    return editing.edited((source._subject, fix) for source, fix in fixes)
+    return editing.apply_fixes((source._subject, fix) for source, fix in fixes)
 
 
-def _key(placed: Placed, passed: tuple[Placed, ...]) -> Stretch:
+def _key_range(placed: LocatedValue, passed: tuple[LocatedValue, ...]) -> TextRange:
     """Return where the key of the last value stands; an item of a list has none and stands for itself, the document has its first key."""
     if placed.key is not None:
         return placed.key
     if len(passed) == 1 and isinstance(placed.node, MappingNode) and placed.node.entries:
         first = placed.node.entries[0].key
-        return Stretch(first.text, first.start, first.end)
+        return TextRange(first.text, first.start, first.end)
     return placed.at

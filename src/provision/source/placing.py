@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.diagnostics import Route
-from provision.source.nodes import Alias, Item, Mapping, Node, Scalar, Sequence, stretch, target
-from provision.source.text import Stretch
+from provision.source.nodes import Alias, Item, Mapping, Node, Scalar, Sequence, resolve_alias, to_text_range
+from provision.source.text import TextRange
 
-Origin = tuple[Stretch, str]
+RelatedRange = tuple[TextRange, str]
 """A further place that has to do with a value, and what it has to do with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class LocatedValue:
     """One value of the spec.
 
     `at` is where it is used (an alias's own site), `key` where its key stands. What is `shared` stands under an anchor, an alias or a merge key:
@@ -23,13 +23,13 @@ class Placed:
     """
 
     node: Node
-    at: Stretch
-    key: Stretch | None = None
+    at: TextRange
+    key: TextRange | None = None
     shared: bool = False
-    origins: tuple[Origin, ...] = ()
-    children: Map[str | int, Placed] = field(default_factory=dict)
+    origins: tuple[RelatedRange, ...] = ()
+    children: Map[str | int, LocatedValue] = field(default_factory=dict)
 
-    def walk(self, route: Route) -> tuple[Placed, ...]:
+    def walk(self, route: Route) -> tuple[LocatedValue, ...]:
         """Return the values along `route`, this one first, as far as it exists."""
         passed = [self]
         for part in route:
@@ -39,7 +39,7 @@ class Placed:
             passed.append(child)
         return tuple(passed)
 
-    def find(self, route: Route) -> Placed | None:
+    def find(self, route: Route) -> LocatedValue | None:
         """Return the value at `route`, None when there is none."""
         passed = self.walk(route)
         return passed[-1] if len(passed) == len(route) + 1 else None
@@ -59,34 +59,34 @@ class Placed:
         return {key: child.data() for key, child in self.children.items()}
 
 
-def place(item: Item, key: Stretch | None = None, *, shared: bool = False, origins: tuple[Origin, ...] = ()) -> Placed:
+def build_value_tree(item: Item, key: TextRange | None = None, *, shared: bool = False, origins: tuple[RelatedRange, ...] = ()) -> LocatedValue:
     """Return the tree of `item`; its size is bounded by the weight that the composer allows."""
-    node = target(item)
+    node = resolve_alias(item)
     inner = origins
     if isinstance(item, Alias):
-        origins = ((stretch(node), f"&{item.name} is set here"), *origins)
-        inner = ((stretch(item), f"used here, as *{item.name}"), *inner)
+        origins = ((to_text_range(node), f"&{item.name} is set here"), *origins)
+        inner = ((to_text_range(item), f"used here, as *{item.name}"), *inner)
     shared = shared or node.anchored or isinstance(item, Alias)
-    children: dict[str | int, Placed] = {}
+    children: dict[str | int, LocatedValue] = {}
     if isinstance(node, Sequence):
-        children = {index: place(child, shared=shared, origins=inner) for index, child in enumerate(node.items)}
+        children = {index: build_value_tree(child, shared=shared, origins=inner) for index, child in enumerate(node.items)}
     elif isinstance(node, Mapping):
         children = {
-            entry.key.value: place(entry.value, stretch(entry.key), shared=shared or entry.key.anchored, origins=inner)
+            entry.key.value: build_value_tree(entry.value, to_text_range(entry.key), shared=shared or entry.key.anchored, origins=inner)
             for entry in node.entries
-            if not entry.merges
+            if not entry.is_merge
         }
-        for part in _merged(node):
-            merged = place(part, shared=True, origins=((stretch(part), "merged in here"), *origins))
+        for part in _merge_sources(node):
+            merged = build_value_tree(part, shared=True, origins=((to_text_range(part), "merged in here"), *origins))
             for name, child in merged.children.items():
                 children.setdefault(name, child)
-    return Placed(node, stretch(item), key, shared, origins, children)
+    return LocatedValue(node, to_text_range(item), key, shared, origins, children)
 
 
-def _merged(node: Mapping) -> list[Item]:
+def _merge_sources(node: Mapping) -> list[Item]:
     parts: list[Item] = []
     for entry in node.entries:
-        if entry.merges:
-            value = target(entry.value)
+        if entry.is_merge:
+            value = resolve_alias(entry.value)
             parts += value.items if isinstance(value, Sequence) else (entry.value,)
-    return [part for part in parts if isinstance(target(part), Mapping)]
+    return [part for part in parts if isinstance(resolve_alias(part), Mapping)]

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import yaml
 
 from provision.diagnostics import Diagnostic
-from provision.errors import SourceError, WorldError
-from provision.source.composing import Document, compose
+from provision.errors import ExternalError, SourceError
+from provision.source.composing import ParsedDocument, compose
 from provision.source.document import Source
-from provision.source.extending import LARGEST_FILE, Chain, Origin
-from provision.source.placing import place
-from provision.source.text import Text, decoded
+from provision.source.extending import MAX_FILE_BYTES, ExtendedFile, ExtendsChain
+from provision.source.placing import build_value_tree
+from provision.source.text import TextFile, decode_file
 
 if TYPE_CHECKING:
     from provision.effects import Reader
 
-ROOT_MARKS = ("provision.toml", "pyproject.toml", ".git")
+ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
 
 
-def read(path: Path, reader: Reader) -> tuple[Source, ...]:
+def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     """Return the documents of a spec file, at least one; everything wrong with its text is in their diagnostics.
 
     Raises SourceError when there is no text at all: the file is missing, a folder, not readable or larger than 1 MiB, or PyYAML lacks libyaml.
@@ -34,23 +34,23 @@ def read(path: Path, reader: Reader) -> tuple[Source, ...]:
     root = _root(path, reader)
     try:
         _refuse_link(path, root, reader)
-        raw = reader.read(path, LARGEST_FILE)
-    except WorldError as error:
+        raw = reader.read(path, MAX_FILE_BYTES)
+    except ExternalError as error:
         raise SourceError(error.what, why=error.why, hint=error.hint or "name a spec file, as in: provision lint spec.yaml") from error
-    text, problems = decoded(str(path), raw)
+    text, problems = decode_file(str(path), raw)
     if problems:
         return (Source(path, text.name, root, 0, {text.name: text}, None, problems, None),)
     chain = (text, root, len(raw))
-    return tuple(_source(path, index, document, chain, reader) for index, document in enumerate(compose(text)))
+    return tuple(_to_source(path, index, document, chain, reader) for index, document in enumerate(compose(text)))
 
 
-def _source(path: Path, index: int, document: Document, chain: tuple[Text, Path, int], reader: Reader) -> Source:
+def _to_source(path: Path, index: int, document: ParsedDocument, chain: tuple[TextFile, Path, int], reader: Reader) -> Source:
     text, root, size = chain
     if document.root is None:
         return Source(path, text.name, root, index, {text.name: text}, None, document.diagnostics, None)
-    origin = Origin(text.name, path.parent.resolve() / path.name)
-    met = Chain(root, reader, {text.name: text}, [origin], size)
-    tree = met.extended(place(document.root))
+    origin = ExtendedFile(text.name, path.parent.resolve() / path.name)
+    met = ExtendsChain(root, reader, {text.name: text}, [origin], size)
+    tree = met.extend(build_value_tree(document.root))
     diagnostics: tuple[Diagnostic, ...] = (*document.diagnostics, *met.diagnostics)
     return Source(path, text.name, root, index, met.texts, tree, diagnostics, tree.data())
 
@@ -63,7 +63,7 @@ def _root(path: Path, reader: Reader) -> Path:
     written, real = Path(os.path.abspath(path)).parent, _resolved(path.parent)  # noqa: PTH100 - links stay
     for folder in (written, real):
         for candidate in (folder, *folder.parents):
-            if _marks(candidate, reader):
+            if _is_project_root(candidate, reader):
                 return candidate.resolve()
     return real
 
@@ -73,7 +73,7 @@ def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
     real = _resolved(path)
     if real == _resolved(path.parent) / path.name and real.is_relative_to(root):
         return
-    if not real.is_relative_to(root) and (_marks(root, reader) or real.suffix not in {".yaml", ".yml"}):
+    if not real.is_relative_to(root) and (_is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}):
         hint = f"put the file itself below {root}, or name it by its own path"
         raise SourceError(f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint)
     if real.is_relative_to(root) and any(part.startswith(".") for part in real.relative_to(root).parts):
@@ -85,5 +85,5 @@ def _resolved(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _marks(folder: Path, reader: Reader) -> bool:
-    return any(reader.exists(folder / mark) for mark in ROOT_MARKS)
+def _is_project_root(folder: Path, reader: Reader) -> bool:
+    return any(reader.exists(folder / mark) for mark in ROOT_MARKERS)

@@ -32,7 +32,7 @@ def keys_at(route: Route, data: Any) -> tuple[str, ...]:
     return () if model is None else tuple(model.model_fields)
 
 
-def elsewhere(key: str) -> str | None:
+def find_key_parent(key: str) -> str | None:
     """Return the part of a spec under which `key` is known, "" for the top; None when it is unknown everywhere."""
     if key in Spec.model_fields:
         return ""
@@ -46,7 +46,7 @@ def elsewhere(key: str) -> str | None:
 def target_models() -> dict[str, type[BaseModel]]:
     """Return the model of each kind of target."""
     union = get_args(Spec.model_fields["targets"].annotation)[1]
-    return {_kind(model): model for model in get_args(_bare(union))}
+    return {_kind(model): model for model in get_args(_without_annotated(union))}
 
 
 def _inner(annotation: Any, part: str | int, data: Any) -> Any:
@@ -63,17 +63,17 @@ def _inner(annotation: Any, part: str | int, data: Any) -> Any:
 
 def _choose(annotation: Any, data: Any) -> Any:
     """Return the member of a union that is meant: not None, and of several models the one of this kind."""
-    annotation = _bare(annotation)
+    annotation = _without_annotated(annotation)
     if get_origin(annotation) not in _UNION:
         return annotation
-    members = [_bare(member) for member in get_args(annotation) if member is not NoneType]
+    members = [_without_annotated(member) for member in get_args(annotation) if member is not NoneType]
     if len(members) == 1:
         return members[0]
     wanted = data.get("kind") if isinstance(data, dict) else None
     return next((member for member in members if isinstance(member, type) and issubclass(member, BaseModel) and _kind(member) == wanted), None)
 
 
-def _bare(annotation: Any) -> Any:
+def _without_annotated(annotation: Any) -> Any:
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     return annotation

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import yaml
 
-from provision.diagnostics import Diagnostic, Related
-from provision.source.findings import finding
-from provision.source.text import Text
+from provision.diagnostics import Diagnostic, RelatedLocation
+from provision.source.findings import make_finding
+from provision.source.text import TextFile
 
 # What libyaml 0.2.5 calls a problem (scanner.c, parser.c), what it comes down to, and what to do.
-_WORDS = {
+_EXPLANATIONS = {
     "mapping values are not allowed in this context": ("a `:` where no key can stand", "put a value that holds `: ` in quotes, or check the indentation"),
     "could not find expected ':'": ("a key without its `:`", "write it as in: key: value"),
     "did not find expected key": ("the indentation does not fit, or a key is missing here", "keys of one mapping start in the same column"),
@@ -29,19 +29,19 @@ _WORDS = {
 }
 
 
-def explained(text: Text, error: yaml.YAMLError) -> Diagnostic:
+def explain_yaml_error(text: TextFile, error: yaml.YAMLError) -> Diagnostic:
     """Return the finding for an error of libyaml."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return finding("syntax", f"the text cannot be read as YAML: {getattr(error, 'reason', error)}", text.span(0, 0))
+        return make_finding("syntax", f"the text cannot be read as YAML: {getattr(error, 'reason', error)}", text.span(0, 0))
     at = min(error.problem_mark.index, len(text.content))
     problem = str(error.problem)
-    message, hint = _WORDS.get(problem, (problem, ""))
+    message, hint = _EXPLANATIONS.get(problem, (problem, ""))
     character = text.content[at : at + 1]
     if problem == "found character that cannot start any token":
         message, hint = ("a tab in the indentation", "indent with spaces") if character == "\t" else (f"no value starts with {character}", "put it in quotes")
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedLocation, ...] = ()
     if error.context_mark is not None and error.context_mark.index != error.problem_mark.index:
         begin = min(error.context_mark.index, len(text.content))
-        related = (Related(text.span(begin, begin + 1), f"{error.context or 'it began'}, from here"),)
+        related = (RelatedLocation(text.span(begin, begin + 1), f"{error.context or 'it began'}, from here"),)
     end = at + 1 if character and character not in "\r\n" else at
-    return finding("syntax", message, text.span(at, end), hint=hint, related=related)
+    return make_finding("syntax", message, text.span(at, end), hint=hint, related=related)

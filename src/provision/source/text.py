@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from provision.diagnostics import Diagnostic, Position, Span
-from provision.source.findings import finding
+from provision.source.findings import make_finding
 
 _BREAK = re.compile(r"\r\n|\n|\r")
-_WIDE = (
+_WIDE_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _BLANKS = str.maketrans("\t\n\r", "   ")
-_ZEROS = {"000x": "utf-32-be", "x000": "utf-32-le", "0x0x": "utf-16-be", "x0x0": "utf-16-le"}
+_ZERO_BYTE_PATTERNS = {"000x": "utf-32-be", "x000": "utf-32-le", "0x0x": "utf-16-be", "x0x0": "utf-16-le"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text:
+class TextFile:
     """A decoded file: the name it is shown by, its text without byte order mark, and the offset at which each line starts.
 
     Lines end at CR LF, LF or CR, as editors have it; U+2028 and its like, which YAML takes for line breaks, do not count.
@@ -59,10 +59,10 @@ class Text:
         return found.group() if found else "\n"
 
 
-class Stretch(NamedTuple):
+class TextRange(NamedTuple):
     """A part of a text by offsets, the end exclusive; cheaper than a `Span` until it is shown."""
 
-    text: Text
+    text: TextFile
     start: int
     end: int
 
@@ -72,42 +72,42 @@ class Stretch(NamedTuple):
         return self.text.span(self.start, self.end)
 
 
-def text_of(name: str, content: str, *, bom: bool = False) -> Text:
+def to_text_file(name: str, content: str, *, bom: bool = False) -> TextFile:
     """Return `content` as the text of a file."""
-    return Text(name, content, bom, (0, *(found.end() for found in _BREAK.finditer(content))))
+    return TextFile(name, content, bom, (0, *(found.end() for found in _BREAK.finditer(content))))
 
 
-def decoded(name: str, raw: bytes) -> tuple[Text, tuple[Diagnostic, ...]]:
+def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]]:
     """Decode a file; with a finding where it is not UTF-8 or holds characters that no YAML may hold.
 
     What cannot be decoded is shown as U+FFFD, so that there is text to point into.
     """
-    wide = _wide(raw)
+    wide = _detect_wide_encoding(raw)
     if wide:
-        text = text_of(name, raw.decode(wide, "replace").removeprefix("\ufeff"))
+        text = to_text_file(name, raw.decode(wide, "replace").removeprefix("\ufeff"))
         message = f"the file is {wide[:6].upper()}, a spec is UTF-8"
-        return text, (finding("encoding", message, text.span(0, 0), hint=f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8"),)
+        return text, (make_finding("encoding", message, text.span(0, 0), hint=f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8"),)
     bom = raw.startswith(codecs.BOM_UTF8)
     body = raw[3:] if bom else raw
     try:
-        text = text_of(name, body.decode("utf-8"), bom=bom)
+        text = to_text_file(name, body.decode("utf-8"), bom=bom)
     except UnicodeDecodeError as error:
-        text = text_of(name, body.decode("utf-8", "replace"), bom=bom)
+        text = to_text_file(name, body.decode("utf-8", "replace"), bom=bom)
         at = len(body[: error.start].decode("utf-8"))
         message = f"byte 0x{body[error.start]:02x} is not UTF-8"
-        return text, (finding("encoding", message, text.span(at, at + 1), hint="save the file as UTF-8"),)
-    return text, _forbidden(text)
+        return text, (make_finding("encoding", message, text.span(at, at + 1), hint="save the file as UTF-8"),)
+    return text, _find_control_character(text)
 
 
-def _wide(raw: bytes) -> str | None:
-    for mark, codec in _WIDE:
+def _detect_wide_encoding(raw: bytes) -> str | None:
+    for mark, codec in _WIDE_MARKS:
         if raw.startswith(mark):
             return codec
     # Without a mark, the zero bytes of the first ASCII character tell (YAML 1.2.2, section 5.2).
-    return _ZEROS.get("".join("0" if byte == 0 else "x" for byte in raw[:4]))
+    return _ZERO_BYTE_PATTERNS.get("".join("0" if byte == 0 else "x" for byte in raw[:4]))
 
 
-def _forbidden(text: Text) -> tuple[Diagnostic, ...]:
+def _find_control_character(text: TextFile) -> tuple[Diagnostic, ...]:
     if text.content.translate(_BLANKS).isprintable():  # what Python calls printable is a part of what YAML does; the pattern takes long to compile
         return ()
     # The printable set of YAML 1.2.2, section 5.1; U+FEFF is allowed at the start only.
@@ -116,4 +116,4 @@ def _forbidden(text: Text) -> tuple[Diagnostic, ...]:
         return ()
     code = ord(found.group())
     message = f"U+{code:04X} may not stand in YAML" + (" (a NUL: is this a binary file?)" if code == 0 else "")
-    return (finding("control-character", message, text.span(found.start(), found.end()), hint="delete it, or write it as an escape in double quotes"),)
+    return (make_finding("control-character", message, text.span(found.start(), found.end()), hint="delete it, or write it as an escape in double quotes"),)

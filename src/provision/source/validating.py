@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from provision.diagnostics import Diagnostic, Place
+from provision.diagnostics import Diagnostic, RouteLocation
 from provision.source.document import Source
-from provision.source.findings import finding
+from provision.source.findings import make_finding
 
 if TYPE_CHECKING:
     from provision.spec import Spec
 
 
-def validate(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
+def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
     """Return the spec and nothing, or None and what is wrong with its shape.
 
     A document that has no data, because its text is broken, gives (None, ()): its findings are in `source.diagnostics`, which callers look at in any case.
@@ -24,18 +24,20 @@ def validate(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
 
     from provision.spec import Spec
 
-    data = {"name": name_of(source), **source.data}
+    data = {"name": default_spec_name(source), **source.data}
     try:
         return Spec.model_validate(data), ()
     except RecursionError:
         # packaging reads markers by recursion, a level for each parenthesis.
-        return None, (finding("bad-format", "the marker of a package is nested too deeply", Place(("packages",)), hint="write it without parentheses"),)
+        return None, (
+            make_finding("bad-format", "the marker of a package is nested too deeply", RouteLocation(("packages",)), hint="write it without parentheses"),
+        )
     except ValidationError as error:
         from provision.source import misshapen  # here: a spec in good shape is read without it
 
-        return None, misshapen.findings(source, data, error)
+        return None, misshapen.to_findings(source, data, error)
 
 
-def name_of(source: Source) -> str:
+def default_spec_name(source: Source) -> str:
     """Return the name that a spec without one goes by: its file's stem, made to fit."""
     return re.sub(r"[^a-z0-9]+", "-", source.path.stem.lower()).strip("-")[:63].strip("-") or "environment"

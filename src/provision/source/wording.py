@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.diagnostics import Route
 
-FORMATS: dict[str, tuple[str, str]] = {
+FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
     r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$": ("a size with its unit", '"16GiB"'),
     r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with its unit (K, M, B, T)", '"1.1B"'),
     r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number and s, m, h or d", '"30m"'),
@@ -30,7 +30,7 @@ FORMATS: dict[str, tuple[str, str]] = {
 }
 """What each pattern of the model asks for, and an example as it is written in YAML."""
 
-LOOKS: dict[str, str] = {
+KEY_EXAMPLES: dict[str, str] = {
     "gpu": "gpu: L4, or gpu: {type: L4, count: 2}",
     "packages": 'packages: ["torch==2.13.*", "transformers[torch]>=5.13"]',
     "conda_packages": "conda_packages: [ffmpeg]",
@@ -60,7 +60,7 @@ LOOKS: dict[str, str] = {
 }
 """How the keys are written that hold more than one value."""
 
-OTHER_WORDS: dict[str, str] = {
+KEY_SYNONYMS: dict[str, str] = {
     "accelerator": "gpu",
     "gpu_type": "gpu",
     "dependencies": "packages",
@@ -85,13 +85,13 @@ OTHER_WORDS: dict[str, str] = {
 """What neighbouring tools call our keys."""
 
 
-def dotted(route: Route) -> str:
+def format_route(route: Route) -> str:
     """Return a route as people write it: packages[0].name."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:60]}" for part in route)
     return text.removeprefix(".") or "the spec"
 
 
-def kind_of(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """Return what sort of value this is, with its article."""
     if value is None:
         return "empty"
@@ -102,7 +102,7 @@ def kind_of(value: Any) -> str:
     return "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a mapping"
 
 
-def respelled(pattern: str, text: str) -> str | None:
+def correct_format(pattern: str, text: str) -> str | None:
     """Return what the author probably meant in the format `pattern`: 3.11 for 3.11.7, 12.8 for cu128, 16GiB for 16G; None when there is no telling."""
     text = text.strip()
     candidates = [text, text.lower(), ".".join(text.split(".")[:2])]

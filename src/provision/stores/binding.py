@@ -9,22 +9,22 @@ import sys
 from pathlib import Path
 
 from provision.effects import Reader
-from provision.errors import WorldError
-from provision.state import Binding
+from provision.errors import ExternalError
+from provision.state import StateBinding
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 """machine-id(5): the same as long as a system is installed, another in each."""
 _LIMIT = 4096
 
 
-def binding_here(folder: Path, reader: Reader) -> Binding:
+def read_current_binding(folder: Path, reader: Reader) -> StateBinding:
     """Return the binding of a state that is written into a folder now."""
     about = folder.stat() if folder.exists() else None
     inode = f"{about.st_dev}:{about.st_ino}" if about is not None else ""
-    return Binding(_machine(reader), os.path.realpath(folder), inode)
+    return StateBinding(_machine(reader), os.path.realpath(folder), inode)
 
 
-def foreign(bound: Binding, here: Binding) -> str:
+def explain_foreign_binding(bound: StateBinding, here: StateBinding) -> str:
     """Return why a state that is bound so was made elsewhere; "" when it was made here.
 
     On one machine a state belongs to its folder, even when that was moved or restored from a backup. Where no machine says which one it is (containers often
@@ -43,7 +43,7 @@ def _machine(reader: Reader) -> str:
     for path in _MACHINE_IDS:
         try:
             text = reader.read(path, _LIMIT).decode("ascii", "replace").strip()
-        except WorldError:
+        except ExternalError:
             continue
         if len(text) == 32:
             return _digest(text.encode())

@@ -14,14 +14,14 @@ _EXTENDED, _NAME_LENGTH = 0x4000, 0xFFF
 _MAX_BYTES = 256 * 2**20
 
 
-def is_tracked(folder: Path) -> bool:
+def is_tracked_by_git(folder: Path) -> bool:
     """Tell whether the repository around a folder tracks a file in it; an index that cannot be read tracks nothing."""
     folder = folder.parent.resolve() / folder.name
     for parent in folder.parents:
         if (parent / ".git").exists():
             inside = os.fsencode(folder.relative_to(parent)).lower() + b"/"  # file systems may ignore case
             try:
-                return any(name.lower().startswith(inside) for name in read_names(_index_of(parent / ".git")))
+                return any(name.lower().startswith(inside) for name in read_tracked_names(_index_of(parent / ".git")))
             except (OSError, ValueError, struct.error, IndexError):
                 return False
     return False
@@ -35,7 +35,7 @@ def _index_of(git: Path) -> bytes:
         return file.read(_MAX_BYTES)
 
 
-def read_names(index: bytes) -> Iterator[bytes]:
+def read_tracked_names(index: bytes) -> Iterator[bytes]:
     """Yield the names in an index of version 2, 3 or 4, with object names of SHA-1 or SHA-256; raises ValueError, struct.error or IndexError."""
     for digest in (20, 32):
         try:

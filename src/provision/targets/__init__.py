@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from provision.targets.colab import Colab
-from provision.targets.local import Local
-from provision.targets.target import Place, Refusal, StandIn, Target
-from provision.targets.workbench import Workbench
+from provision.targets.colab import ColabDriver
+from provision.targets.local import LocalDriver
+from provision.targets.target import Driver, Refusal, SandboxSources, TargetContext
+from provision.targets.workbench import WorkbenchDriver
 
-TARGETS: Mapping[str, Target] = {"colab": Colab(), "local": Local(), "workbench": Workbench()}
+DRIVERS: Mapping[str, Driver] = {"colab": ColabDriver(), "local": LocalDriver(), "workbench": WorkbenchDriver()}
 
-__all__ = ["TARGETS", "Place", "Refusal", "StandIn", "Target"]
+__all__ = ["DRIVERS", "Driver", "Refusal", "SandboxSources", "TargetContext"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_START = """\
+_LAUNCHER = """\
 import os, sys
 real = os.path.realpath(sys.prefix)
 try:
@@ -21,6 +21,6 @@ os.execv(python, [python, "-m", "ipykernel_launcher", *sys.argv[1:]])
 """Holds what provision.world.in_use reads. Nothing but the standard library: it runs in the environment."""
 
 
-def kernel_argv(python: str) -> list[str]:
+def build_kernel_argv(python: str) -> list[str]:
     """Return the `argv` of a kernel.json for the Python of an environment."""
-    return [python, "-c", _START, "-f", "{connection_file}"]
+    return [python, "-c", _LAUNCHER, "-f", "{connection_file}"]

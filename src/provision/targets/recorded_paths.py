@@ -10,15 +10,15 @@ from typing import Any
 
 from provision.effects import RemoveTree
 from provision.errors import Refused
-from provision.state import own_name
+from provision.state import to_folder_name
 
 _HINT = "look at the state file: provision did not write this into it"
 
 
-def own_kernels(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:
+def plan_kernel_removal(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ...]:
     """Return the removals of the kernels that a record names, outside our folder; raises Refused unless they are kernels of this address."""
     paths = [Path(path) for path in record.get("outside", ())]
-    ours = re.escape(kernel_stem(address))
+    ours = re.escape(build_kernel_prefix(address))
     foreign = [path for path in paths if path.parent.name != "kernels" or not re.fullmatch(rf"{ours}-[0-9a-f]{{8}}", path.name) or ".." in path.parts]
     if foreign:
         why = f"the state names it as a Jupyter kernel of {address}"
@@ -26,26 +26,26 @@ def own_kernels(record: Mapping[str, Any], address: str) -> tuple[RemoveTree, ..
     return tuple(RemoveTree(path) for path in paths)
 
 
-def own_folder(folder: Path, relative: str, address: str) -> Path:
+def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
     """Return a recorded path in our own folder; raises Refused unless it is an environment or the reports of this address."""
     top, _, name = relative.partition("/")
-    own = own_name(address)
+    own = to_folder_name(address)
     if not ((top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name)) or (top == "reports" and name == own)):
         why = f"the state names it as one in {folder}"
         raise Refused(f"{relative} is not a folder that provision makes for {address}", why=why, hint=_HINT)
     return folder / relative
 
 
-def kernel_name(address: str, folder: Path) -> str:
+def build_kernel_name(address: str, folder: Path) -> str:
     """Return the name under which Jupyter knows an environment; kernels of all folders share one namespace, so it holds a digest of the folder too."""
-    return f"{kernel_stem(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+    return f"{build_kernel_prefix(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
 
 
 def is_kernel_of(path: Path, address: str, folder: Path) -> bool:
     """Tell whether a recorded kernel was registered for an environment in this folder."""
-    return path.name == kernel_name(address, folder)
+    return path.name == build_kernel_name(address, folder)
 
 
-def kernel_stem(address: str) -> str:
+def build_kernel_prefix(address: str) -> str:
     """Return what the names of an address's kernels begin with."""
-    return re.sub(r"[^a-z0-9._-]", "-", f"provision-{own_name(address)}".lower())
+    return re.sub(r"[^a-z0-9._-]", "-", f"provision-{to_folder_name(address)}".lower())

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from provision.effects import Reader
 from provision.errors import Refused
-from provision.lock import Environment, Lock
+from provision.lock import Lock, LockedEnvironment
 from provision.plan import Action
 from provision.spec import Spec
 from provision.state import Ledger
@@ -27,16 +27,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
+class SandboxSources:
     """What takes the place of the real world in a sandbox: in words, and the addresses of package indexes, by name, and further places of wheels."""
 
-    words: tuple[str, ...]
+    simulated: tuple[str, ...]
     indexes: Mapping[str, str]
-    links: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetContext:
     """One target of one spec: the spec as it holds there, its file's stem, the folder of our own files, the lock, and the platform it is made for.
 
     `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec that was locked in place of `spec`. `said` is how a command
@@ -50,19 +50,19 @@ class Place:
     folder: Path
     lock: Lock
     platform: str
-    stand_in: StandIn | None = None
-    substitute: Spec | None = None
-    said: str = "SPEC"
+    sandbox_sources: SandboxSources | None = None
+    sandbox_spec: Spec | None = None
+    cli_arguments: str = "SPEC"
     adopt: bool = False
 
     def command(self, verb: str) -> str:
         """Return the command line that does something here."""
-        return f"provision {verb} {self.said}{' --sandbox' if self.stand_in is not None else ''}"
+        return f"provision {verb} {self.cli_arguments}{' --sandbox' if self.sandbox_sources is not None else ''}"
 
     @property
-    def promised(self) -> Spec:
+    def effective_spec(self) -> Spec:
         """The spec that the device is held to."""
-        return self.substitute or self.spec
+        return self.sandbox_spec or self.spec
 
     @property
     def address(self) -> str:
@@ -70,7 +70,7 @@ class Place:
         return f"{self.stem}/{self.target}"
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> LockedEnvironment:
         """What the lock holds for this target on this platform; raises Refused when the lock does not cover it."""
         found = self.lock.environment(self.target, self.platform)
         if found is None:
@@ -83,35 +83,35 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Interpreter:
     """Where programs run: the interpreter, the environment's prefix, and the stable path that follows it."""
 
     python: Path
     prefix: Path
-    stable: Path
+    stable_prefix: Path
 
 
-class Target(Protocol):
+class Driver(Protocol):
     """A kind of place. `look` is the only method that asks the world; the others take values and give values."""
 
     @property
     def platform(self) -> str | None:
         """The platform of every place of this kind; None where it is that of the machine at hand."""
 
-    def look(self, place: Place, ledger: Ledger, reader: Reader) -> Any:
+    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> Any:
         """Return what is there now, as a value that `refusals` and `plan` understand."""
 
-    def refusals(self, place: Place, have: Any) -> tuple[Refusal, ...]:
+    def refusals(self, place: TargetContext, have: Any) -> tuple[Refusal, ...]:
         """Return everything the spec asks for that this kind, on this machine, does not do."""
 
-    def plan(self, place: Place, have: Any) -> tuple[Action, ...]:
+    def plan(self, place: TargetContext, have: Any) -> tuple[Action, ...]:
         """Return the actions that make the place as declared; all KEEP when it is."""
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
         """Return the actions that remove everything recorded at an address, half-made things included."""
 
-    def seat(self, place: Place) -> Seat:
+    def get_interpreter(self, place: TargetContext) -> Interpreter:
         """Return where programs of this place run once it is made."""
 
-    def variables(self, place: Place, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:
+    def get_environment_variables(self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False) -> dict[str, str]:
         """Return the variables that programs get there; a secret whose source is not set raises Refused, or is left out when `partial`."""

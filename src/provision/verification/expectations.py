@@ -7,12 +7,12 @@ from pathlib import PurePath
 from typing import Any
 
 import provision
-from provision.facts import load
-from provision.facts.memory import Estimate, Lever
-from provision.lock import Environment, Lock, digest_of
-from provision.lock.conda import index_name, instead_of_index
-from provision.sites import workload_of
-from provision.spec import Model, Spec, bytes_of, parameters_of, seconds_of
+from provision.facts import load_facts
+from provision.facts.memory import MemoryEstimate, MemorySaving
+from provision.lock import Lock, LockedEnvironment, digest_of
+from provision.lock.conda import conda_provided_versions, to_index_name
+from provision.sites import build_workload
+from provision.spec import Model, Spec, parse_duration, parse_parameter_count, parse_size
 
 SCHEMA = "provision.expectations/1"
 _MOST_LEVERS = 3
@@ -20,20 +20,20 @@ _GIB = 2**30
 """Vendors say GB and mean GiB: what a card of 24 GB shows is a little less than 24 GiB, never more."""
 
 
-def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environment, prefix: PurePath) -> dict[str, Any]:
+def expectations_of(spec: Spec, target: str, lock: Lock, environment: LockedEnvironment, prefix: PurePath) -> dict[str, Any]:
     """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in bytes. The caller adds a nonce."""
     place = spec.targets[target]
     requires = spec.requires
-    by_conda = instead_of_index(lock, environment, spec)
+    by_conda = conda_provided_versions(lock, environment, spec)
     held = {**lock.versions(environment), **by_conda}
     return {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
-        "spec": {"name": spec.name, "digest": digest_of(dict(lock.asked))},
+        "spec": {"name": spec.name, "digest": digest_of(dict(lock.inputs))},
         "lock": {"digest": lock.digest, "environment_digest": environment.digest},
         "target": {"name": target, "kind": place.kind, **({"manager": manager} if (manager := getattr(place, "manager", None)) else {})},
         "tier": spec.verify.tier,
-        "timeout_s": seconds_of(spec.verify.timeout),
+        "timeout_s": parse_duration(spec.verify.timeout),
         "python": {"version": lock.python, "prefix": str(prefix)},
         **({"shared": True} if getattr(place, "isolation", None) == "system" else {}),
         "platform": environment.platform,
@@ -43,9 +43,9 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
         "packages": [{"name": name, "version": version} for name, version in sorted(held.items())],
         **_of_conda(lock, environment),
         "direct": sorted(({package.key for package in spec.packages} & held.keys()) | by_conda.keys()),
-        "gpu": {"type": None if spec.gpu.none else spec.gpu.type, "count": 0 if spec.gpu.none else spec.gpu.count},
+        "gpu": {"type": None if spec.gpu.is_none else spec.gpu.type, "count": 0 if spec.gpu.is_none else spec.gpu.count},
         "requires": {
-            **{f"{name}_bytes": bytes_of(size) if (size := getattr(requires, name)) else None for name in ("ram", "disk", "shm", "vram")},
+            **{f"{name}_bytes": parse_size(size) if (size := getattr(requires, name)) else None for name in ("ram", "disk", "shm", "vram")},
             "driver": requires.driver,
             "compute_capability": requires.compute_capability,
         },
@@ -71,18 +71,18 @@ def expectations_of(spec: Spec, target: str, lock: Lock, environment: Environmen
     }
 
 
-def _of_conda(lock: Lock, environment: Environment) -> dict[str, Any]:
+def _of_conda(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:
     """Return what conda brings: names that may be there without being locked, and its files, by which the installer's note tells what came of each."""
-    brought = lock.conda_of(environment)
+    brought = lock.conda_records_in(environment)
     if not brought:
         return {}
-    return {"extras_allowed": sorted({index_name(record.name) for record in brought}), "conda": sorted(record.stem for record in brought)}
+    return {"extras_allowed": sorted({to_index_name(record.name) for record in brought}), "conda": sorted(record.stem for record in brought)}
 
 
 def _known(spec: Spec) -> dict[str, Any]:
-    facts = load()
-    card, work = facts.card(spec.gpu.type), workload_of(spec.training, spec.gpu.count)
-    half = "fp16" if card and not facts.feature(card, "bf16") else "bf16"
+    facts = load_facts()
+    card, work = facts.card(spec.gpu.type), build_workload(spec.training, spec.gpu.count)
+    half = "fp16" if card and not facts.has_feature(card, "bf16") else "bf16"
     return {
         "card": {
             "memory_bytes": int(card.memory_gb * _GIB),
@@ -92,18 +92,18 @@ def _known(spec: Spec) -> dict[str, Any]:
         }
         if card
         else None,
-        "estimate_bytes": _expected_bytes(facts.memory(work), on_card=not spec.gpu.none) if work else None,
-        "levers": _levers(facts.levers(work, half=half) if work else (), on_card=not spec.gpu.none),
+        "estimate_bytes": _expected_bytes(facts.estimate_memory(work), on_card=not spec.gpu.is_none) if work else None,
+        "levers": _levers(facts.memory_savings(work, half=half) if work else (), on_card=not spec.gpu.is_none),
     }
 
 
-def _levers(levers: Iterable[Lever], *, on_card: bool) -> list[dict[str, Any]]:
+def _levers(levers: Iterable[MemorySaving], *, on_card: bool) -> list[dict[str, Any]]:
     # Weights of 4 bits are for a card: without one neither the training run nor the rehearsal has them.
     possible = [lever for lever in levers if on_card or lever.change.get("method") != "qlora"]
-    return [{"change": dict(lever.change), "saves_bytes": lever.saves} for lever in possible[:_MOST_LEVERS]]
+    return [{"change": dict(lever.change), "saves_bytes": lever.saved_bytes} for lever in possible[:_MOST_LEVERS]]
 
 
-def _expected_bytes(found: Estimate, *, on_card: bool) -> int:
+def _expected_bytes(found: MemoryEstimate, *, on_card: bool) -> int:
     # Without a card there is no CUDA context either.
     return found.total if on_card else found.total - found.overhead
 
@@ -111,7 +111,7 @@ def _expected_bytes(found: Estimate, *, on_card: bool) -> int:
 def _model(model: Model | None) -> dict[str, int | None] | None:
     if model is None:
         return None
-    return {"parameters": parameters_of(model.parameters) if model.parameters else None, "hidden_size": model.hidden_size, "layers": model.layers}
+    return {"parameters": parse_parameter_count(model.parameters) if model.parameters else None, "hidden_size": model.hidden_size, "layers": model.layers}
 
 
 def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from provision.lock import Lock
 
-FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
+DERIVED_FROM: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("package.nvidia-*", ("package.torch",)),
     ("package.cuda-*", ("package.torch",)),
     ("package.*triton", ("package.torch",)),
@@ -42,7 +42,7 @@ FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("numerics.device", ("gpu.count", "package.torch")),
 )
 """What follows from what, as patterns: a difference is told under the first of its parents that differs too."""
-COMPARABLE = (
+WEIGHTS_DEPEND_ON = (
     "package.torch",
     "package.transformers",
     "package.accelerate",
@@ -58,23 +58,23 @@ transformers on one instruction set, and to differ between AVX2 and AVX512.)"""
 _PACKAGE = "package."
 
 
-class Known(NamedTuple):
+class LockedPackages(NamedTuple):
     """What a lock adds to reports: the packages that each environment (by its digest) holds, and by name which packages require one."""
 
-    held: Mapping[str, Mapping[str, str]]
+    versions: Mapping[str, Mapping[str, str]]
     requirers: Mapping[str, frozenset[str]]
 
 
-NOTHING = Known({}, {})
+NO_LOCKED_PACKAGES = LockedPackages({}, {})
 
 
-class Kinship(NamedTuple):
+class Derivations(NamedTuple):
     """Which packages require one, by name; and those that the spec names itself, which follow from no other's requirements."""
 
     requirers: Mapping[str, Collection[str]]
     declared: frozenset[str]
 
-    def top(self, key: str, hashed: Collection[str], found: Collection[str]) -> str:
+    def root_of(self, key: str, hashed: Collection[str], found: Collection[str]) -> str:
         """Return the difference under which `key` is told: itself, or the first that it follows from, and so on. `hashed` are keys of class exact.
 
         Of packages that require each other it is the first by name, for each of them.
@@ -90,9 +90,9 @@ class Kinship(NamedTuple):
         name = key.removeprefix(_PACKAGE)
         if name != key and name not in self.declared:
             yield from (_PACKAGE + one for one in self._above(name) if _PACKAGE + one in found)
-        patterns = [parent for child, parents in FOLLOWS if fnmatchcase(key, child) for parent in parents]
+        patterns = [parent for child, parents in DERIVED_FROM if fnmatchcase(key, child) for parent in parents]
         if key in hashed:
-            patterns += COMPARABLE
+            patterns += WEIGHTS_DEPEND_ON
         yield from (other for pattern in patterns for other in found if other != key and fnmatchcase(other, pattern))
 
     def _above(self, name: str) -> list[str]:
@@ -100,16 +100,16 @@ class Kinship(NamedTuple):
         return sorted(self.requirers.get(name, ()), key=lambda one: (one != "torch", one not in self.declared, one))
 
 
-def known_of(lock: Lock) -> Known:
+def read_locked_packages(lock: Lock) -> LockedPackages:
     """Return what a lock knows of its environments."""
     above: dict[str, set[str]] = {}
     for package in lock.packages:
         for required in package.requires:
             above.setdefault(required, set()).add(package.name)
     held = {environment.digest: lock.versions(environment) for environment in lock.environments}
-    return Known(held, {name: frozenset(names) for name, names in above.items()})
+    return LockedPackages(held, {name: frozenset(names) for name, names in above.items()})
 
 
-def told_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+def reported_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return who requires each package that a report found otherwise than locked, where its probe told."""
     return {str(row.get("name")): [str(one) for one in row["required_by"]] for row in rows if isinstance(row.get("required_by"), list)}

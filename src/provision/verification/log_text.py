@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-_MOST_OF_YAML = 2**20
+_MAX_YAML_CHARACTERS = 2**20
 """Characters of YAML that are read as such: its parser takes seconds for more."""
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|DEFAULT|stdout|stderr)"
 _TAG = re.compile(r"\[(?:rank|default)(\d{1,5})\]: ?")
-_AROUND = re.compile(
+_LINE_PREFIX = re.compile(
     rf"{_LEVEL}?[\t ]*{_STAMP}(?:[\t ]+\S{{1,60}}(?=\t))?(?:[\t ]-[\t ]|[\t ]+)(?:{_LEVEL}[\t ](?:-[\t ])?)?"
     r"(?:[\w.\-]{1,64} [\w./\-]{1,64}\[\d{1,8}\]: )?"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,64} [\w./\-]{1,64}(?:\[\d{1,8}\])?: "
@@ -30,15 +30,15 @@ _SHOWN_SOURCE = re.compile(r"(?:-{2,}> ?| +)\d{1,7}(?: .*)?$")
 _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
 
 
-def without_log(text: str) -> str:
+def strip_log_prefixes(text: str) -> str:
     """Return what was printed: entries of structured logs as their messages, the oldest first; lines without stamps, hosts and ranks; each rank by itself."""
     messages = _entries(text)
-    lines = [_bare(line) for line in (text if messages is None else "\n".join(messages)).splitlines()]
+    lines = [_strip_line(line) for line in (text if messages is None else "\n".join(messages)).splitlines()]
     tagged = [(match, line) for line in lines for match in (_TAG.match(line),)]
     return "\n".join(line for there, run in groupby(tagged, lambda pair: pair[0] is not None) for line in (_by_rank(run) if there else (one for _, one in run)))
 
 
-def without_source(text: str) -> str:
+def blank_quoted_source(text: str) -> str:
     """Return a text with the source lines of its tracebacks empty: what stands there was not printed by an error, though it may quote one.
 
     Tracebacks of Python, of IPython (lines with numbers around each frame) and of rich (in boxes) are known.
@@ -65,10 +65,10 @@ def _by_rank(run: Iterable[tuple[re.Match[str] | None, str]]) -> Iterator[str]:
     yield from (line[match.end() :] for match, line in found)
 
 
-def _bare(line: str) -> str:
+def _strip_line(line: str) -> str:
     """Return a line without what stands around it, and the message of a line that is a JSON object."""
     for _ in range(3):
-        around = _AROUND.match(line)
+        around = _LINE_PREFIX.match(line)
         if around is None or not around.end():
             break
         line = line[around.end() :]
@@ -86,7 +86,7 @@ def _entries(text: str) -> list[str] | None:
     try:
         if text.lstrip().startswith("["):
             found = json.loads(text)
-        elif re.match(r"\s*(?:---\s*)?(?:insertId|jsonPayload|textPayload|logName):", text) and len(text) <= _MOST_OF_YAML:
+        elif re.match(r"\s*(?:---\s*)?(?:insertId|jsonPayload|textPayload|logName):", text) and len(text) <= _MAX_YAML_CHARACTERS:
             found = [entry for entry in yaml.load_all(text, Loader=yaml.CBaseLoader) if entry is not None]
     except (ValueError, RecursionError, yaml.YAMLError):
         return None

@@ -17,40 +17,40 @@ _TOO_OLD = """if sys.version_info < (3, 10):
 
 """
 """Stands before the first import of the probe, which is carried to machines by hand: no older Python can even read the rest."""
-_NAMES = {"cell": "from .cell import Stopped, rollback, run, start, verify\n"}
+_PUBLIC_IMPORTS = {"cell": "from .cell import Stopped, rollback, run, start, verify\n"}
 """What the package of a zipapp itself offers."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def probe_digest() -> str:
     """Return the digest that the probe gives itself in its reports: a verdict holds as long as it stays."""
-    return digest_of_sources(_files("probe"))
+    return digest_of_sources(_agent_files("probe"))
 
 
-def parcel() -> bytes:
+def probe_zipapp() -> bytes:
     """Return the probe's zipapp: source files only, sorted, with one fixed time.
 
     It holds a __main__.py and the package provision_probe, in which `probe` and `agent` stand beside each other as they do here.
     """
-    return zipped(_files("probe"))
+    return zip_files(_agent_files("probe"))
 
 
-def installer() -> bytes:
+def installer_zipapp() -> bytes:
     """Return the installer's zipapp: the package provision_installing, laid out as the probe's."""
-    return zipped(_files("installing"))
+    return zip_files(_agent_files("installing"))
 
 
-def device() -> bytes:
+def workbench_zipapp() -> bytes:
     """Return the zipapp that runs on an instance: the package provision_device, laid out as the probe's."""
-    return zipped(_files("device"))
+    return zip_files(_agent_files("device"))
 
 
-def cell() -> bytes:
+def notebook_zipapp() -> bytes:
     """Return the zipapp that runs in a notebook: the package provision_cell, laid out as the probe's; notebooks call its functions."""
-    return zipped(_files("cell"))
+    return zip_files(_agent_files("cell"))
 
 
-def zipped(files: Mapping[str, bytes]) -> bytes:
+def zip_files(files: Mapping[str, bytes]) -> bytes:
     """Return a zip file of these files, by name: sorted, with one fixed time, and the same bytes on every machine."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -64,9 +64,9 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _files(island: str) -> dict[str, bytes]:
+def _agent_files(island: str) -> dict[str, bytes]:
     source, package = Path(provision.__file__).parent, f"provision_{island}"
     paths = [*(source / "agent").rglob("*.py"), *(source / island).rglob("*.py")]
     files = {f"{package}/{path.relative_to(source).as_posix()}": path.read_bytes() for path in paths}
     main = _MAIN.format(package=package, island=island, before=_TOO_OLD if island == "probe" else "")
-    return {**files, f"{package}/__init__.py": _NAMES.get(island, "").encode(), "__main__.py": main.encode()}
+    return {**files, f"{package}/__init__.py": _PUBLIC_IMPORTS.get(island, "").encode(), "__main__.py": main.encode()}

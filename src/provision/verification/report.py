@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from provision.effects import Reader
-from provision.errors import WorldError
-from provision.probe.brief import brief, whole
-from provision.probe.canonical import digest
-from provision.probe.values import Result
+from provision.errors import ExternalError
+from provision.probe.brief import compact, expand
+from provision.probe.canonical import canonical_digest
+from provision.probe.values import Verdict
 
 SCHEMA = "provision.report/1"
-LIMIT = 8 * 2**20
+MAX_REPORT_BYTES = 8 * 2**20
 EXIT_CODES = {"verified": 0, "simulated": 3, "failed": 1, "unverified": 3, "error": 2}
 """Outside a sandbox `simulated` is no proof; a sandbox takes it for 0 (`exit_code_in_sandbox`)."""
 _PARTS = {"subject": dict, "verdict": dict, "checks": list, "readings": list, "stages": list, "digests": dict, "spec": dict, "lock": dict}
@@ -60,34 +60,38 @@ class Report:
         return {str(way): count for way, count in told.items() if isinstance(count, int)} if isinstance(told, dict) else {}
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def displayed_document(self) -> dict[str, Any]:
         """The document as views take it: where something in it was changed after the probe wrote it, its verdict is that nothing is proven."""
-        wrong = edited(self)
+        wrong = find_tampering(self)
         if not wrong:
             return dict(self.document)
         sentence = f"this report proves nothing: {wrong}; it says {self.verdict}"
-        return {**self.document, "verdict": {**self.document["verdict"], "result": Result.UNVERIFIED.value, "sentence": sentence}}
+        return {**self.document, "verdict": {**self.document["verdict"], "result": Verdict.UNVERIFIED.value, "sentence": sentence}}
 
 
-def edited(report: Report) -> str:
+def find_tampering(report: Report) -> str:
     """Return why a report is not as the probe wrote it, by the digest that it carries; "" when it is."""
     told, rest = report.document["digests"].get("report"), {key: value for key, value in report.document.items() if key != "digests"}
     # Before reports were written brief, the digest was that of the whole.
-    return "" if told in (digest(brief(rest)), digest(rest)) else "its digest does not fit its content: something in it was changed after the probe wrote it"
+    return (
+        ""
+        if told in (canonical_digest(compact(rest)), canonical_digest(rest))
+        else "its digest does not fit its content: something in it was changed after the probe wrote it"
+    )
 
 
-def report_at(path: Path, reader: Reader) -> Report:
+def read_report_file(path: Path, reader: Reader) -> Report:
     """Return the report in a file; raises WorldError as `read_report` does, and where the file cannot be read."""
-    return read_report(content_at(path, reader), str(path))
+    return read_report(read_report_bytes(path, reader), str(path))
 
 
-def content_at(path: Path, reader: Reader) -> bytes:
+def read_report_bytes(path: Path, reader: Reader) -> bytes:
     """Return the bytes of a report's file; raises WorldError with a way out."""
     try:
-        return reader.read(path, LIMIT)
-    except WorldError as error:
+        return reader.read(path, MAX_REPORT_BYTES)
+    except ExternalError as error:
         hint = error.hint or "name a report.json: `provision apply` and `provision verify` write one and say where"
-        raise WorldError(error.what, why=error.why, hint=hint) from error
+        raise ExternalError(error.what, why=error.why, hint=hint) from error
 
 
 def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:
@@ -97,20 +101,20 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
     """
     again = "run `provision verify` again"
     try:
-        document = whole(json.loads(content.decode("utf-8")))
+        document = expand(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError) as error:
-        raise WorldError(f"the report {name} is damaged", why=f"it is not JSON: {error}", hint=again) from None
+        raise ExternalError(f"the report {name} is damaged", why=f"it is not JSON: {error}", hint=again) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
-        raise WorldError(
+        raise ExternalError(
             f"{name} is no report of provision", why=f"its schema is {schema!r}, expected {SCHEMA}", hint="name a report.json written by a verification"
         )
     wrong = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
     if not wrong and not all(isinstance(check, Mapping) for check in document["checks"]):
         wrong = ["checks"]
     if wrong or not isinstance(document["verdict"].get("result"), str) or document["verdict"]["result"] not in EXIT_CODES:
-        raise WorldError(f"the report {name} is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint=again)
+        raise ExternalError(f"the report {name} is damaged", why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}", hint=again)
     if nonce is not None and document["subject"].get("nonce") != nonce:
-        raise WorldError(f"the report {name} answers another run", why="its nonce is not the one that was sent", hint=again)
+        raise ExternalError(f"the report {name} answers another run", why="its nonce is not the one that was sent", hint=again)
     verdict = document["verdict"]
     return Report(verdict["result"], str(verdict.get("sentence", "")), str(document["digests"].get("identity", "")), document)

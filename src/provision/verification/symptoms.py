@@ -12,7 +12,7 @@ from provision.diagnostics import Applicability, Diagnostic
 from provision.facts import Facts
 from provision.facts.packages import Symptom
 from provision.verification.report import Report
-from provision.verification.told import Known, Place, other_python, remarks, wanted
+from provision.verification.told import KnownEnvironment, VersionSources, explain_matches, explain_python_mismatch, find_missing_packages
 
 _GENERIC = (
     "half-imported",
@@ -34,7 +34,7 @@ _GENERIC = (
     "cuda-not-available",
 )
 """Told after all others: what they say follows from a more telling error, or is no error."""
-_NOTES = frozenset({"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"})
+_HARMLESS = frozenset({"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"})
 """What is printed without ending a program."""
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = re.compile(
@@ -45,7 +45,7 @@ _RAISED = re.compile(r"(?:Error|Exception|Warning|Exit|Interrupt|Failure)\b")
 _OF_PACKAGES = frozenset({"PKG009", "PKG010"})
 """Rules that speak of any two packages."""
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
-_AFTER = 300
+_CONTEXT_CHARACTERS = 300
 """Characters after a symptom that tell what it is about."""
 _LINE = 500
 """Characters that are kept of the line in which a symptom stands."""
@@ -60,50 +60,50 @@ class Explanation(NamedTuple):
 
     symptom: Symptom
     line: str
-    told: tuple[str, ...]
+    matched_groups: tuple[str, ...]
     remarks: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
     checks: tuple[Mapping[str, Any], ...]
-    wanted: tuple[tuple[str, str], ...] = ()
+    missing_packages: tuple[tuple[str, str], ...] = ()
     end: int = 0
 
     @property
     def is_note(self) -> bool:
         """Whether it is of the kind that ends no program."""
-        return self.symptom.id in _NOTES
+        return self.symptom.id in _HARMLESS
 
     @property
-    def fits(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether spec or report say that the cause is there."""
         return bool(self.findings or self.checks)
 
 
-class Held(NamedTuple):
+class LookupContext(NamedTuple):
     """What an error is held against: the facts, what the rules say of a spec, a report, and what lock and report know of the place."""
 
     facts: Facts
     findings: tuple[Diagnostic, ...] = ()
     report: Report | None = None
-    places: tuple[Place, ...] = ()
+    environments: tuple[KnownEnvironment, ...] = ()
 
 
-def explain(text: str, known: Iterable[Symptom], held: Held) -> tuple[Explanation, ...]:
+def explain_error(text: str, known: Iterable[Symptom], held: LookupContext) -> tuple[Explanation, ...]:
     """Return the symptoms that a text shows, the likeliest first.
 
     First come those whose cause is there by the findings of a spec or by failed checks of a report. Then what is said last: in a traceback it ended the
     program.
     """
-    found = [(match.start(), _explained(one, match, text, held)) for one in known if (match := _last(one.regex, text)) is not None]
-    found.sort(key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].fits, -pair[0]))
-    return _with_python(tuple(one for _, one in found), other_python(text, held.places))
+    found = [(match.start(), _explanation(one, match, text, held)) for one in known if (match := _last_match(one.regex, text)) is not None]
+    found.sort(key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0]))
+    return _with_python(tuple(one for _, one in found), explain_python_mismatch(text, held.environments))
 
 
-def offered(finding: Diagnostic, likeliest: bool) -> bool:
+def is_offered_fix(finding: Diagnostic, likeliest: bool) -> bool:
     """Whether `--fix` mends a finding: by a safe fix, and of the likeliest explanation by one too that changes what is asked for."""
     return finding.fix is not None and (finding.fix.applicability is Applicability.SAFE or (likeliest and finding.fix.applicability is Applicability.UNSAFE))
 
 
-def unknown_end(text: str, found: Iterable[Explanation]) -> str:
+def find_unexplained_error(text: str, found: Iterable[Explanation]) -> str:
     """Return the error with which the text's last traceback ends, or "" where there is no traceback or a symptom stands in it.
 
     Tracebacks that Python chains are one: what the first of them tells explains the last.
@@ -121,18 +121,18 @@ def _with_python(found: tuple[Explanation, ...], remark: str) -> tuple[Explanati
     return (found[0]._replace(remarks=(*found[0].remarks, remark)), *found[1:]) if found and remark else found
 
 
-def _last(regex: str, text: str) -> re.Match[str] | None:
+def _last_match(regex: str, text: str) -> re.Match[str] | None:
     return max(re.finditer(regex, text), key=re.Match.start, default=None)
 
 
-def _explained(symptom: Symptom, match: re.Match[str], text: str, held: Held) -> Explanation:
+def _explanation(symptom: Symptom, match: re.Match[str], text: str, held: LookupContext) -> Explanation:
     start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
     line = text[start : end if end >= 0 else len(text)].strip()
     failed = tuple(check for check in _failed(held.report) if str(check.get("id")).partition(":")[0] in symptom.checks)
-    said = remarks(symptom.tells, match.groups(), Known(held.facts, held.places))
+    said = explain_matches(symptom.tells, match.groups(), VersionSources(held.facts, held.environments))
     told = tuple(group for group in match.groups() if group)
-    lacking = wanted(symptom.tells, match.groups(), held.facts)
-    near = f"{symptom.cause} {text[match.start() : match.end() + _AFTER]}"
+    lacking = find_missing_packages(symptom.tells, match.groups(), held.facts)
+    near = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"
     findings = tuple(one for one in held.findings if one.id in symptom.rules and _concerns(one, symptom, lacking, near, held.facts))
     return Explanation(symptom, line[:_LINE], told, said, findings, failed, lacking, match.end())
 

@@ -7,43 +7,43 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from provision.diagnostics import Span
-from provision.safe import REDACTED, redact, safe_line
-from provision.views.ink import ELLIPSIS, Ink, Pen, cells, wrap
+from provision.safe import REDACTED, escape_line, redact
+from provision.views.ink import ELLIPSIS, Style, Styler, display_width, wrap
 
 _TAB = 4
 _NARROWEST = 20
 _WIDEST = 400
-_NEAR = 1000
+_CONTEXT_CHARACTERS = 1000
 _KEY = re.compile(r"\s*(?:-\s+)*(?:[^\s:{\[\"'#][^:{\[]*:(?:\s+|$))?")
 _PRIVATE_KEY_BEGINS = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----")
 _PRIVATE_KEY_ENDS = re.compile("-----END [A-Z ]*PRIVATE KEY-----")
 
 
-class Mark(NamedTuple):
+class LabeledSpan(NamedTuple):
     """A place to point at and what to say there; the primary mark is drawn with carets."""
 
     span: Span
     text: str
     primary: bool
-    ink: Ink
+    style: Style
 
 
-class Margin(NamedTuple):
+class Gutter(NamedTuple):
     """The left edge of a frame: the width of its line numbers, and the cells that are free right of it."""
 
-    numbers: int
-    room: int
-    pen: Pen
+    number_width: int
+    text_width: int
+    styler: Styler
 
     @classmethod
-    def of(cls, highest: int, width: int, pen: Pen) -> Margin:
+    def for_lines(cls, highest: int, width: int, pen: Styler) -> Gutter:
         """Return the margin for line numbers up to `highest` on a terminal `width` cells wide."""
         numbers = len(str(highest))
         return cls(numbers, min(_WIDEST, max(_NARROWEST, width - numbers - 3)), pen)
 
     def __call__(self, label: object = "", text: str = "", sign: str = "|") -> str:
         """Return one row: the label right-aligned, a bar, the text."""
-        return f"{self.pen(f'{label:>{self.numbers}} {sign}', Ink.FRAME)} {text}".rstrip()
+        return f"{self.styler(f'{label:>{self.number_width}} {sign}', Style.FRAME)} {text}".rstrip()
 
 
 class _Cell(NamedTuple):
@@ -52,7 +52,7 @@ class _Cell(NamedTuple):
     end: int
 
 
-class _Laid(NamedTuple):
+class _LaidOutLine(NamedTuple):
     """One line on the screen: a cell for every character from `offset` on; characters from `hidden` on are masked."""
 
     cells: list[_Cell]
@@ -77,12 +77,12 @@ class _Laid(NamedTuple):
         return start, max(self.column(last), start + 1)
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Split a file's text at the line breaks that editors count: CRLF, LF and CR."""
     return re.split(r"\r\n|\n|\r", text)
 
 
-def masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int]:
+def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int]:
     """Return the 1-based numbers of the lines not to be shown: those under `secret` spans, with token shapes, or of a private key."""
     masked = {line for span in secret for line in range(span.start.line, span.end.line + 1)}
     inside = False
@@ -94,23 +94,23 @@ def masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int]:
     return frozenset(masked)
 
 
-def shown(line: str, masked: bool) -> str:
+def render_line(line: str, masked: bool) -> str:
     """Return one line of a file as harmless text: tabs expanded, controls escaped, its value replaced where it is masked."""
-    return "".join(cell.text for cell in _lay(line, 0, masked).cells)
+    return "".join(cell.text for cell in _lay_out_line(line, 0, masked).cells)
 
 
-def draw(lines: list[str], marks: list[Mark], masked: frozenset[int], margin: Margin) -> Iterator[str]:
+def render_excerpt(lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], margin: Gutter) -> Iterator[str]:
     """Yield the rows of a frame: each marked line once with its marks below, the line before the primary one, dots over gaps."""
     last = None
     for number in sorted({number for mark in marks for number in _rows(mark, lines)}):
         if last is not None and number > last + 1:
-            yield margin.pen(ELLIPSIS, Ink.FRAME)
+            yield margin.styler(ELLIPSIS, Style.FRAME)
         here = sorted((mark for mark in marks if mark.span.start.line == number), key=lambda mark: (not mark.primary, mark.span))
         yield from _row(number, lines[number - 1], here, number in masked, margin)
         last = number
 
 
-def _rows(mark: Mark, lines: list[str]) -> Iterator[int]:
+def _rows(mark: LabeledSpan, lines: list[str]) -> Iterator[int]:
     number = mark.span.start.line
     if 1 <= number <= len(lines):
         yield number
@@ -118,9 +118,9 @@ def _rows(mark: Mark, lines: list[str]) -> Iterator[int]:
             yield number - 1
 
 
-def _row(number: int, line: str, marks: list[Mark], masked: bool, margin: Margin) -> Iterator[str]:
-    laid = _lay(line, marks[0].span.start.column if marks else 1, masked)
-    left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, margin.room)
+def _row(number: int, line: str, marks: list[LabeledSpan], masked: bool, margin: Gutter) -> Iterator[str]:
+    laid = _lay_out_line(line, marks[0].span.start.column if marks else 1, masked)
+    left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, margin.text_width)
     seen = [cell for cell in laid.cells if left <= cell.column and cell.end <= right]
     before = ELLIPSIS if left else ""
     yield margin(number, before + "".join(cell.text for cell in seen) + (ELLIPSIS if right < laid.end else ""))
@@ -130,37 +130,37 @@ def _row(number: int, line: str, marks: list[Mark], masked: bool, margin: Margin
         if left <= start <= right:
             yield from _underline(mark, start - left + len(before), max(1, min(end, right) - start), margin)
         elif mark.text:
-            yield from (margin("", margin.pen(row, mark.ink)) for row in wrap(f"column {mark.span.start.column}: {mark.text}", margin.room))
+            yield from (margin("", margin.styler(row, mark.style)) for row in wrap(f"column {mark.span.start.column}: {mark.text}", margin.text_width))
 
 
-def _underline(mark: Mark, indent: int, length: int, margin: Margin) -> Iterator[str]:
+def _underline(mark: LabeledSpan, indent: int, length: int, margin: Gutter) -> Iterator[str]:
     line = ("^" if mark.primary else "-") * length
     label = f"{mark.text} (to line {mark.span.end.line})".strip() if _spans_lines(mark.span) else mark.text
-    if indent + length + 1 + cells(label) <= margin.room:
-        yield margin("", " " * indent + margin.pen(f"{line} {label}".rstrip(), mark.ink))
+    if indent + length + 1 + display_width(label) <= margin.text_width:
+        yield margin("", " " * indent + margin.styler(f"{line} {label}".rstrip(), mark.style))
         return
-    yield margin("", " " * indent + margin.pen(line, mark.ink))
-    beside = min(indent, margin.room // 2)
-    for row in wrap(label, margin.room - beside):
-        yield margin("", " " * beside + margin.pen(row, mark.ink))
+    yield margin("", " " * indent + margin.styler(line, mark.style))
+    beside = min(indent, margin.text_width // 2)
+    for row in wrap(label, margin.text_width - beside):
+        yield margin("", " " * beside + margin.styler(row, mark.style))
 
 
 def _spans_lines(span: Span) -> bool:
     return span.end.line > span.start.line + (span.end.column <= 1)
 
 
-def _lay(line: str, column: int, masked: bool) -> _Laid:
+def _lay_out_line(line: str, column: int, masked: bool) -> _LaidOutLine:
     """Lay out a line, or the part of a very long one around a 1-based column."""
     head = _head(line) if masked else line
     text = head if head == line else head + REDACTED
-    offset = max(0, min(column, len(text)) - _NEAR) if len(text) > 2 * _NEAR else 0
+    offset = max(0, min(column, len(text)) - _CONTEXT_CHARACTERS) if len(text) > 2 * _CONTEXT_CHARACTERS else 0
     laid: list[_Cell] = []
     at = 0
-    for character in text[offset : offset + 2 * _NEAR]:
-        drawn = " " * (_TAB - at % _TAB) if character == "\t" else safe_line(character)
-        laid.append(_Cell(drawn, at, at + cells(drawn)))
+    for character in text[offset : offset + 2 * _CONTEXT_CHARACTERS]:
+        drawn = " " * (_TAB - at % _TAB) if character == "\t" else escape_line(character)
+        laid.append(_Cell(drawn, at, at + display_width(drawn)))
         at = laid[-1].end
-    return _Laid(laid, offset, len(head))
+    return _LaidOutLine(laid, offset, len(head))
 
 
 def _head(line: str) -> str:
@@ -170,7 +170,7 @@ def _head(line: str) -> str:
     return head if redact(head) == head else ""
 
 
-def _window(laid: _Laid, start: int, room: int) -> tuple[int, int]:
+def _window(laid: _LaidOutLine, start: int, room: int) -> tuple[int, int]:
     """The columns that fit: all of a short line, else a part in which the mark begins after a third of the room at most."""
     if laid.end <= room and not laid.offset:
         return 0, laid.end

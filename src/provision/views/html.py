@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from provision.assets import asset
+from provision.assets import find_asset
 from provision.probe.values import Status
-from provision.safe import safe
-from provision.views.outline import Line, Measure, Outline, StageLine, outline
-from provision.views.words import amount, figure, seconds, short
+from provision.safe import escape_control
+from provision.views.outline import CheckLine, Measurement, ReportView, StageLine, build_report_view
+from provision.views.words import format_amount, format_number, format_seconds, shorten_digest
 
-_BAR = 60.0
+_BOUND_PERCENT = 60.0
 """Percent of a bar's width at which its bound stands; the rest is room for what lies beyond."""
 
 
@@ -20,7 +20,7 @@ _BAR = 60.0
 class Bar:
     """A measurement beside its bound: the share of the bar's width that is filled (0 to 100), and whether the value runs off its end."""
 
-    line: Line
+    line: CheckLine
     name: str
     measured: str
     bound: str
@@ -29,38 +29,38 @@ class Bar:
     beyond: bool
     band: tuple[float, float]
     """Where the value has to lie, as the band's start and width in percent; (0, 0) where the check does not tell."""
-    mark: float = _BAR
+    mark: float = _BOUND_PERCENT
 
 
-def report(report: Mapping[str, Any], title: str) -> str:
+def render_report(report: Mapping[str, Any], title: str) -> str:
     """Return the page for a `provision.report/1` document. Every string in it is safe and escaped; `title` is the page's name."""
-    told = outline(report)
-    return drawn("report.html.j2", title=safe(title), told=told, bars=_bars(told), compared=_compared(told), timeline=_timeline(told))
+    told = build_report_view(report)
+    return render_template("report.html.j2", title=escape_control(title), told=told, bars=_bars(told), compared=_compared(told), timeline=_timeline(told))
 
 
-def drawn(template: str, **values: Any) -> str:
+def render_template(template: str, **values: Any) -> str:
     """Return a page of templates/, filled with values whose strings are safe; they are escaped here."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    loader = FunctionLoader(lambda name: asset(f"templates/{name}").read_text(encoding="utf-8"))
+    loader = FunctionLoader(lambda name: find_asset(f"templates/{name}").read_text(encoding="utf-8"))
     room = Environment(loader=loader, undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    room.filters.update(amount=amount, figure=figure, seconds=seconds, short=short, word=_word)
+    room.filters.update(amount=format_amount, figure=format_number, seconds=format_seconds, short=shorten_digest, word=_status_word)
     return room.get_template(template).render(**values)
 
 
-def _bars(told: Outline) -> list[Bar]:
+def _bars(told: ReportView) -> list[Bar]:
     return [_bar(line, measure) for line in told.lines for measure in line.measures]
 
 
-def _bar(line: Line, measure: Measure) -> Bar:
-    share = _BAR * measure.measured / measure.bound if measure.bound else (101.0 if measure.measured else 0.0)
+def _bar(line: CheckLine, measure: Measurement) -> Bar:
+    share = _BOUND_PERCENT * measure.measured / measure.bound if measure.bound else (101.0 if measure.measured else 0.0)
     plain = measure.unit if measure.unit.startswith("bytes") else ""
     filled = round(max(0.5, min(100.0, share)), 1)
     return Bar(
         line,
         measure.name,
-        amount(measure.measured, plain),
-        amount(measure.bound, measure.unit),
+        format_amount(measure.measured, plain),
+        format_amount(measure.bound, measure.unit),
         measure.source,
         filled,
         share > 100.0,
@@ -68,18 +68,18 @@ def _bar(line: Line, measure: Measure) -> Bar:
     )
 
 
-def _band(status: Status, measure: Measure) -> tuple[float, float]:
+def _band(status: Status, measure: Measurement) -> tuple[float, float]:
     """What holds lies on the right side of its bound, and what does not on the wrong one; on the bound itself it cannot be told which is which."""
     if status not in (Status.PASS, Status.FAIL, Status.WARN) or measure.measured == measure.bound:
         return 0.0, 0.0
-    return (0.0, _BAR) if (measure.measured < measure.bound) is (status is Status.PASS) else (_BAR, 100.0 - _BAR)
+    return (0.0, _BOUND_PERCENT) if (measure.measured < measure.bound) is (status is Status.PASS) else (_BOUND_PERCENT, 100.0 - _BOUND_PERCENT)
 
 
-def _compared(told: Outline) -> list[Line]:
+def _compared(told: ReportView) -> list[CheckLine]:
     return [line for line in told.lines if line.expected]
 
 
-def _timeline(told: Outline) -> list[tuple[StageLine, float, float]]:
+def _timeline(told: ReportView) -> list[tuple[StageLine, float, float]]:
     """Each stage with its start and length in percent of all: stages run one after another."""
     whole, began = told.seconds or 1.0, 0.0
     found = []
@@ -89,7 +89,7 @@ def _timeline(told: Outline) -> list[tuple[StageLine, float, float]]:
     return found
 
 
-def _word(status: Status) -> str:
+def _status_word(status: Status) -> str:
     match status:
         case Status.PASS:
             return "passed"

@@ -10,7 +10,7 @@ from enum import StrEnum
 ELLIPSIS = "..."
 
 
-class Ink(StrEnum):
+class Style(StrEnum):
     """The colours in use, as parameters of the terminal's "select graphic rendition" sequence (ECMA-48)."""
 
     ERROR = "1;31"
@@ -25,17 +25,17 @@ class Ink(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pen:
+class Styler:
     """Writes text in a colour, or plainly."""
 
     color: bool
 
-    def __call__(self, text: str, ink: Ink | None) -> str:
+    def __call__(self, text: str, ink: Style | None) -> str:
         """Return `text` in `ink`; unchanged without colour or ink."""
         return f"\x1b[{ink.value}m{text}\x1b[0m" if self.color and ink is not None and text else text
 
 
-def cells(text: str) -> int:
+def display_width(text: str) -> int:
     """Return how many terminal cells `text` takes: wide characters two, combining marks none."""
     if text.isascii():
         return len(text)
@@ -44,9 +44,9 @@ def cells(text: str) -> int:
     return sum(get_character_cell_size(character) for character in text)
 
 
-def fit(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """Return `text`, cut to `width` cells with an ellipsis at the end where it is longer."""
-    if cells(text) <= width:
+    if display_width(text) <= width:
         return text
     return _head(text, max(0, width - len(ELLIPSIS))) + ELLIPSIS[: max(0, width)]
 
@@ -59,13 +59,13 @@ def wrap(text: str, width: int) -> list[str]:
 def _wrapped(paragraph: str, width: int) -> Iterator[str]:
     line = ""
     for word in re.findall(r"\s*\S+", paragraph):
-        if cells(line + word) <= width:
+        if display_width(line + word) <= width:
             line += word
             continue
         if line:
             yield line
         line = word.lstrip()
-        while cells(line) > width:
+        while display_width(line) > width:
             head = _head(line, width) or line[0]
             yield head
             line = line[len(head) :]
@@ -75,7 +75,7 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
 def _head(text: str, width: int) -> str:
     taken = 0
     for place, character in enumerate(text):
-        taken += cells(character)
+        taken += display_width(character)
         if taken > width:
             return text[:place]
     return text

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, assert_never
 
 from provision import __version__
-from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Place, Position, Replace, Route, Severity, Span, Where
+from provision.diagnostics import Applicability, Diagnostic, Edit, Fix, Insert, Location, Position, Replace, Route, RouteLocation, Severity, Span
 from provision.safe import redact
 
 VERSION = 1
 
 
-class Spans(Protocol):
+class FindingSource(Protocol):
     """Where findings stand: the index of the document in its file, and the stretch of text that a `Where` means."""
 
     @property
@@ -20,16 +20,16 @@ class Spans(Protocol):
         """0-based index of the YAML document."""
         ...
 
-    def span(self, where: Where) -> Span:
+    def span(self, where: Location) -> Span:
         """Return the stretch of text that `where` means."""
         ...
 
-    def edited(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
+    def apply_fixes(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
         """Return the new text of each file that the fixes change."""
         ...
 
 
-def findings(diagnostics: Sequence[Diagnostic], source: Spans) -> dict[str, Any]:
+def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -> dict[str, Any]:
     """Return the findings of one document, sorted by file and place. Strings are exact but for secrets: dump them with `ensure_ascii`.
 
     A fix that `applies` can be made by `--fix` when it is "safe"; one that does not would change an extended file or a value that other places share.
@@ -39,7 +39,7 @@ def findings(diagnostics: Sequence[Diagnostic], source: Spans) -> dict[str, Any]
     return _envelope([_finding(d, source) for d in order])
 
 
-def joined(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return one answer for the findings of several documents, in the order given."""
     return _envelope([finding for document in documents for finding in document["diagnostics"]])
 
@@ -56,7 +56,7 @@ def _envelope(found: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Diagnostic, source: Spans) -> dict[str, Any]:
+def _finding(finding: Diagnostic, source: FindingSource) -> dict[str, Any]:
     span = source.span(finding.where)
     return {
         "id": finding.id,
@@ -68,19 +68,19 @@ def _finding(finding: Diagnostic, source: Spans) -> dict[str, Any]:
         "source": redact(finding.source),
         "file": redact(span.file),
         "document": source.document,
-        "path": _path(finding.where.route) if isinstance(finding.where, Place) else None,
+        "path": _path(finding.where.route) if isinstance(finding.where, RouteLocation) else None,
         "range": _range(span),
         "related": [{"message": redact(r.text), "file": redact(source.span(r.where).file), "range": _range(source.span(r.where))} for r in finding.related],
         "fix": None if finding.fix is None else _fix(finding.fix, source),
     }
 
 
-def _fix(fix: Fix, source: Spans) -> dict[str, Any]:
-    applies = bool(source.edited((fix,)))
+def _fix(fix: Fix, source: FindingSource) -> dict[str, Any]:
+    applies = bool(source.apply_fixes((fix,)))
     return {"title": redact(fix.title), "applicability": fix.applicability.value, "applies": applies, "edits": [_edit(edit, source) for edit in fix.edits]}
 
 
-def _edit(edit: Edit, source: Spans) -> dict[str, Any]:
+def _edit(edit: Edit, source: FindingSource) -> dict[str, Any]:
     match edit:
         case Replace(where, text):
             span = source.span(where)

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from provision.probe.values import Status
-from provision.views.outline import HEADLINES, Line, Outline, outline
+from provision.views.outline import HEADLINES, CheckLine, ReportView, build_report_view
 
 _BEYOND_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no place for, even as a reference (section 2.2); views show the rest of what could do harm as escapes already."""
@@ -16,19 +16,19 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=Z?\Z)")
 _EPOCH = "1970-01-01T00:00:00"
 
 
-def junit(reports: Iterable[Mapping[str, Any]]) -> str:
+def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
     """Return the reports as one document with a suite for each.
 
     A failed check is a failure, a required one that is unknown an error, any other that was not observed is skipped. Warnings stand in system-out. The first
     case of a suite is its verdict, so that no suite is green whose verdict is not.
     """
     root = ET.Element("testsuites")
-    root.extend(_suite(number, outline(report)) for number, report in enumerate(reports))
+    root.extend(_suite(number, build_report_view(report)) for number, report in enumerate(reports))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(number: int, told: Outline) -> ET.Element:
+def _suite(number: int, told: ReportView) -> ET.Element:
     cases = [_verdict(told), *(_case(line) for line in told.lines)]
     count = {kind: str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "error", "skipped")}
     time = _TIME.match(told.created)
@@ -55,7 +55,7 @@ def _suite(number: int, told: Outline) -> ET.Element:
     return suite
 
 
-def _verdict(told: Outline) -> ET.Element:
+def _verdict(told: ReportView) -> ET.Element:
     case = _element("testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"})
     kind = {"verified": "", "simulated": "skipped", "failed": "failure"}.get(told.result, "error")
     if kind:
@@ -63,7 +63,7 @@ def _verdict(told: Outline) -> ET.Element:
     return case
 
 
-def _case(line: Line) -> ET.Element:
+def _case(line: CheckLine) -> ET.Element:
     case = _element("testcase", {"classname": line.group, "name": f"{line.id} {line.title}", "time": f"{line.seconds:.3f}"})
     match line.status:
         case Status.FAIL:
@@ -77,7 +77,7 @@ def _case(line: Line) -> ET.Element:
     return case
 
 
-def _details(line: Line) -> Iterator[str]:
+def _details(line: CheckLine) -> Iterator[str]:
     said = (("declared", line.expected), ("found", line.found), ("why", line.cause or line.message), ("fix", line.fix))
     return (f"{word}: {text}" for word, text in said if text)
 

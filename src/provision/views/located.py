@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from provision.diagnostics import Fix, Span, Where
-from provision.safe import redact, safe_line
+from provision.diagnostics import Fix, Location, Span
+from provision.safe import escape_line, redact
 
 
 class SourceText(Protocol):
@@ -17,20 +17,20 @@ class SourceText(Protocol):
         """Shown name to decoded text."""
         ...
 
-    def span(self, where: Where) -> Span:
+    def span(self, where: Location) -> Span:
         """Return the stretch of text that `where` means."""
         ...
 
-    def edited(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
+    def apply_fixes(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
         """Return the new text per file."""
         ...
 
 
-def at(span: Span) -> str:
+def format_location(span: Span) -> str:
     """Return `file:line:column` of where a stretch begins."""
-    return f"{one_line(span.file)}:{span.start.line}:{span.start.column}"
+    return f"{redact_line(span.file)}:{span.start.line}:{span.start.column}"
 
 
-def one_line(text: str) -> str:
+def redact_line(text: str) -> str:
     """Return foreign text as one harmless line."""
-    return safe_line(redact(text))
+    return escape_line(redact(text))

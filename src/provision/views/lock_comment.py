@@ -5,48 +5,60 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from provision.diagnostics import Severity
-from provision.lock.comparing import Review
+from provision.lock.comparing import LockReview
 from provision.views.located import SourceText
-from provision.views.lock_changes import files, finding, package, pair, place, settled, sign, summary, unmoved
-from provision.views.markdown import literal
-from provision.views.text import ordered
+from provision.views.lock_changes import (
+    change_symbol,
+    describe_file_changes,
+    describe_finding,
+    describe_finding_with_help,
+    describe_no_changes,
+    describe_package_change,
+    describe_target_change,
+    describe_value_change,
+    summarize_packages,
+)
+from provision.views.markdown import escape_markdown
+from provision.views.text import sort_findings
 
-LARGEST = 60_000
+MAX_TABLE_CHARACTERS = 60_000
 """Code points of the table: a comment on GitHub may hold 65,536 (its API refuses a longer one: "Body is too long")."""
 
 
-def comment(review: Review, source: SourceText) -> str:
+def render_comment(review: LockReview, source: SourceText) -> str:
     """Return the changes as Markdown: what matters most first, the packages in a table, and in a fold what concerns other cards."""
     return "\n".join(_lines(review, source))
 
 
-def _lines(review: Review, source: SourceText) -> Iterator[str]:
+def _lines(review: LockReview, source: SourceText) -> Iterator[str]:
     found = review.comparison
-    yield f"### Lock: {literal(review.old)} → {literal(review.new)}\n"
-    yield unmoved(review) + "\n" if found.empty else literal(summary(review)) + "\n"
-    yield from _list("By the facts", ((one.meaning.severity, _followed(one.meaning.text, one.targets)) for one in review.follows))
-    yield from _list("Found by the rules since", ((one.severity, finding(one, source)) for one in ordered(review.appeared, source)))
-    yield from _list("The same version with other files", ((Severity.WARNING if one.suspicious else None, files(one)) for one in found.files))
+    yield f"### Lock: {escape_markdown(review.old)} → {escape_markdown(review.new)}\n"
+    yield describe_no_changes(review) + "\n" if found.is_empty else escape_markdown(summarize_packages(review)) + "\n"
+    yield from _list("By the facts", ((one.meaning.severity, _followed(one.meaning.text, one.targets)) for one in review.consequences))
+    yield from _list(
+        "Found by the rules since", ((one.severity, describe_finding_with_help(one, source)) for one in sort_findings(review.new_findings, source))
+    )
+    yield from _list("The same version with other files", ((Severity.WARNING if one.suspicious else None, describe_file_changes(one)) for one in found.files))
     yield from _table(review)
     yield from _list("Python", [(None, f"{found.python.old} -> {found.python.new}")] if found.python else [])
-    yield from _list("Targets", ((None, f"{sign(one.old, one.new)} {place(one)}") for one in found.places))
-    yield from _list("Indexes", ((None, f"{sign(one.old, one.new)} {pair(one)}") for one in found.indexes))
-    yield from _list("The spec asks otherwise", ((None, f"{sign(one.old, one.new)} {pair(one)}") for one in found.asked))
-    yield from _list("Settled", ((None, settled(one, source)) for one in ordered(review.settled, source)))
-    if review.elsewhere:
+    yield from _list("Targets", ((None, f"{change_symbol(one.old, one.new)} {describe_target_change(one)}") for one in found.targets))
+    yield from _list("Indexes", ((None, f"{change_symbol(one.old, one.new)} {describe_value_change(one)}") for one in found.indexes))
+    yield from _list("The spec asks otherwise", ((None, f"{change_symbol(one.old, one.new)} {describe_value_change(one)}") for one in found.inputs))
+    yield from _list("Settled", ((None, describe_finding(one, source)) for one in sort_findings(review.resolved_findings, source)))
+    if review.other_cards:
         yield "<details><summary>Cards that the spec does not name</summary>\n"
-        yield from (f"- {literal(meaning.text)}" for meaning in review.elsewhere)
+        yield from (f"- {escape_markdown(meaning.text)}" for meaning in review.other_cards)
         yield "\n</details>\n"
 
 
-def _table(review: Review) -> Iterator[str]:
+def _table(review: LockReview) -> Iterator[str]:
     if not review.comparison.packages:
         return
     yield "| | package | before | after | |\n|---|---|---|---|---|"
-    room = LARGEST
+    room = MAX_TABLE_CHARACTERS
     for number, change in enumerate(review.comparison.packages):
-        was, now, besides = package(change)
-        row = f"| {literal(sign(change.old, change.new))} | {literal(change.name)} | {literal(was)} | {literal(now)} | {literal(besides)} |"
+        was, now, besides = describe_package_change(change)
+        row = f"| {escape_markdown(change_symbol(change.old, change.new))} | {escape_markdown(change.name)} | {escape_markdown(was)} | {escape_markdown(now)} | {escape_markdown(besides)} |"
         room -= len(row) + 1
         if room < 0:
             yield f"\nand {len(review.comparison.packages) - number} more, which do not fit into a comment"
@@ -56,7 +68,7 @@ def _table(review: Review) -> Iterator[str]:
 
 
 def _list(title: str, rows: Iterable[tuple[Severity | None, str]]) -> Iterator[str]:
-    listed = [f"- **{severity.value}** {literal(words)}" if severity else f"- {literal(words)}" for severity, words in rows]
+    listed = [f"- **{severity.value}** {escape_markdown(words)}" if severity else f"- {escape_markdown(words)}" for severity, words in rows]
     yield from [f"**{title}**\n", *listed, ""] if listed else []
 
 

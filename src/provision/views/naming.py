@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Diagnostic, Route, Span
 from provision.safe import redact
-from provision.views.secrecy import is_secret
+from provision.views.secrecy import may_contain_secret
 
 _PACKAGES = ("packages", "conda_packages")
 _PACKAGE = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _DIGITS = 32
 
 
-class Document(Protocol):
+class SpecDocument(Protocol):
     """One document of a spec file: its index there, its data, and the text of every file."""
 
     @property
@@ -39,7 +39,7 @@ class Document(Protocol):
         ...
 
 
-def named_path(route: Route, data: Any, *, private: bool = False) -> str:
+def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
     """Return a route as `packages[torch].version`; items of lists by package name, name or text, by index when they are `private` or have none of these."""
     path, holder = "", ""
     for part in route:
@@ -48,31 +48,31 @@ def named_path(route: Route, data: Any, *, private: bool = False) -> str:
         except (KeyError, IndexError, TypeError):
             data = None
         if isinstance(part, int):
-            path += f"[{part if private else _identity(holder, data, part)}]"
+            path += f"[{part if private else _item_name(holder, data, part)}]"
         else:
             path += f".{part}" if _WORD.fullmatch(part) else f"[{json.dumps(part)}]"
             holder = part
     return redact(path.removeprefix("."))
 
 
-def fingerprint(finding: Diagnostic, source: Document) -> str:
+def fingerprint(finding: Diagnostic, source: SpecDocument) -> str:
     """Return 32 hexadecimal digits that stay the same while lines move, versions change and other items come and go."""
     data = source.data or {}
     name = data.get("name")
     document = name if isinstance(name, str) else source.document
     where = finding.where
-    place = _under(where, source) if isinstance(where, Span) else named_path(where.route, data, private=is_secret(finding))
+    place = _text_of_span(where, source) if isinstance(where, Span) else stable_path(where.route, data, private=may_contain_secret(finding))
     return hashlib.sha256(json.dumps([finding.id, document, place]).encode()).hexdigest()[:_DIGITS]
 
 
-def _identity(holder: str, item: Any, index: int) -> str:
+def _item_name(holder: str, item: Any, index: int) -> str:
     named = item.get("name") if isinstance(item, dict) else item
     if isinstance(named, str) and holder in _PACKAGES and (match := _PACKAGE.match(named)):
         return canonicalize_name(match[1])
     return str(index) if named is None or isinstance(named, dict | list) else str(named)
 
 
-def _under(span: Span, source: Document) -> str:
+def _text_of_span(span: Span, source: SpecDocument) -> str:
     """Text that has no route stands for itself, so far as its line goes."""
     text = source.files.get(span.file, "")[span.start.offset : span.end.offset]
     return redact(text.splitlines()[0] if text else "")

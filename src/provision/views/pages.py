@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.diagnostics import Severity
-from provision.views.ink import Ink, Pen, wrap
+from provision.views.ink import Style, Styler, wrap
 
 VERSION = 1
 _WIDEST = 100
@@ -17,7 +17,7 @@ _CODE = "    "
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RulePage:
     """What is known of one kind of finding; `markdown` is the whole page, `bad` and `good` the specs in it, `description` its first paragraph."""
 
     id: str
@@ -31,13 +31,13 @@ class Page:
     good: tuple[str, ...] = ()
 
 
-def text(page: Page, color: bool, width: int) -> str:
+def render_text(page: RulePage, color: bool, width: int) -> str:
     """Return the page for a terminal of `width` cells: paragraphs wrapped, headings strong, specs indented as they are written."""
-    pen, room = Pen(color), min(width, _WIDEST)
+    pen, room = Styler(color), min(width, _WIDEST)
     return "\n\n".join("\n".join(_block(block, pen, room)) for block in _blocks(page.markdown)) + "\n"
 
 
-def document(page: Page) -> dict[str, Any]:
+def to_json(page: RulePage) -> dict[str, Any]:
     """Return the page as data."""
     return {
         "version": VERSION,
@@ -61,12 +61,12 @@ def _blocks(markdown: str) -> Iterator[str]:
             yield from (block.strip("\n") for block in re.split(r"\n\s*\n", part) if block.strip())
 
 
-def _block(block: str, pen: Pen, width: int) -> Iterator[str]:
+def _block(block: str, pen: Styler, width: int) -> Iterator[str]:
     lines = block.splitlines()
     if block.startswith(_CODE):
         yield from lines
     elif block.startswith("#"):
-        yield pen(block.lstrip("# "), Ink.STRONG)
+        yield pen(block.lstrip("# "), Style.STRONG)
     elif block.startswith("- "):
         for item in re.split(r"\n(?=- )", block):
             first, *rest = wrap(" ".join(line.strip() for line in item[2:].splitlines()), width - 2)

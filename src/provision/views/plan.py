@@ -5,58 +5,64 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from provision.plan import Action, Plan, Verb
-from provision.safe import safe_line
-from provision.views.ink import Ink, Pen
+from provision.plan import Action, Operation, Plan
+from provision.safe import escape_line
+from provision.views.ink import Style, Styler
 
-_INKS = {Verb.CREATE: Ink.GOOD, Verb.CHANGE: Ink.WARNING, Verb.REPLACE: Ink.WARNING, Verb.DESTROY: Ink.ERROR, Verb.KEEP: Ink.FAINT}
+_VERB_STYLES = {
+    Operation.CREATE: Style.GOOD,
+    Operation.CHANGE: Style.WARNING,
+    Operation.REPLACE: Style.WARNING,
+    Operation.DESTROY: Style.ERROR,
+    Operation.KEEP: Style.FAINT,
+}
 
-_ELSEWHERE = {"instance": "on the instance", "notebook": "in the notebook"}
+_REMOTE_LOCATIONS = {"instance": "on the instance", "notebook": "in the notebook"}
 """Where a verification runs, by the part of a target that is not on this machine."""
 
 
-def text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
+def render_text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
     """Return the plan for a terminal.
 
     `lock_line` says what becomes of the lock file, "" when it stays; `failed` what stopped targets that are not in the plan, by address.
     """
-    return "\n".join(_lines(plan, lock_line, Pen(color), failed)) + "\n"
+    return "\n".join(_lines(plan, lock_line, Styler(color), failed)) + "\n"
 
 
-def actions(steps: Sequence[Action], color: bool) -> str:
+def render_actions(steps: Sequence[Action], color: bool) -> str:
     """Return a list of actions, one a line with its reason."""
-    return "\n".join(_action(action, Pen(color)) for action in steps) + "\n"
+    return "\n".join(_action(action, Styler(color)) for action in steps) + "\n"
 
 
-def document(plan: Plan, lock_line: str) -> dict[str, Any]:
+def to_json(plan: Plan, lock_line: str) -> dict[str, Any]:
     """Return the plan as data."""
     return {
         "version": 1,
         "lock": lock_line or None,
         "actions": [_document(action) for action in plan.actions],
-        "verification": {name: {"needed": v.needed, "tier": v.tier, "because": v.because} for name, v in plan.verifications.items()},
+        "verification": {name: {"needed": v.needed, "tier": v.tier, "because": v.reason} for name, v in plan.verifications.items()},
         "summary": plan.summary(),
-        "seal": plan.seal(),
+        "seal": plan.fingerprint(),
     }
 
 
 def _document(action: Action) -> dict[str, Any]:
-    told = {"symbol": str(action.verb), "address": action.address, "part": action.part, "title": action.title, "because": action.because}
+    told = {"symbol": str(action.operation), "address": action.address, "part": action.part, "title": action.title, "because": action.reason}
     return {**told, **({"notes": list(action.notes)} if action.notes else {})}
 
 
-def _lines(plan: Plan, lock_line: str, pen: Pen, failed: Mapping[str, str]) -> Iterator[str]:
+def _lines(plan: Plan, lock_line: str, pen: Styler, failed: Mapping[str, str]) -> Iterator[str]:
     if lock_line:
-        yield f"  {pen('+', Ink.GOOD)} {safe_line(lock_line)}"
+        yield f"  {pen('+', Style.GOOD)} {escape_line(lock_line)}"
     for address in dict.fromkeys(action.address for action in plan.actions):
-        yield pen(safe_line(address), Ink.STRONG)
+        yield pen(escape_line(address), Style.STRONG)
         yield from (_action(action, pen) for action in plan.actions if action.address == address)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
             where = _where([action for action in plan.actions if action.address == address])
-            yield f"  {'then' if check.needed else pen('=   ', Ink.FAINT)} {check.tier} verification {where}: {safe_line(check.because)}"
+            yield f"  {'then' if check.needed else pen('=   ', Style.FAINT)} {check.tier} verification {where}: {escape_line(check.reason)}"
     for address, what in failed.items():
-        yield f"{pen(safe_line(address), Ink.STRONG)}\n  {pen('not planned', Ink.ERROR)}: {safe_line(what)}"
+        yield f"{pen(escape_line(address), Style.STRONG)}\n  {pen('not planned', Style.ERROR)}: {escape_line(what)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     elif not failed:
@@ -67,12 +73,12 @@ def _where(actions: list[Action]) -> str:
     """Return where the verification of a target with these actions runs."""
     if any((action.record or {}).get("via") == "colab-cli" for action in actions):
         return "on a Colab machine"
-    return next((where for part, where in _ELSEWHERE.items() if any(action.part == part for action in actions)), "on this device")
+    return next((where for part, where in _REMOTE_LOCATIONS.items() if any(action.part == part for action in actions)), "on this device")
 
 
-def _action(action: Action, pen: Pen) -> str:
-    title, because = safe_line(action.title), safe_line(action.because)
+def _action(action: Action, pen: Styler) -> str:
+    title, because = escape_line(action.title), escape_line(action.reason)
     # A title with notes is the head of a block; its reason stands below it.
     joint = ":\n       " if action.notes else ": "
-    line = f"  {pen(f'{action.verb:<4}', _INKS[action.verb])} {title}{joint}{because}"
-    return "\n".join([line, *(f"       {safe_line(note)}" for note in action.notes)])
+    line = f"  {pen(f'{action.operation:<4}', _VERB_STYLES[action.operation])} {title}{joint}{because}"
+    return "\n".join([line, *(f"       {escape_line(note)}" for note in action.notes)])

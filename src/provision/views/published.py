@@ -6,29 +6,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from provision.effects import Sources
-from provision.lock.published import Note, Published
-from provision.safe import redact, safe_line
+from provision.effects import PackageSources
+from provision.lock.published import IndexComparison, ListingNote
+from provision.safe import escape_line, redact
 
 _SHOWN = 20
 
 
-def text(found: Published, lock: str, sources: Sources) -> str:
+def render_text(found: IndexComparison, lock: str, sources: PackageSources) -> str:
     """Return the lines for a person."""
-    return "\n".join(safe_line(line) for line in _lines(found, lock, sources))
+    return "\n".join(escape_line(line) for line in _lines(found, lock, sources))
 
 
-def document(found: Published, sources: Sources) -> dict[str, Any]:
+def to_json(found: IndexComparison, sources: PackageSources) -> dict[str, Any]:
     """Return the same as JSON parts."""
-    called = _called(sources)
+    called = _index_addresses(sources)
     indexes = {name: {"asked": called.get(name, "conda channel"), "packages": packages, "files": files} for name, (packages, files) in found.compared.items()}
     notes = {part: [asdict(note) for note in getattr(found, part)] for part in ("mismatches", "unproven", "yanked")}
     return {"verified": found.verified, "indexes": indexes, **notes}
 
 
-def _lines(found: Published, lock: str, sources: Sources) -> Iterator[str]:
+def _lines(found: IndexComparison, lock: str, sources: PackageSources) -> Iterator[str]:
     packages, files = (sum(count[part] for count in found.compared.values()) for part in (0, 1))
-    called = _called(sources)
+    called = _index_addresses(sources)
     for name, (of_index, of_files) in found.compared.items():
         yield f"  {name} ({called.get(name, 'conda channel')}): {of_index} packages, {of_files} files"
     for label, notes in (("mismatch", found.mismatches), ("not compared", found.unproven), ("note", found.yanked)):
@@ -41,7 +41,7 @@ def _lines(found: Published, lock: str, sources: Sources) -> Iterator[str]:
         yield f"{lock} is verified: {packages} packages, {files} files, each listed by its index with the locked sha256"
 
 
-def _listed(label: str, notes: tuple[Note, ...]) -> Iterator[str]:
+def _listed(label: str, notes: tuple[ListingNote, ...]) -> Iterator[str]:
     for note in notes[:_SHOWN]:
         yield f"  {label}: {note.package} {note.version}, {note.file} on {note.index}: {note.what}"
         if note.help:
@@ -50,7 +50,7 @@ def _listed(label: str, notes: tuple[Note, ...]) -> Iterator[str]:
         yield f"  and {len(notes) - _SHOWN} more"
 
 
-def _called(sources: Sources) -> Mapping[str, str]:
+def _index_addresses(sources: PackageSources) -> Mapping[str, str]:
     """Return where each index was asked on this machine."""
     known = (sources.default, *sources.named)
     return {source.name: f"{len(source.wheels)} local wheels" if source.wheels else redact(source.url) or "uv's default index" for source in known}

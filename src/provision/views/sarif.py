@@ -7,36 +7,36 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, assert_never
 
 from provision import __version__
-from provision.diagnostics import Applicability, At, Diagnostic, Fix, Place, Related, Severity, Span, Where
+from provision.diagnostics import Applicability, Diagnostic, Fix, Location, RelatedLocation, RouteLocation, RoutePart, Severity, Span
 from provision.errors import ProvisionError
-from provision.safe import REDACTED, redact, safe
+from provision.safe import REDACTED, escape_control, redact
 from provision.views.located import SourceText
-from provision.views.naming import Document, fingerprint, named_path
-from provision.views.pages import Page, text
-from provision.views.repository import BASE, Repository
-from provision.views.secrecy import is_secret
-from provision.views.text import ordered
+from provision.views.naming import SpecDocument, fingerprint, stable_path
+from provision.views.pages import RulePage, render_text
+from provision.views.repository import URI_BASE_ID, Repository
+from provision.views.secrecy import may_contain_secret
+from provision.views.text import sort_findings
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-OUR_FAULT = "BUG"
+INTERNAL_ERROR_PREFIX = "BUG"
 _FINGERPRINT = "provisionPath/v1"
 _WIDTH = 100
 _SECURITY = {Severity.ERROR: "8.0", Severity.WARNING: "5.0"}
 """GitHub shows 7.0 to 8.9 as high and 4.0 to 6.9 as medium (docs.github.com, SARIF support, security-severity)."""
 
 
-class Spec(Document, SourceText, Protocol):
+class SarifSource(SpecDocument, SourceText, Protocol):
     """One document of a spec file: its data and text, where things stand in it, and what fixes replace."""
 
-    def changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
+    def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
         """Return the stretches that a fix replaces, each with its new text; () when it cannot be made."""
         ...
 
 
-def log(
-    documents: Sequence[tuple[Sequence[Diagnostic], Spec]],
+def to_sarif_log(
+    documents: Sequence[tuple[Sequence[Diagnostic], SarifSource]],
     unread: Sequence[tuple[str, ProvisionError]],
-    pages: Sequence[Page],
+    pages: Sequence[RulePage],
     repository: Repository,
     exit_code: int,
 ) -> dict[str, Any]:
@@ -44,16 +44,16 @@ def log(
 
     Results are written even when there are none, for old alerts close only then. Files that could not be read and our own faults are notifications.
     """
-    rules = [page for page in pages if not page.id.startswith(OUR_FAULT)]
-    found = [(one, source) for diagnostics, source in documents for one in ordered(diagnostics, source)]
-    faults = [(one, source) for one, source in found if one.id.startswith(OUR_FAULT)]
-    notes = [*(_unread(name, error, repository) for name, error in unread), *(_fault(one, source, repository) for one, source in faults)]
+    rules = [page for page in pages if not page.id.startswith(INTERNAL_ERROR_PREFIX)]
+    found = [(one, source) for diagnostics, source in documents for one in sort_findings(diagnostics, source)]
+    faults = [(one, source) for one, source in found if one.id.startswith(INTERNAL_ERROR_PREFIX)]
+    notes = [*(_unreadable_file(name, error, repository) for name, error in unread), *(_internal_error(one, source, repository) for one, source in faults)]
     files = dict.fromkeys((*(name for _, source in documents for name in source.files), *(name for name, _ in unread)))
     run = {
-        "tool": {"driver": _driver(rules, [page for page in pages if page.id.startswith(OUR_FAULT)])},
+        "tool": {"driver": _driver(rules, [page for page in pages if page.id.startswith(INTERNAL_ERROR_PREFIX)])},
         "invocations": [{"executionSuccessful": not notes, "exitCode": exit_code, "toolExecutionNotifications": notes}],
-        "originalUriBaseIds": {BASE: {"description": {"text": "The root of the repository."}}},
-        "artifacts": [{"location": repository.location(name)} for name in files],
+        "originalUriBaseIds": {URI_BASE_ID: {"description": {"text": "The root of the repository."}}},
+        "artifacts": [{"location": repository.sarif_location(name)} for name in files],
         "columnKind": "unicodeCodePoints",
         "redactionTokens": [REDACTED],
         "results": list(_results([pair for pair in found if pair not in faults], rules, repository)),
@@ -61,11 +61,11 @@ def log(
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _driver(rules: Sequence[Page], faults: Sequence[Page]) -> dict[str, Any]:
+def _driver(rules: Sequence[RulePage], faults: Sequence[RulePage]) -> dict[str, Any]:
     return {"name": "provision", "version": __version__, "rules": [_rule(page) for page in rules], "notifications": [_rule(page) for page in faults]}
 
 
-def _rule(page: Page) -> dict[str, Any]:
+def _rule(page: RulePage) -> dict[str, Any]:
     area = page.id[:3]
     properties: dict[str, Any] = {"precision": "high", "tags": [area]}
     if area == "SEC":
@@ -75,13 +75,13 @@ def _rule(page: Page) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in page.name.split("-")),
         "shortDescription": {"text": page.summary},
         "fullDescription": {"text": page.description},
-        "help": {"text": text(page, False, _WIDTH), "markdown": page.markdown},
+        "help": {"text": render_text(page, False, _WIDTH), "markdown": page.markdown},
         "defaultConfiguration": {"level": _level(page.severity)},
         "properties": properties,
     }
 
 
-def _results(found: Sequence[tuple[Diagnostic, Spec]], rules: Sequence[Page], repository: Repository) -> Iterator[dict[str, Any]]:
+def _results(found: Sequence[tuple[Diagnostic, SarifSource]], rules: Sequence[RulePage], repository: Repository) -> Iterator[dict[str, Any]]:
     places = {page.id: index for index, page in enumerate(rules)}
     seen: Counter[tuple[str, str]] = Counter()
     for finding, source in found:
@@ -92,12 +92,12 @@ def _results(found: Sequence[tuple[Diagnostic, Spec]], rules: Sequence[Page], re
             "ruleIndex": places[finding.id],
             "level": _level(finding.severity),
             "message": {"text": _message(finding)},
-            "locations": [_location(finding.where, source, repository, private=is_secret(finding))],
+            "locations": [_location(finding.where, source, repository, private=may_contain_secret(finding))],
             "partialFingerprints": {_FINGERPRINT: f"{mark}:{seen[source.span(finding.where).file, mark]}"},
             "properties": {"severity": finding.severity.value, "document": source.document},
         }
         if finding.related:
-            result["relatedLocations"] = [_related(one, source, repository, private=is_secret(finding)) for one in finding.related]
+            result["relatedLocations"] = [_related(one, source, repository, private=may_contain_secret(finding)) for one in finding.related]
         if fixes := _fixes(finding, source, repository):
             result["fixes"] = fixes
         yield result
@@ -110,19 +110,19 @@ def _message(finding: Diagnostic) -> str:
 
 def _plain(words: str) -> str:
     """Foreign text as text alone: `[text](target)` would be a link (section 3.11.6)."""
-    return safe(redact(words)).replace("](", "] (")
+    return escape_control(redact(words)).replace("](", "] (")
 
 
-def _location(where: Where, source: Spec, repository: Repository, *, private: bool) -> dict[str, Any]:
+def _location(where: Location, source: SarifSource, repository: Repository, *, private: bool) -> dict[str, Any]:
     span = source.span(where)
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": repository.location(span.file), "region": _region(span)}}
-    if isinstance(where, Place) and where.route:
-        path = named_path(where.route, source.data, private=private)
-        location["logicalLocations"] = [{"fullyQualifiedName": path, "kind": "property" if where.at is At.KEY else "value"}]
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": repository.sarif_location(span.file), "region": _region(span)}}
+    if isinstance(where, RouteLocation) and where.route:
+        path = stable_path(where.route, source.data, private=private)
+        location["logicalLocations"] = [{"fullyQualifiedName": path, "kind": "property" if where.part is RoutePart.KEY else "value"}]
     return location
 
 
-def _related(related: Related, source: Spec, repository: Repository, *, private: bool) -> dict[str, Any]:
+def _related(related: RelatedLocation, source: SarifSource, repository: Repository, *, private: bool) -> dict[str, Any]:
     return {**_location(related.where, source, repository, private=private), "message": {"text": _plain(related.text)}}
 
 
@@ -137,27 +137,27 @@ def _region(span: Span) -> dict[str, int]:
     }
 
 
-def _fixes(finding: Diagnostic, source: Spec, repository: Repository) -> list[dict[str, Any]]:
+def _fixes(finding: Diagnostic, source: SarifSource, repository: Repository) -> list[dict[str, Any]]:
     """Fixes that a tool can make. One that would repeat a secret is left out."""
     fix = finding.fix
-    if fix is None or fix.applicability is Applicability.MANUAL or is_secret(finding):
+    if fix is None or fix.applicability is Applicability.MANUAL or may_contain_secret(finding):
         return []
-    changes = source.changes(fix)
+    changes = source.text_changes(fix)
     if not changes or any(redact(new) != new for _, new in changes):
         return []
     change = {
-        "artifactLocation": repository.location(changes[0][0].file),
+        "artifactLocation": repository.sarif_location(changes[0][0].file),
         "replacements": [{"deletedRegion": _region(span), "insertedContent": {"text": new}} for span, new in changes],
     }
     return [{"description": {"text": _plain(fix.title)}, "artifactChanges": [change], "properties": {"applicability": fix.applicability.value}}]
 
 
-def _unread(name: str, error: ProvisionError, repository: Repository) -> dict[str, Any]:
+def _unreadable_file(name: str, error: ProvisionError, repository: Repository) -> dict[str, Any]:
     words = "\n".join(_plain(part) for part in (error.what, error.why, error.hint) if part)
-    return {"level": "error", "message": {"text": words}, "locations": [{"physicalLocation": {"artifactLocation": repository.location(name)}}]}
+    return {"level": "error", "message": {"text": words}, "locations": [{"physicalLocation": {"artifactLocation": repository.sarif_location(name)}}]}
 
 
-def _fault(finding: Diagnostic, source: Spec, repository: Repository) -> dict[str, Any]:
+def _internal_error(finding: Diagnostic, source: SarifSource, repository: Repository) -> dict[str, Any]:
     location = _location(finding.where, source, repository, private=True)
     return {"level": "error", "descriptor": {"id": finding.id}, "message": {"text": _message(finding)}, "locations": [location]}
 

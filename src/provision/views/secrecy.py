@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from provision.diagnostics import At, Diagnostic, Place
+from provision.diagnostics import Diagnostic, RouteLocation, RoutePart
 
-_HOLDING_SECRETS = ("SEC001", "SPC007")
+_SECRET_RULES = ("SEC001", "SPC007")
 """Findings whose place holds a secret in the clear."""
-_OF_SHAPE = ("YML", "SPC")
+_SHAPE_RULE_PREFIXES = ("YML", "SPC")
 """Under `secrets`, what has not the shape of a reference may be the secret itself."""
 
 
-def is_secret(finding: Diagnostic) -> bool:
+def may_contain_secret(finding: Diagnostic) -> bool:
     """Tell whether a finding may point at a secret: no view shows the text there, nor a fix, which would repeat it."""
     where = finding.where
-    misshapen = finding.id.startswith(_OF_SHAPE) and isinstance(where, Place) and where.route[:1] == ("secrets",) and where.at is At.VALUE
-    return misshapen or finding.id in _HOLDING_SECRETS
+    misshapen = (
+        finding.id.startswith(_SHAPE_RULE_PREFIXES) and isinstance(where, RouteLocation) and where.route[:1] == ("secrets",) and where.part is RoutePart.VALUE
+    )
+    return misshapen or finding.id in _SECRET_RULES

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Route
-from provision.rules.suggest import Backed, Evidence, Offer, Suggestion
-from provision.rules.variations import Change
-from provision.safe import redact, safe_line
-from provision.views.ink import Ink, Pen, wrap
-from provision.views.words import plural
+from provision.rules.suggest import AssessedSuggestion, Suggestion, SuggestionResult, SuggestionStatus
+from provision.rules.variations import SpecChange
+from provision.safe import escape_line, redact
+from provision.views.ink import Style, Styler, wrap
+from provision.views.words import pluralize
 
 VERSION = 1
-_NOT_MORE = "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and `provision apply` verifies."
+_EVIDENCE_NOTE = "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and `provision apply` verifies."
 
 
-def text(offer: Offer, color: bool, width: int) -> str:
+def render_text(offer: SuggestionResult, color: bool, width: int) -> str:
     """Return the combinations for a terminal, best first."""
-    return "\n".join(_lines(offer, Pen(color), max(40, width))) + "\n"
+    return "\n".join(_lines(offer, Styler(color), max(40, width))) + "\n"
 
 
-def document(offer: Offer) -> dict[str, Any]:
+def to_json(offer: SuggestionResult) -> dict[str, Any]:
     """Return the combinations as data."""
     return {
         "version": VERSION,
@@ -32,11 +32,11 @@ def document(offer: Offer) -> dict[str, Any]:
     }
 
 
-def _combination(backed: Backed) -> dict[str, Any]:
+def _combination(backed: AssessedSuggestion) -> dict[str, Any]:
     one = backed.suggestion
     changes = [{"route": list(change.route), "was": change.was, "now": change.now, "gives_up": change.gives_up or None} for change in one.changes]
-    holds = {"python": one.choice.python, "cuda": one.choice.cuda, "packages": [package.requirement for package in one.spec.packages]}
-    precision = {"precision": one.choice.precision.value}
+    holds = {"python": one.candidate.python, "cuda": one.candidate.cuda, "packages": [package.requirement for package in one.spec.packages]}
+    precision = {"precision": one.candidate.precision.value}
     return {**holds, **precision, "changes": changes, "evidence": backed.evidence.value, "note": backed.note, "remarks": [_finding(r) for r in one.remarks]}
 
 
@@ -44,34 +44,34 @@ def _finding(finding: Diagnostic) -> dict[str, str]:
     return {"id": finding.id, "name": finding.name, "severity": finding.severity.value, "message": finding.message, "help": finding.help}
 
 
-def _lines(offer: Offer, pen: Pen, width: int) -> Iterator[str]:
-    yield from (pen(row, Ink.STRONG) for row in wrap(_headline(offer), width))
+def _lines(offer: SuggestionResult, pen: Styler, width: int) -> Iterator[str]:
+    yield from (pen(row, Style.STRONG) for row in wrap(_headline(offer), width))
     for number, backed in enumerate(offer.combinations, start=1):
         yield ""
         yield from _shown(number, backed, pen, width, written=offer.written)
     if offer.in_the_way:
         yield ""
-        yield pen("Errors that no choice of versions mends:", Ink.ERROR)
+        yield pen("Errors that no choice of versions mends:", Style.ERROR)
         for finding in offer.in_the_way:
             yield from _wrapped(f"  {finding.id} ", f"{_clean(finding.message)}; {_clean(finding.help)}", width)
-    if any(backed.evidence is Evidence.RULES and not backed.note for backed in offer.combinations):
+    if any(backed.evidence is SuggestionStatus.RULES and not backed.note for backed in offer.combinations):
         yield ""
-        yield from (pen(row, Ink.FAINT) for row in wrap(_NOT_MORE, width))
+        yield from (pen(row, Style.FAINT) for row in wrap(_EVIDENCE_NOTE, width))
 
 
-def _headline(offer: Offer) -> str:
+def _headline(offer: SuggestionResult) -> str:
     count = len(offer.combinations)
     name = f"for {_clean(offer.name)}"
     if not count:
         return f"No combination without an error was found among the {offer.tried} that were tried, {name}"
-    return f"{plural(count, 'combination')} in which no {'other ' if offer.in_the_way else ''}rule finds an error, {name}"
+    return f"{pluralize(count, 'combination')} in which no {'other ' if offer.in_the_way else ''}rule finds an error, {name}"
 
 
-def _shown(number: int, backed: Backed, pen: Pen, width: int, *, written: bool) -> Iterator[str]:
+def _shown(number: int, backed: AssessedSuggestion, pen: Styler, width: int, *, written: bool) -> Iterator[str]:
     one = backed.suggestion
-    pins = [f"{name} {version}" for name, version in (("torch", one.choice.torch), ("transformers", one.choice.transformers)) if version]
-    build = [] if one.choice.cuda in ("auto", "none") else [f"CUDA {one.choice.cuda}"]
-    yield from _wrapped(f"{pen(str(number), Ink.STRONG)}  ", f"{', '.join([f'Python {one.choice.python}', *pins, *build])}  [{backed.evidence}]", width)
+    pins = [f"{name} {version}" for name, version in (("torch", one.candidate.torch), ("transformers", one.candidate.transformers)) if version]
+    build = [] if one.candidate.cuda in ("auto", "none") else [f"CUDA {one.candidate.cuda}"]
+    yield from _wrapped(f"{pen(str(number), Style.STRONG)}  ", f"{', '.join([f'Python {one.candidate.python}', *pins, *build])}  [{backed.evidence}]", width)
     if backed.note:
         yield from _wrapped("     ", _clean(" ".join(backed.note.split())), width)
     if not one.changes:
@@ -83,7 +83,7 @@ def _shown(number: int, backed: Backed, pen: Pen, width: int, *, written: bool) 
     if one.gives_up:
         yield from _wrapped("     gives up ", ", ".join(_clean(lost) for lost in one.gives_up), width)
     for remark in one.remarks:
-        yield from _wrapped(f"     {pen(remark.severity.value, Ink.WARNING)} ", f"{remark.id}: {_clean(remark.message)}; {_clean(remark.help)}", width)
+        yield from _wrapped(f"     {pen(remark.severity.value, Style.WARNING)} ", f"{remark.id}: {_clean(remark.message)}; {_clean(remark.help)}", width)
 
 
 def _exact(one: Suggestion) -> str:
@@ -93,7 +93,7 @@ def _exact(one: Suggestion) -> str:
     return ", ".join(_clean(requirement) for requirement in pinned)
 
 
-def _change(change: Change) -> str:
+def _change(change: SpecChange) -> str:
     where = _dotted(change.route)
     if not change.was:
         return f"{where}: write {_clean(change.now)}"
@@ -112,4 +112,4 @@ def _wrapped(lead: str, words: str, width: int) -> Iterator[str]:
 
 
 def _clean(words: str) -> str:
-    return safe_line(redact(words))
+    return escape_line(redact(words))

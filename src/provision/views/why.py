@@ -6,38 +6,38 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from provision.diagnostics import Diagnostic
-from provision.safe import safe_line
-from provision.verification.symptoms import Explanation, offered
-from provision.views.ink import Ink, Pen, fit, wrap
+from provision.safe import escape_line
+from provision.verification.symptoms import Explanation, is_offered_fix
+from provision.views.ink import Style, Styler, truncate, wrap
 
 VERSION = 1
 _LEAD = 12
 
 
-def text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "", *, mended: bool = False) -> str:
+def render_text(found: Sequence[Explanation], color: bool, width: int, held_against: str, unknown: str = "", *, mended: bool = False) -> str:
     """Return the explanations for a terminal; `held_against` names the spec and the report that were looked at, "" where there were none.
 
     `unknown` is the error that ended the program, where none of them is of it; `mended` tells that edits were made, and are shown beside it.
     """
-    return "\n".join(_lines(found, Pen(color), max(40, width), held_against, unknown, mended=mended)) + "\n"
+    return "\n".join(_lines(found, Styler(color), max(40, width), held_against, unknown, mended=mended)) + "\n"
 
 
-def document(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
+def to_json(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
     """Return the explanations as data, the likeliest first; docs/why.md says what each key holds."""
     return {"version": VERSION, "unknown": unknown, "explanations": [_explanation(one) for one in found]}
 
 
-def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str, unknown: str, *, mended: bool) -> Iterator[str]:
+def _lines(found: Sequence[Explanation], pen: Styler, width: int, held_against: str, unknown: str, *, mended: bool) -> Iterator[str]:
     if not found:
-        yield pen("no symptom that provision knows is in this text", Ink.WARNING)
+        yield pen("no symptom that provision knows is in this text", Style.WARNING)
         yield from wrap("That says nothing of its cause. `provision lint` and `provision verify` look at the spec and the device without it.", width)
         return
     if unknown:
-        yield pen(fit(f"not known: {safe_line(unknown)}", width), Ink.WARNING)
+        yield pen(truncate(f"not known: {escape_line(unknown)}", width), Style.WARNING)
         yield from wrap("That error ended the program. What is known in this text stands before it, and need not be its cause:", width)
         yield ""
     first, *others = found
-    yield fit(pen(safe_line(first.line), Ink.STRONG) if len(first.line) < width else safe_line(first.line), width)
+    yield truncate(pen(escape_line(first.line), Style.STRONG) if len(first.line) < width else escape_line(first.line), width)
     yield ""
     yield from _field("means", first.symptom.cause, width)
     for place, remark in enumerate(first.remarks):
@@ -45,25 +45,25 @@ def _lines(found: Sequence[Explanation], pen: Pen, width: int, held_against: str
     for finding in first.findings:
         yield from _field("here", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
-        if finding.fix is not None and offered(finding, likeliest=True) and not mended:
+        if finding.fix is not None and is_offered_fix(finding, likeliest=True) and not mended:
             yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
     for check in first.checks:
         yield from _field("here", f"{check.get('id')} {check.get('title')}: {check.get('message')}", width)
         yield from _field("", str(check.get("fix") or ""), width)
-    if held_against and not first.fits:
+    if held_against and not first.is_confirmed:
         yield from _field("here", f"neither a finding nor a failed check in {held_against} says so", width)
     yield from _field("helps", first.symptom.fix, width)
     yield from _field("source", f"{first.symptom.evidence.source} ({first.symptom.evidence.confidence} confidence)", width)
     if others:
         yield ""
     for one in others:
-        mark = "also here" if one.fits else "also"
+        mark = "also here" if one.is_confirmed else "also"
         yield from _field(mark, f"{one.symptom.cause}: {one.symptom.fix}", width)
 
 
 def _field(word: str, words: str, width: int) -> Iterator[str]:
     if words:
-        first, *rest = wrap(safe_line(words), width - _LEAD)
+        first, *rest = wrap(escape_line(words), width - _LEAD)
         yield f"  {word:<{_LEAD - 2}}{first}"
         yield from (" " * _LEAD + row for row in rest)
 
@@ -74,11 +74,11 @@ def _explanation(one: Explanation) -> dict[str, Any]:
     return {
         "id": symptom.id,
         "line": one.line,
-        "said": list(one.told),
+        "said": list(one.matched_groups),
         "remarks": list(one.remarks),
         "means": symptom.cause,
         "helps": symptom.fix,
-        "fits": one.fits,
+        "fits": one.is_confirmed,
         "findings": [_finding(finding) for finding in one.findings],
         "checks": [{key: check.get(key) for key in ("id", "title", "status", "message", "fix")} for check in one.checks],
         **evidence,

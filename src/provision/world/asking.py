@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from provision.errors import WorldError
-from provision.world.process import Finished, capture
+from provision.errors import ExternalError
+from provision.world.process import ProcessResult, capture
 
 
-def ask(python: Path, parcel: bytes, words: tuple[str, ...], environment: Mapping[str, str], *, timeout_s: float) -> Finished:
+def run_zipapp(python: Path, parcel: bytes, words: tuple[str, ...], environment: Mapping[str, str], *, timeout_s: float) -> ProcessResult:
     """Run an island in `python` and return what it wrote; raises WorldError when that cannot be started, or does not end."""
     with tempfile.TemporaryDirectory(prefix="provision-", ignore_cleanup_errors=True) as folder:
         island = Path(folder, "probe.pyz")
@@ -21,7 +21,7 @@ def ask(python: Path, parcel: bytes, words: tuple[str, ...], environment: Mappin
         try:
             return capture([str(python), str(island), *words], caller, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
-            raise WorldError(f"{python} did not answer within {timeout_s:g} s", hint="try it again, or name another Python with --python") from None
+            raise ExternalError(f"{python} did not answer within {timeout_s:g} s", hint="try it again, or name another Python with --python") from None
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            raise WorldError(f"cannot start {python}", why=why, hint="name the path of a Python interpreter with --python") from None
+            raise ExternalError(f"cannot start {python}", why=why, hint="name the path of a Python interpreter with --python") from None

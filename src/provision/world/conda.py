@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from provision.effects import CondaAsk, CondaChannel, CondaRecord, CondaWish
-from provision.errors import LockError, NetworkError, Unsatisfiable, WorldError
-from provision.safe import redact, safe
+from provision.effects import CondaChannel, CondaMatchSpec, CondaRecord, CondaSolveRequest
+from provision.errors import ExternalError, LockError, NetworkError, Unsatisfiable
+from provision.safe import escape_control, redact
 
 if TYPE_CHECKING:
     from rattler import Gateway, MatchSpec, RepoDataRecord
 
-SUBDIRS = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "macos-arm64": "osx-arm64", "windows-x86_64": "win-64"}
+SUBDIR_BY_PLATFORM = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "macos-arm64": "osx-arm64", "windows-x86_64": "win-64"}
 """What conda calls each platform."""
-_SHOWN = 6
+_MAX_ITEMS = 6
 _ARCHSPEC = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "osx-arm64": "arm64", "win-64": "x86_64"}
 
 
-def need() -> Any:
+def require_rattler() -> Any:
     """Import py-rattler; raises WorldError that says what to install when it is not there."""
     try:
         return import_module("rattler")
@@ -33,61 +33,63 @@ def need() -> Any:
         from provision.extras import install_command
 
         why = "conda packages are solved and installed by py-rattler, and there is no module rattler"
-        raise WorldError("the packages for conda environments are not installed", why=why, hint=install_command("conda")) from error
+        raise ExternalError("the packages for conda environments are not installed", why=why, hint=install_command("conda")) from error
 
 
-def override_variable(channel: str) -> str:
+def channel_override_variable(channel: str) -> str:
     """Return the name of the variable that names a mirror of a channel."""
     return "PROVISION_CHANNEL_" + re.sub(r"[^A-Z0-9]", "_", channel.upper())
 
 
-def address(channel: CondaChannel, environment: Mapping[str, str]) -> str:
+def channel_url(channel: CondaChannel, environment: Mapping[str, str]) -> str:
     """Return the address of a channel on this machine, ending in a slash; without credentials, since py-rattler writes it into its cache."""
-    return _bare(located(channel, environment))
+    return _without_credentials(channel_url_with_credentials(channel, environment))
 
 
-def located(channel: CondaChannel, environment: Mapping[str, str]) -> str:
+def channel_url_with_credentials(channel: CondaChannel, environment: Mapping[str, str]) -> str:
     """Return the address of a channel on this machine with its credentials, ending in a slash: for what sends them, and for nothing that is kept."""
-    named = environment.get(override_variable(channel.name)) or channel.url or channel.name
-    return str(need().Channel(named).base_url).rstrip("/") + "/"
+    named = environment.get(channel_override_variable(channel.name)) or channel.url or channel.name
+    return str(require_rattler().Channel(named).base_url).rstrip("/") + "/"
 
 
-def _bare(url: str) -> str:
+def _without_credentials(url: str) -> str:
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def public_address(channel: CondaChannel) -> str:
+def public_channel_url(channel: CondaChannel) -> str:
     """Return the address of a channel on any machine, ending in a slash."""
-    return address(channel, {})
+    return channel_url(channel, {})
 
 
-def notes(channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
+def override_notes(channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return what a person should know about where channels are on this machine."""
-    variables = [(channel.name, override_variable(channel.name)) for channel in channels]
+    variables = [(channel.name, channel_override_variable(channel.name)) for channel in channels]
     return tuple(f"conda channel {name}: {redact(environment[variable])} ({variable})" for name, variable in variables if environment.get(variable))
 
 
-def solve(ask: CondaAsk, environment: Mapping[str, str], *, offline: bool = False) -> tuple[CondaRecord, ...]:
+def solve(ask: CondaSolveRequest, environment: Mapping[str, str], *, offline: bool = False) -> tuple[CondaRecord, ...]:
     """Return what satisfies an ask, by name; the machine that asks is not looked at.
 
     Raises Unsatisfiable for what no channel has, or has in no set that fits, LockError for a version that conda cannot read, NetworkError when a channel
     cannot be reached, WorldError when py-rattler is missing.
     """
-    rattler = need()
+    rattler = require_rattler()
     from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
 
-    addresses = {channel.name: address(channel, environment) for channel in ask.channels}
+    addresses = {channel.name: channel_url(channel, environment) for channel in ask.channels}
     try:
         return asyncio.run(
             _solve(ask, addresses, _gateway(rattler, ask.channels, environment, cache_action="force-cache-only" if offline else "cache-or-fetch"))
         )
     except GatewayError as error:
-        raise _out_of_reach(str(error), addresses, offline=offline) from None
+        raise _channel_unreachable(str(error), addresses, offline=offline) from None
     except InvalidMatchSpecError as error:
-        raise LockError("a version of a conda package cannot be read", why=safe(str(error)), hint="write it as conda does, as in 12.8.* or >=6,<7") from None
+        raise LockError(
+            "a version of a conda package cannot be read", why=escape_control(str(error)), hint="write it as conda does, as in 12.8.* or >=6,<7"
+        ) from None
     except SolverError as error:
-        why = redact(safe(_by_name(str(error).removeprefix("Cannot solve the request because of: ").strip(), addresses)))
+        why = redact(escape_control(_with_channel_names(str(error).removeprefix("Cannot solve the request because of: ").strip(), addresses)))
         raise Unsatisfiable(f"no set of conda packages fits on {ask.platform}", why=why) from None
 
 
@@ -96,10 +98,10 @@ def list_hashes(records: Sequence[CondaRecord], channels: tuple[CondaChannel, ..
 
     Raises NetworkError when a channel cannot be reached, WorldError when py-rattler is missing.
     """
-    rattler = need()
+    rattler = require_rattler()
     from rattler.exceptions import GatewayError
 
-    addresses = {channel.name: address(channel, environment) for channel in channels}
+    addresses = {channel.name: channel_url(channel, environment) for channel in channels}
     gateway = _gateway(rattler, channels, environment, cache_action="no-cache")
     found = {}
     try:
@@ -110,44 +112,44 @@ def list_hashes(records: Sequence[CondaRecord], channels: tuple[CondaChannel, ..
             for source in asyncio.run(gateway.query([root], subdirs, names, recursive=False)):
                 found.update({(channel, str(row.subdir), str(row.file_name)): row.sha256.hex() if row.sha256 else "" for row in source})
     except GatewayError as error:
-        raise _out_of_reach(str(error), addresses, offline=False) from None
+        raise _channel_unreachable(str(error), addresses, offline=False) from None
     return found
 
 
-def _by_name(said: str, addresses: Mapping[str, str]) -> str:
+def _with_channel_names(said: str, addresses: Mapping[str, str]) -> str:
     """Return what the solver says with channels by name, as a spec has them."""
     for name, root in addresses.items():
         said = said.replace(f' [channel="{root}"]', f" of {name}")
     return said
 
 
-async def _solve(ask: CondaAsk, addresses: Mapping[str, str], gateway: Gateway) -> tuple[CondaRecord, ...]:
-    rattler = need()
-    subdir: Any = SUBDIRS[ask.platform]
-    wishes = [_match_spec(rattler, wish, addresses) for wish in ask.wishes]
-    listed = await gateway.query(list(addresses.values()), [subdir, "noarch"], [wish.name for wish in ask.wishes], recursive=False)
+async def _solve(ask: CondaSolveRequest, addresses: Mapping[str, str], gateway: Gateway) -> tuple[CondaRecord, ...]:
+    rattler = require_rattler()
+    subdir: Any = SUBDIR_BY_PLATFORM[ask.platform]
+    wishes = [_match_spec(rattler, wish, addresses) for wish in ask.match_specs]
+    listed = await gateway.query(list(addresses.values()), [subdir, "noarch"], [wish.name for wish in ask.match_specs], recursive=False)
     there = [record for source in listed for record in source]
-    for wish, spec in zip(ask.wishes, wishes, strict=True):
-        _refuse_absent(wish, spec, there, addresses, ask.platform)
+    for wish, spec in zip(ask.match_specs, wishes, strict=True):
+        _refuse_missing_package(wish, spec, there, addresses, ask.platform)
     found = await rattler.solve(
         list(addresses.values()),
         wishes,
         gateway=gateway,
         platforms=[subdir, "noarch"],
-        locked_packages=[repodata_record(rattler, record, addresses[record.channel]) for record in ask.keep if record.channel in addresses],
-        virtual_packages=[_virtual(rattler, name, version, subdir) for name, version in ask.virtual],
-        constraints=[_match_spec(rattler, bound, addresses) for bound in ask.bounds],
-        exclude_newer=_until(ask.exclude_newer),
+        locked_packages=[to_repodata_record(rattler, record, addresses[record.channel]) for record in ask.keep if record.channel in addresses],
+        virtual_packages=[_virtual(rattler, name, version, subdir) for name, version in ask.virtual_packages],
+        constraints=[_match_spec(rattler, bound, addresses) for bound in ask.constraints],
+        exclude_newer=_end_of_day(ask.exclude_newer),
     )
-    return tuple(sorted(_record(record, addresses) for record in found))
+    return tuple(sorted(_to_conda_record(record, addresses) for record in found))
 
 
-def client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> Any:
+def http_client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str]) -> Any:
     """Return a client that sends the credentials in a channel's address to that channel's host and path, and to no other."""
     from rattler.networking import AddHeadersMiddleware, AuthenticationMiddleware, RetryMiddleware
 
     known = []
-    for parts in (urlsplit(located(channel, environment)) for channel in channels):
+    for parts in (urlsplit(channel_url_with_credentials(channel, environment)) for channel in channels):
         if "@" in parts.netloc:
             word = base64.b64encode(unquote(parts.netloc.rpartition("@")[0]).encode()).decode()
             known.append((parts.hostname, parts.path, {"Authorization": f"Basic {word}"}))
@@ -161,19 +163,19 @@ def client(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mappin
 
 
 def _gateway(rattler: Any, channels: tuple[CondaChannel, ...], environment: Mapping[str, str], *, cache_action: str) -> Gateway:
-    asking = client(rattler, channels, environment)
+    asking = http_client(rattler, channels, environment)
     config = rattler.SourceConfig(cache_action=cache_action)
-    gateway: Gateway = rattler.Gateway(cache_dir=cache(environment) / "repodata", default_config=config, client=asking)
+    gateway: Gateway = rattler.Gateway(cache_dir=cache_folder(environment) / "repodata", default_config=config, client=asking)
     return gateway
 
 
-def cache(environment: Mapping[str, str]) -> Path:
+def cache_folder(environment: Mapping[str, str]) -> Path:
     """Return where files of channels are kept: a place of our own, so that nothing of the user's conda is touched."""
     root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
     return Path(root) / "provision" / "conda"
 
 
-def _match_spec(rattler: Any, wish: CondaWish, addresses: Mapping[str, str]) -> MatchSpec:
+def _match_spec(rattler: Any, wish: CondaMatchSpec, addresses: Mapping[str, str]) -> MatchSpec:
     channel = f"{addresses[wish.channel]}::" if wish.channel else ""
     version = wish.version or ("*" if wish.build else "")
     spec: MatchSpec = rattler.MatchSpec(" ".join(part for part in (channel + wish.name, version, wish.build) if part))
@@ -185,7 +187,7 @@ def _virtual(rattler: Any, name: str, version: str, subdir: str) -> Any:
     return rattler.GenericVirtualPackage(rattler.PackageName(name), rattler.Version(version), rattler.BuildString(build))
 
 
-def _until(day: str | None) -> datetime | None:
+def _end_of_day(day: str | None) -> datetime | None:
     if day is None:
         return None
     if len(day) == 10:
@@ -193,7 +195,7 @@ def _until(day: str | None) -> datetime | None:
     return datetime.fromisoformat(day)
 
 
-def _refuse_absent(wish: CondaWish, spec: MatchSpec, there: list[RepoDataRecord], addresses: Mapping[str, str], platform: str) -> None:
+def _refuse_missing_package(wish: CondaMatchSpec, spec: MatchSpec, there: list[RepoDataRecord], addresses: Mapping[str, str], platform: str) -> None:
     """Raise Unsatisfiable, in words of what the channel does have, where nothing of a wish is there at all."""
     root = addresses.get(wish.channel, "")
     of_name = [record for record in there if record.name.normalized == wish.name.lower() and str(record.url).startswith(root)]
@@ -204,25 +206,25 @@ def _refuse_absent(wish: CondaWish, spec: MatchSpec, there: list[RepoDataRecord]
         raise Unsatisfiable(f"{where} has no package {wish.name} for {platform}", hint="check its name, or name the channel that has it")
     of_version = [record for record in of_name if _has_version(wish, record)]
     if of_version:
-        builds = listed([str(record.build) for record in of_version])
+        builds = format_last_items([str(record.build) for record in of_version])
         raise Unsatisfiable(f"{where} has no build {wish.build} of {wish.name} {wish.version} for {platform}", why=f"its builds of that version: {builds}")
-    versions = listed([str(record.version) for record in sorted(of_name, key=lambda record: record.version)])
+    versions = format_last_items([str(record.version) for record in sorted(of_name, key=lambda record: record.version)])
     raise Unsatisfiable(f"{where} has no {wish.name} {wish.version} for {platform}", why=f"the versions there: {versions}")
 
 
-def _has_version(wish: CondaWish, record: RepoDataRecord) -> bool:
+def _has_version(wish: CondaMatchSpec, record: RepoDataRecord) -> bool:
     """Tell whether a record has the version of a wish, whatever its build."""
-    fits: bool = need().MatchSpec(f"{wish.name} {wish.version}".strip()).matches(record)
+    fits: bool = require_rattler().MatchSpec(f"{wish.name} {wish.version}".strip()).matches(record)
     return fits
 
 
-def listed(texts: list[str]) -> str:
+def format_last_items(texts: list[str]) -> str:
     """Return the last of some texts, each once, and how many more there are."""
     unique = list(dict.fromkeys(texts))
-    return ", ".join([*([f"{len(unique) - _SHOWN} more"] if len(unique) > _SHOWN else []), *unique[-_SHOWN:]])
+    return ", ".join([*([f"{len(unique) - _MAX_ITEMS} more"] if len(unique) > _MAX_ITEMS else []), *unique[-_MAX_ITEMS:]])
 
 
-def _record(found: RepoDataRecord, addresses: Mapping[str, str]) -> CondaRecord:
+def _to_conda_record(found: RepoDataRecord, addresses: Mapping[str, str]) -> CondaRecord:
     channel = next(name for name, root in addresses.items() if str(found.url).startswith(root))
     if found.sha256 is None:
         raise LockError(f"channel {channel} tells no sha256 of {found.file_name}", hint="take the package from a channel that does")
@@ -243,7 +245,7 @@ def _record(found: RepoDataRecord, addresses: Mapping[str, str]) -> CondaRecord:
     )
 
 
-def repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRecord:
+def to_repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRecord:
     """Return a locked record as py-rattler has it, with its address below a channel's."""
     package = rattler.PackageRecord(
         record.name,
@@ -261,9 +263,9 @@ def repodata_record(rattler: Any, record: CondaRecord, root: str) -> RepoDataRec
     return made
 
 
-def _out_of_reach(said: str, addresses: Mapping[str, str], *, offline: bool) -> NetworkError:
+def _channel_unreachable(said: str, addresses: Mapping[str, str], *, offline: bool) -> NetworkError:
     name = next((name for name, root in addresses.items() if root in said or root.rstrip("/") in said), next(iter(addresses)))
     if offline:
         return NetworkError(f"what channel {name} has is not in the cache, and --offline was asked for", hint="run it once online")
-    hint = f"check the network, or name a mirror: {override_variable(name)}=https://..."
-    return NetworkError(f"conda channel {name} cannot be reached", why=redact(safe(said)), hint=hint)
+    hint = f"check the network, or name a mirror: {channel_override_variable(name)}=https://..."
+    return NetworkError(f"conda channel {name} cannot be reached", why=redact(escape_control(said)), hint=hint)

@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 
-OWN_FOLDER = ".provision"
+PROVISION_FOLDER = ".provision"
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space there and run the command again: it goes on where it stopped"),
     errno.EDQUOT: ("the disk quota is used up", "free some space there and run the command again: it goes on where it stopped"),
@@ -31,39 +31,39 @@ _REASONS = {
 
 
 @contextlib.contextmanager
-def explained(doing: str, path: Path) -> Iterator[None]:
+def wrap_os_errors(doing: str, path: Path) -> Iterator[None]:
     """Turn an OSError into a WorldError that says what was being done, where, why it failed, and the way out."""
     try:
         yield
     except OSError as error:
         above = "make the folder above it first, or name another place" if doing == "write" and error.errno == errno.ENOENT else ""
         why, hint = _REASONS.get(error.errno or 0, (os.strerror(error.errno) if error.errno else str(error), above))
-        raise WorldError(f"cannot {doing} {path}", why=why, hint=hint) from error
+        raise ExternalError(f"cannot {doing} {path}", why=why, hint=hint) from error
 
 
 def read(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; raises WorldError."""
-    with explained("read", path):
+    with wrap_os_errors("read", path):
         if not stat.S_ISREG(mode := path.stat().st_mode):
             what = "a folder, and no regular file" if stat.S_ISDIR(mode) else "no regular file"
-            raise WorldError(f"cannot read {path}", why=f"it is {what}", hint="move it away, or name a file")
+            raise ExternalError(f"cannot read {path}", why=f"it is {what}", hint="move it away, or name a file")
         with path.open("rb") as file:
             content = file.read(limit + 1)
     if len(content) > limit:
-        raise WorldError(f"cannot read {path}", why=f"it is longer than {limit} bytes", hint="is this the right file?")
+        raise ExternalError(f"cannot read {path}", why=f"it is longer than {limit} bytes", hint="is this the right file?")
     return content
 
 
 def write(path: Path, content: str | bytes, mode: int | None) -> None:
     """Write a file by temporary file, fsync and rename; raises WorldError and leaves the old content in place."""
-    with explained("write", path):
+    with wrap_os_errors("write", path):
         if path.is_dir() and not path.is_symlink():
             # A rename onto "." says that it is busy.
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), mode if mode is not None else _mode(path))
+                os.fchmod(file.fileno(), mode if mode is not None else _mode_of(path))
                 file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -75,7 +75,7 @@ def write(path: Path, content: str | bytes, mode: int | None) -> None:
         sync_folder(path.parent)
 
 
-def _mode(path: Path) -> int:
+def _mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
 
 
@@ -91,15 +91,15 @@ def sync_folder(path: Path) -> None:
 
 def make_folder(path: Path, mode: int) -> None:
     """Make a folder and its parents; raises WorldError."""
-    with explained("make the folder", path):
+    with wrap_os_errors("make the folder", path):
         path.mkdir(parents=True, exist_ok=True, mode=mode)
 
 
-def point_link(path: Path, target: str) -> None:
+def set_symlink(path: Path, target: str) -> None:
     """Make a symbolic link in one step, in place of an older link; raises WorldError when something else is there."""
     if path.exists() and not path.is_symlink():
-        raise WorldError(f"cannot make the link {path}", why="something that is no link is there", hint="move it away")
-    with explained("make the link", path):
+        raise ExternalError(f"cannot make the link {path}", why="something that is no link is there", hint="move it away")
+    with wrap_os_errors("make the link", path):
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         with contextlib.suppress(FileNotFoundError):
             fresh.unlink()
@@ -107,10 +107,10 @@ def point_link(path: Path, target: str) -> None:
         fresh.replace(path)
 
 
-def add_link(path: Path, target: str, instead_of: str) -> None:
+def create_symlink(path: Path, target: str, instead_of: str) -> None:
     """Make a symbolic link among what is not ours: nothing that is there gives way but a link to `instead_of`; raises WorldError."""
-    with explained("make the link", path):
-        if (found := link_end(path)) == target:
+    with wrap_os_errors("make the link", path):
+        if (found := read_symlink(path)) == target:
             return
         if found is not None and found == instead_of:
             path.unlink()
@@ -118,7 +118,7 @@ def add_link(path: Path, target: str, instead_of: str) -> None:
         path.symlink_to(target)  # fails where anything is: another program may have been faster
 
 
-def link_end(path: Path) -> str | None:
+def read_symlink(path: Path) -> str | None:
     """Return what a symbolic link points at, None where there is none."""
     try:
         return str(path.readlink())
@@ -126,12 +126,12 @@ def link_end(path: Path) -> str | None:
         return None
 
 
-def remove_link(path: Path, target: str, *, dead: bool) -> bool:
+def remove_symlink(path: Path, target: str, *, dead: bool) -> bool:
     """Remove a link that points at `target`; False when something else is there, or with `dead` what it points at, and then it stays. Raises WorldError."""
-    with explained("remove", path):
+    with wrap_os_errors("remove", path):
         if not os.path.lexists(path):
             return True
-        if link_end(path) != target or (dead and path.exists()):
+        if read_symlink(path) != target or (dead and path.exists()):
             return False
         path.unlink()
     return True
@@ -139,7 +139,7 @@ def remove_link(path: Path, target: str, *, dead: bool) -> bool:
 
 def move(path: Path, to: Path) -> None:
     """Give a file, or a link itself, another place on the same disk; raises WorldError."""
-    with explained("move", path), contextlib.suppress(FileNotFoundError):
+    with wrap_os_errors("move", path), contextlib.suppress(FileNotFoundError):
         path.replace(to)
 
 
@@ -148,18 +148,18 @@ def remove_tree(path: Path) -> None:
 
     Below a folder `.provision`, nothing is removed behind a link either: what such a link leads to is not ours.
     """
-    with explained("remove", path):
+    with wrap_os_errors("remove", path):
         try:
             parent = _open_parent(path)
         except (FileNotFoundError, NotADirectoryError):
             return
         try:
-            _remove_from(parent, path.name)
+            _remove_entry(parent, path.name)
         finally:
             os.close(parent)
 
 
-def _remove_from(parent: int, name: str) -> None:
+def _remove_entry(parent: int, name: str) -> None:
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -177,7 +177,7 @@ def _remove_from(parent: int, name: str) -> None:
 def _open_parent(path: Path) -> int:
     """Return a descriptor of the folder that holds a path; each folder from `.provision` on is opened from the one above it, never through a link."""
     parts = path.parent.parts
-    base = len(parts) - 1 - parts[::-1].index(OWN_FOLDER) if OWN_FOLDER in parts else len(parts)
+    base = len(parts) - 1 - parts[::-1].index(PROVISION_FOLDER) if PROVISION_FOLDER in parts else len(parts)
     folder = os.open(Path(*parts[:base]), os.O_RDONLY | os.O_DIRECTORY)
     for place, name in enumerate(parts[base:], start=base + 1):
         try:
@@ -185,7 +185,7 @@ def _open_parent(path: Path) -> int:
         except OSError as error:
             link = Path(*parts[:place])
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
-                raise WorldError(f"cannot remove {path}", why=f"{link} is a link, and what it leads to is not ours", hint="remove that link") from None
+                raise ExternalError(f"cannot remove {path}", why=f"{link} is a link, and what it leads to is not ours", hint="remove that link") from None
             raise
         finally:
             os.close(folder)
@@ -193,9 +193,9 @@ def _open_parent(path: Path) -> int:
     return folder
 
 
-def remove_unchanged(path: Path, sha256: str) -> bool:
+def remove_if_unmodified(path: Path, sha256: str) -> bool:
     """Remove a regular file that still has this sha256; False when another one is there, which stays. Raises WorldError."""
-    with explained("remove", path):
+    with wrap_os_errors("remove", path):
         if not path.is_symlink() and not path.exists():
             return True
         if path.is_symlink() or not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
@@ -204,7 +204,7 @@ def remove_unchanged(path: Path, sha256: str) -> bool:
     return True
 
 
-def writable(path: Path) -> bool:
+def is_writable(path: Path) -> bool:
     """Tell whether `path`, or the nearest folder above it that exists, may be written to."""
     place = path
     while not place.exists() and place != place.parent:

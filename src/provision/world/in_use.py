@@ -7,23 +7,23 @@ import os
 from pathlib import Path
 
 _LIMIT = 300
-FOLDER = "use"
+USE_FOLDER = "use"
 """In `.provision`, next to `envs`: use/ENVIRONMENT/PID."""
 
 
-def hold(environment: Path, words: str) -> None:
+def mark_in_use(environment: Path, words: str) -> None:
     """Note that this process uses an environment, for as long as it, or a program that it starts or becomes, lives.
 
     Notes that nobody holds are removed. If the note cannot be written, the program runs without one.
     """
-    folder = _notes(environment)
+    folder = _use_folder(environment)
     path = folder / str(os.getpid())
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_linked(folder):
             return
         for name in _names(folder):
-            _remove_unless_held(folder / name)
+            _remove_if_unlocked(folder / name)
         while True:
             held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -36,9 +36,9 @@ def hold(environment: Path, words: str) -> None:
     os.set_inheritable(held, True)
 
 
-def users(environment: Path) -> tuple[str, ...]:
+def list_users(environment: Path) -> tuple[str, ...]:
     """Return who uses an environment, as "process PID: PROGRAM"; changes nothing."""
-    folder, found = _notes(environment), []
+    folder, found = _use_folder(environment), []
     for name in () if _is_linked(folder) else _names(folder):
         try:
             note = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -53,7 +53,7 @@ def users(environment: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _remove_unless_held(path: Path) -> None:
+def _remove_if_unlocked(path: Path) -> None:
     try:
         note = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:  # a link, or gone meanwhile
@@ -76,5 +76,5 @@ def _is_linked(folder: Path) -> bool:
     return folder.is_symlink() or folder.parent.is_symlink()
 
 
-def _notes(environment: Path) -> Path:
-    return environment.parent.parent / FOLDER / environment.name
+def _use_folder(environment: Path) -> Path:
+    return environment.parent.parent / USE_FOLDER / environment.name

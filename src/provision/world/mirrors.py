@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from provision.effects import Index, IndexSource, Sources
+from provision.effects import Index, IndexSource, PackageSources
 from provision.safe import redact
-from provision.world.pip_configuration import PipConfiguration, home_of
+from provision.world.pip_configuration import PipConfig, home_folder
 
 _PLATFORMS = {
     "linux-x86_64": ("linux", ("x86_64",)),
@@ -23,7 +23,7 @@ _PLATFORMS = {
 _TORCH_LIKE = re.compile(r"^(torch(vision|audio|text|data)?|triton|pytorch-triton(-.+)?|nvidia-.+|cuda-.+)$")
 
 
-def sources(pip: PipConfiguration, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str) -> Sources:
+def locate_sources(pip: PipConfig, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str) -> PackageSources:
     """Decide the address of every index.
 
     The variable PROVISION_INDEX_<NAME> overrides an index; else a folder of wheels in pip's find-links stands in for a flavoured index when it holds
@@ -35,30 +35,30 @@ def sources(pip: PipConfiguration, environment: Mapping[str, str], indexes: tupl
     for wheel in (wheel for folder in folders for wheel in sorted(folder.glob("*.whl"))):
         first.setdefault(wheel.name, wheel)  # the same wheel may lie in several folders, and a folder may be named twice
     wheels = tuple(first.values())
-    named = tuple(_located(index, environment, wheels, minor) for index in indexes)
-    notes = (*_overrides(environment, indexes), *_notes(pip, environment, named, indexes, wheels, minor))
+    named = tuple(_locate_index(index, environment, wheels, minor) for index in indexes)
+    notes = (*_override_notes(environment, indexes), *_source_notes(pip, environment, named, indexes, wheels, minor))
     plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(canonicalize_name(wheel.name.split("-")[0])))
     links = tuple(link for link in pip.find_links if re.match(r"https?://", link))
-    default = environment.get(override_variable("pypi")) or pip.index_url
-    return Sources(IndexSource("pypi", default), named, plain, links, notes)
+    default = environment.get(index_override_variable("pypi")) or pip.index_url
+    return PackageSources(IndexSource("pypi", default), named, plain, links, notes)
 
 
-def override_variable(index: str) -> str:
+def index_override_variable(index: str) -> str:
     """Return the name of the variable that overrides an index's address."""
     return "PROVISION_INDEX_" + index.upper().replace("-", "_")
 
 
-def _located(index: Index, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str) -> IndexSource:
-    if url := environment.get(override_variable(index.name)):
+def _locate_index(index: Index, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str) -> IndexSource:
+    if url := environment.get(index_override_variable(index.name)):
         return IndexSource(index.name, url)
     if index.flavour is None or not index.packages:
         return IndexSource(index.name, index.url)
-    fitting = tuple(wheel for wheel in wheels if _fits(wheel, index.flavour, minor))
-    covered = all(any(_is_for(wheel, package, platform) for wheel in fitting) for package in index.packages for platform in index.platforms)
+    fitting = tuple(wheel for wheel in wheels if _fits_interpreter(wheel, index.flavour, minor))
+    covered = all(any(_satisfies_package(wheel, package, platform) for wheel in fitting) for package in index.packages for platform in index.platforms)
     return IndexSource(index.name, index.url, fitting if covered else ())
 
 
-def _fits(wheel: Path, flavour: str, minor: str) -> bool:
+def _fits_interpreter(wheel: Path, flavour: str, minor: str) -> bool:
     try:
         _, version, _, tags = parse_wheel_filename(wheel.name)
     except InvalidWheelFilename:
@@ -68,7 +68,7 @@ def _fits(wheel: Path, flavour: str, minor: str) -> bool:
     return version.local == flavour and any((tag.interpreter, tag.abi) in accepted for tag in tags)
 
 
-def _is_for(wheel: Path, package: str, platform: str) -> bool:
+def _satisfies_package(wheel: Path, package: str, platform: str) -> bool:
     name, version, _, tags = parse_wheel_filename(wheel.name)
     system, machines = _PLATFORMS[platform]
     wanted = Requirement(package)
@@ -78,26 +78,26 @@ def _is_for(wheel: Path, package: str, platform: str) -> bool:
 
 def _folder(link: str, environment: Mapping[str, str]) -> Path | None:
     path = Path(unquote(urlsplit(link).path)) if link.startswith("file:") else Path(link)
-    if link.startswith("~/") and (home := home_of(environment)):
+    if link.startswith("~/") and (home := home_folder(environment)):
         path = home / link[2:]
     return path if path.is_dir() else None
 
 
-def _overrides(environment: Mapping[str, str], indexes: tuple[Index, ...]) -> Iterator[str]:
+def _override_notes(environment: Mapping[str, str], indexes: tuple[Index, ...]) -> Iterator[str]:
     for label, name in (("default index", "pypi"), *((f"index {index.name}", index.name) for index in indexes)):
-        if url := environment.get(override_variable(name)):
-            yield f"{label}: {redact(url)} ({override_variable(name)})"
+        if url := environment.get(index_override_variable(name)):
+            yield f"{label}: {redact(url)} ({index_override_variable(name)})"
 
 
-def _notes(
-    pip: PipConfiguration,
+def _source_notes(
+    pip: PipConfig,
     environment: Mapping[str, str],
     named: tuple[IndexSource, ...],
     indexes: tuple[Index, ...],
     wheels: tuple[Path, ...],
     minor: str,
 ) -> Iterator[str]:
-    if pip.index_url and not environment.get(override_variable("pypi")):
+    if pip.index_url and not environment.get(index_override_variable("pypi")):
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
         yield f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: name such an index under `indexes:` and bind packages to it with `index:`"

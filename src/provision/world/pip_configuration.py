@@ -13,7 +13,7 @@ _SECTIONS = ("global", "install")
 
 
 @dataclass(frozen=True, slots=True)
-class PipConfiguration:
+class PipConfig:
     """The options of pip that say where packages come from; "" or () where nothing is set."""
 
     index_url: str = ""
@@ -23,7 +23,7 @@ class PipConfiguration:
     cert: str = ""
 
 
-def read_pip_configuration(environment: Mapping[str, str], prefixes: tuple[str, ...] = (sys.base_prefix, sys.prefix)) -> PipConfiguration:
+def read_pip_config(environment: Mapping[str, str], prefixes: tuple[str, ...] = (sys.base_prefix, sys.prefix)) -> PipConfig:
     """Read the configuration that `pip install` reads: global, user and site files (in `prefixes`), then PIP_CONFIG_FILE, then PIP_* variables.
 
     Later files win, [install] wins over [global], and variables over both. Source: pip's documentation, "Configuration", and pip's own answer, with which a
@@ -38,7 +38,7 @@ def read_pip_configuration(environment: Mapping[str, str], prefixes: tuple[str, 
     for name in ("index_url", "extra_index_url", "find_links", "proxy", "cert"):
         if value := environment.get(f"PIP_{name.upper()}"):
             options[name.replace("_", "-")] = value
-    return PipConfiguration(
+    return PipConfig(
         index_url=options.get("index-url", "").strip(),
         extra_index_urls=tuple(options.get("extra-index-url", "").split()),
         find_links=tuple(options.get("find-links", "").split()),
@@ -47,7 +47,7 @@ def read_pip_configuration(environment: Mapping[str, str], prefixes: tuple[str, 
     )
 
 
-def home_of(environment: Mapping[str, str], ask: Callable[[], Path] = Path.home) -> Path | None:
+def home_folder(environment: Mapping[str, str], ask: Callable[[], Path] = Path.home) -> Path | None:
     """Return the caller's home folder; None where there is none, as for a number without a user in a container."""
     try:
         return Path(environment.get("HOME") or ask())
@@ -65,7 +65,7 @@ def _files(environment: Mapping[str, str], prefixes: tuple[str, ...]) -> tuple[P
 
 
 def _user_files(environment: Mapping[str, str]) -> list[Path]:
-    home, chosen = home_of(environment), environment.get("XDG_CONFIG_HOME")
+    home, chosen = home_folder(environment), environment.get("XDG_CONFIG_HOME")
     user = Path(chosen) if chosen else home and home / ".config"
     if home and sys.platform == "darwin" and (home / "Library/Application Support/pip").is_dir():
         user = home / "Library/Application Support"

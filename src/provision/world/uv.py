@@ -18,115 +18,121 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from provision.effects import (
-    Binding,
     CreateVenv,
+    IndexBinding,
     IndexSource,
     InstallPackages,
     InstallPython,
-    Interpreter,
-    Project,
+    PackageSources,
+    PythonInstallation,
     Release,
     Resolution,
-    SourceFile,
-    Sources,
+    SourceDistribution,
+    UvProject,
 )
-from provision.errors import LockError, ProvisionError, WorldError
-from provision.installing import bare, index_lines, locations, project_lines, scrub
-from provision.safe import redact, safe
-from provision.world.pip_configuration import PipConfiguration
-from provision.world.process import Finished, capture
-from provision.world.uv_answers import explained, python_missing
+from provision.errors import ExternalError, LockError, ProvisionError
+from provision.installing import build_index_variables, index_lines, project_lines, remove_credentials, scrub_environment
+from provision.safe import escape_control, redact
+from provision.world.pip_configuration import PipConfig
+from provision.world.process import ProcessResult, capture
+from provision.world.uv_answers import error_from_output, python_install_error
 
 if TYPE_CHECKING:
-    from provision.installing import Answer
+    from provision.installing import ProcessResult as InstallerResult
 
 _EXPORT = ("export", "--frozen", "--no-emit-project", "--format", "pylock.toml", "--no-header", "--quiet", "--output-file", "pylock.toml")
 
 
-def scrubbed(environment: Mapping[str, str], pip: PipConfiguration) -> dict[str, str]:
+def isolated_environment(environment: Mapping[str, str], pip: PipConfig) -> dict[str, str]:
     """Return an environment for uv in which nothing foreign decides the result: no configuration, no downloads of Python, pip's proxy and certificates."""
-    return scrub(environment, pip.proxy, pip.cert)
+    return scrub_environment(environment, pip.proxy, pip.cert)
 
 
-def resolve(project: Project, sources: Sources, interpreter: Interpreter, environment: Mapping[str, str]) -> Resolution:
+def resolve_project(project: UvProject, sources: PackageSources, interpreter: PythonInstallation, environment: Mapping[str, str]) -> Resolution:
     """Resolve a project to one set of versions over all its environments: `uv lock`, then `uv export` (two calls, the second needs no network).
 
     An interpreter of another version than the project's will do: the project's own is then asked for by markers, which uv narrows the resolution to.
     Raises LockError with uv's derivation, NetworkError when an index is out of reach, WorldError for the rest.
     """
-    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources, environment) as (folder, urls):
-        passed = {**environment, **_locations(sources, folder)}
+    with _scratch_project(project if interpreter.minor == project.python else _with_python_markers(project), sources, environment) as (folder, urls):
+        passed = {**environment, **_location_variables(sources, folder)}
         if project.preferences:
-            (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
-        _called(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *_dates(project)], passed, folder, project, sources)
+            (folder / "uv.lock").write_text(_preferences_lock(project, urls), encoding="utf-8")
+        _run_uv(["lock", "--python", str(interpreter.path), "--quiet", "--no-build", *_exclude_newer_options(project)], passed, folder, project, sources)
         pylocks = {}
         for variant in [name for name, _ in project.variants] or [""]:
-            _called([*_EXPORT, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
+            _run_uv([*_EXPORT, *(["--extra", variant] if variant else [])], passed, folder, project, sources)
             pylocks[variant] = (folder / "pylock.toml").read_text(encoding="utf-8")
         return Resolution((folder / "uv.lock").read_text(encoding="utf-8"), pylocks, sources)
 
 
-def newest(project: Project, sources: Sources, interpreter: Interpreter, environment: Mapping[str, str]) -> Release:
+def newest_release(project: UvProject, sources: PackageSources, interpreter: PythonInstallation, environment: Mapping[str, str]) -> Release:
     """Return the newest release that the only requirement of a project admits, wheels or source.
 
     uv is told what the package needs (nothing), so that it neither fetches nor builds it. Raises as `resolve` does.
     """
     (name,) = (canonicalize_name(Requirement(line).name) for line in project.requirements)
-    with _folder(project if interpreter.minor == project.python else _by_markers(project), sources, environment) as (folder, urls):
-        passed = {**environment, **_locations(sources, folder)}
+    with _scratch_project(project if interpreter.minor == project.python else _with_python_markers(project), sources, environment) as (folder, urls):
+        passed = {**environment, **_location_variables(sources, folder)}
         (folder / "given.toml").write_text(f"[[dependency-metadata]]\nname = {json.dumps(name)}\nrequires-dist = []\n", encoding="utf-8")
         if project.preferences:
-            (folder / "uv.lock").write_text(_kept(project, urls), encoding="utf-8")
-        _called(["lock", "--config-file", "given.toml", "--python", str(interpreter.path), "--quiet", *_dates(project)], passed, folder, project, sources)
-        _called([*_EXPORT, "--config-file", "given.toml"], passed, folder, project, sources)
+            (folder / "uv.lock").write_text(_preferences_lock(project, urls), encoding="utf-8")
+        _run_uv(
+            ["lock", "--config-file", "given.toml", "--python", str(interpreter.path), "--quiet", *_exclude_newer_options(project)],
+            passed,
+            folder,
+            project,
+            sources,
+        )
+        _run_uv([*_EXPORT, "--config-file", "given.toml"], passed, folder, project, sources)
         row = next(row for row in tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8"))["packages"] if row["name"] == name)
         source = row.get("sdist")
-        found = SourceFile(_file_name(source), _file_address(source, folder), source.get("hashes", {}).get("sha256", "")) if source else None
+        found = SourceDistribution(_file_name(source), _file_url(source, folder), source.get("hashes", {}).get("sha256", "")) if source else None
         return Release(name, row["version"], tuple(_file_name(wheel) for wheel in row.get("wheels", ())), found)
 
 
-def install(effect: InstallPackages, sources: Sources, environment: Mapping[str, str]) -> dict[str, Any]:
+def install_packages(effect: InstallPackages, sources: PackageSources, environment: Mapping[str, str]) -> dict[str, Any]:
     """Make the environment hold the pins, and nothing else unless it is shared, and return how each package came there (see provision.installing.install)."""
-    from provision.installing import DEFAULT_INDEX, InstallError, Mode, Pin, UvFailed, Wanted
-    from provision.installing.install import install as bring
+    from provision.installing import DEFAULT_INDEX, InstallError, InstallMode, InstallRequest, Pin, UvFailed
+    from provision.installing.install import install_packages as bring
 
-    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.built) for pin in effect.pins)
-    indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: address(source, environment) for source in sources.named}}
+    pins = tuple(Pin(pin.name, pin.version, pin.index, pin.hashes, pin.from_source) for pin in effect.pins)
+    indexes = {DEFAULT_INDEX: sources.default.url, **{source.name: index_url(source, environment) for source in sources.named}}
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
-        wanted = Wanted(
-            Mode.SHARED if effect.shared else Mode.OWN,
+        wanted = InstallRequest(
+            InstallMode.SHARED if effect.shared else InstallMode.OWN,
             str(effect.environment / "bin/python"),
             effect.minor,
             pins,
             indexes,
-            _links(sources, Path(folder)),
-            again=frozenset(effect.again),
+            _wheel_links(sources, Path(folder)),
+            reinstall=frozenset(effect.reinstall),
         )
         try:
-            return bring(wanted, _program(), environment, _answered, Path(folder))
+            return bring(wanted, _uv_program(), environment, _run_for_installer, Path(folder))
         except UvFailed as error:
-            raise _failure("pip", error.code, error.said, None, sources) from None
+            raise _error_from_call("pip", error.code, error.output, None, sources) from None
         except InstallError as error:
-            kind = LockError if error.exit_code == 1 else WorldError
-            raise kind(error.what, why=safe(error.why), hint=error.hint) from None
+            kind = LockError if error.exit_code == 1 else ExternalError
+            raise kind(error.what, why=escape_control(error.why), hint=error.hint) from None
 
 
 def create_venv(effect: CreateVenv, interpreter: Path, environment: Mapping[str, str]) -> None:
     """Make an empty environment; what was at the path is removed by uv."""
-    _called(["venv", "--quiet", "--clear", "--python", str(interpreter), str(effect.path)], environment, None, None, None)
+    _run_uv(["venv", "--quiet", "--clear", "--python", str(interpreter), str(effect.path)], environment, None, None, None)
 
 
 def install_python(effect: InstallPython, environment: Mapping[str, str]) -> None:
     """Fetch a managed CPython: the one call that may download an interpreter."""
     # Not --quiet, which leaves out why it failed.
-    answer = capture([_program(), "python", "install", "--no-progress", effect.minor], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
+    answer = capture([_uv_program(), "python", "install", "--no-progress", effect.minor], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
     if answer.code != 0:
-        raise python_missing(effect.minor, redact(safe(answer.stderr.strip())))
+        raise python_install_error(effect.minor, redact(escape_control(answer.stderr.strip())))
 
 
 def find_python(minor: str, environment: Mapping[str, str]) -> Path | None:
     """Return the interpreter of this minor version that uv finds outside virtual environments, or None."""
-    answer = capture([_program(), "python", "find", "--system", minor], environment)
+    answer = capture([_uv_program(), "python", "find", "--system", minor], environment)
     return Path(answer.stdout.strip()) if answer.code == 0 else None
 
 
@@ -142,18 +148,18 @@ def python_version(python: Path, environment: Mapping[str, str]) -> str | None:
 
 def list_pythons(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return (version, path) of every CPython that uv finds on this machine."""
-    answer = capture([_program(), "python", "list", "--only-installed", "--output-format", "json"], environment)
+    answer = capture([_uv_program(), "python", "list", "--only-installed", "--output-format", "json"], environment)
     rows = json.loads(answer.stdout or "[]")
     return [(row["version"], Path(row["path"])) for row in rows if row["implementation"] == "cpython" and row["path"]]
 
 
-def default_index(environment: Mapping[str, str]) -> str:
+def default_index_url(environment: Mapping[str, str]) -> str:
     """Return the address of the index that uv asks when nothing names another one; no network."""
-    answer = _called(["pip", "compile", "--quiet", "--offline", "--no-header", "--emit-index-url", "-"], environment, None, None, None)
+    answer = _run_uv(["pip", "compile", "--quiet", "--offline", "--no-header", "--emit-index-url", "-"], environment, None, None, None)
     return answer.stdout.split()[1]
 
 
-def why_not_fetched(minor: str, environment: Mapping[str, str], downloads: str = "") -> str:
+def why_not_downloadable(minor: str, environment: Mapping[str, str], downloads: str = "") -> str:
     """Return why uv cannot fetch this minor version; "" when it knows a download for this machine (its own list, no network).
 
     `downloads` is the caller's UV_PYTHON_DOWNLOADS.
@@ -162,23 +168,23 @@ def why_not_fetched(minor: str, environment: Mapping[str, str], downloads: str =
         return "UV_PYTHON_DOWNLOADS=never keeps uv from fetching one"
     if environment.get("UV_OFFLINE"):
         return "--offline keeps uv from fetching one"
-    answer = capture([_program(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
+    answer = capture([_uv_program(), "python", "list", minor, "--only-downloads", "--output-format", "json"], {**environment, "UV_PYTHON_DOWNLOADS": "manual"})
     if answer.code != 0:
-        return f"uv cannot list its downloads: {' '.join(redact(safe(answer.stderr)).split())}"
+        return f"uv cannot list its downloads: {' '.join(redact(escape_control(answer.stderr)).split())}"
     return "" if json.loads(answer.stdout or "[]") else "uv has no download of it for this machine"
 
 
 @contextmanager
-def _folder(project: Project, sources: Sources, environment: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, str]]]:
+def _scratch_project(project: UvProject, sources: PackageSources, environment: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, str]]]:
     """A scratch folder with the project's pyproject.toml and the stand-in indexes; gives the address used for every index name."""
     with tempfile.TemporaryDirectory(prefix="provision-") as name:
         folder = Path(name)
-        urls = {source.name: bare(address(source, environment)) for source in sources.named}
+        urls = {source.name: remove_credentials(index_url(source, environment)) for source in sources.named}
         (folder / "pyproject.toml").write_text(_pyproject(project, urls), encoding="utf-8")
         yield folder, urls
 
 
-def _dates(project: Project) -> list[str]:
+def _exclude_newer_options(project: UvProject) -> list[str]:
     if not project.exclude_newer:
         return []
     day = project.exclude_newer
@@ -187,7 +193,7 @@ def _dates(project: Project) -> list[str]:
     return ["--exclude-newer", day, *(word for name in project.undated for word in ("--exclude-newer-package", f"{name}=false"))]
 
 
-def _kept(project: Project, urls: Mapping[str, str]) -> str:
+def _preferences_lock(project: UvProject, urls: Mapping[str, str]) -> str:
     """Return a lock of uv's with names and versions only: uv keeps a version that it finds there while it fits, and checks all else anew."""
     lines = ["version = 1", f"requires-python = {json.dumps(project.requires_python)}"]
     for kept in project.preferences:
@@ -202,7 +208,7 @@ def _kept(project: Project, urls: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _by_markers(project: Project) -> Project:
+def _with_python_markers(project: UvProject) -> UvProject:
     """Return the project with its Python in the environments' markers, so that uv may work with another one."""
     major, _, minor = project.python.partition(".")
     own = f"python_full_version >= '{project.python}' and python_full_version < '{major}.{int(minor) + 1}'"
@@ -210,26 +216,26 @@ def _by_markers(project: Project) -> Project:
     return project._replace(requires_python=">=3", environments=environments)
 
 
-def _locations(sources: Sources, folder: Path) -> dict[str, str]:
-    return locations(sources.default.url, _links(sources, folder), ((source.name, source.url) for source in sources.named))
+def _location_variables(sources: PackageSources, folder: Path) -> dict[str, str]:
+    return build_index_variables(sources.default.url, _wheel_links(sources, folder), ((source.name, source.url) for source in sources.named))
 
 
-def _links(sources: Sources, folder: Path) -> tuple[str, ...]:
+def _wheel_links(sources: PackageSources, folder: Path) -> tuple[str, ...]:
     """Return where further wheels are; those of this machine are gathered in the folder."""
     if not sources.wheels:
-        return sources.links
+        return sources.find_links
     (folder / "wheels").mkdir()
     for wheel in sources.wheels:
         (folder / "wheels" / wheel.name).symlink_to(wheel.resolve())
-    return (str(folder / "wheels"), *sources.links)
+    return (str(folder / "wheels"), *sources.find_links)
 
 
-def address(source: IndexSource, environment: Mapping[str, str]) -> str:
+def index_url(source: IndexSource, environment: Mapping[str, str]) -> str:
     """Return the address of an index on this machine; wheels that stand in for it are laid out as one."""
-    return _stand_in(source.wheels, environment) if source.wheels else source.url
+    return _create_local_index(source.wheels, environment) if source.wheels else source.url
 
 
-def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
+def _pyproject(project: UvProject, urls: Mapping[str, str]) -> str:
     """Render the scratch project. JSON strings and arrays of them are valid TOML."""
     lines = project_lines(project.requires_python, project.requirements)
     if project.variants:
@@ -247,29 +253,29 @@ def _pyproject(project: Project, urls: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _source(binding: Binding) -> str:
-    parts = {"index": binding.source, "marker": binding.marker, "extra": binding.variant}
+def _source(binding: IndexBinding) -> str:
+    parts = {"index": binding.index_name, "marker": binding.marker, "extra": binding.variant}
     return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in parts.items() if value) + " }"
 
 
-def _stand_in(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:
+def _create_local_index(wheels: tuple[Path, ...], environment: Mapping[str, str]) -> str:
     """Lay out a PEP 503 index of local wheels, with their hashes, and return its address.
 
     It is made once and stays in the user's cache, under a name that holds what the wheels are: uv knows a wheel that it has unpacked by the address of its
     index, so another address would have a torch wheel hashed and unpacked again, and kept once more in uv's cache, at every call.
     """
     seen = [[str(wheel.resolve()), (found := wheel.stat()).st_ino, found.st_size, found.st_mtime_ns] for wheel in wheels]
-    folder = stand_ins(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+    folder = local_index_cache(environment) / hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as name:
-            _lay_out(Path(name) / "index", wheels)
+            _write_index(Path(name) / "index", wheels)
             with suppress(OSError):  # another process was first
                 (Path(name) / "index").rename(folder)
     return folder.as_uri()
 
 
-def _lay_out(folder: Path, wheels: tuple[Path, ...]) -> None:
+def _write_index(folder: Path, wheels: tuple[Path, ...]) -> None:
     by_name: dict[str, list[Path]] = {}
     for wheel in wheels:
         by_name.setdefault(canonicalize_name(wheel.name.split("-")[0]), []).append(wheel)
@@ -285,11 +291,11 @@ def _file_name(file: Mapping[str, Any]) -> str:
     return str(file["name"]) if "name" in file else unquote(urlsplit(file.get("url", file.get("path", ""))).path).rsplit("/", 1)[-1]
 
 
-def _file_address(file: Mapping[str, Any], folder: Path) -> str:
+def _file_url(file: Mapping[str, Any], folder: Path) -> str:
     return str(file["url"]) if "url" in file else (folder / file["path"]).resolve().as_uri()
 
 
-def stand_ins(environment: Mapping[str, str]) -> Path:
+def local_index_cache(environment: Mapping[str, str]) -> Path:
     """Return the folder of the user's cache that holds the indexes that we lay out."""
     root = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home()) / ".cache"
     return Path(root) / "provision" / "stand-ins"
@@ -301,25 +307,25 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _program() -> str:
+def _uv_program() -> str:
     import uv  # here: what only looks at a spec does without it
 
     return uv.find_uv_bin()
 
 
-def _called(argv: list[str], environment: Mapping[str, str], folder: Path | None, project: Project | None, sources: Sources | None) -> Finished:
-    answer = capture([_program(), *argv], environment, cwd=folder)
+def _run_uv(argv: list[str], environment: Mapping[str, str], folder: Path | None, project: UvProject | None, sources: PackageSources | None) -> ProcessResult:
+    answer = capture([_uv_program(), *argv], environment, cwd=folder)
     if answer.code != 0:
-        raise _failure(argv[0], answer.code, answer.stderr, project, sources)
+        raise _error_from_call(argv[0], answer.code, answer.stderr, project, sources)
     return answer
 
 
-def _failure(verb: str, code: int, said: str, project: Project | None, sources: Sources | None) -> ProvisionError:
-    return explained(verb, redact(safe(said.strip())), code, project, sources)
+def _error_from_call(verb: str, code: int, said: str, project: UvProject | None, sources: PackageSources | None) -> ProvisionError:
+    return error_from_output(verb, redact(escape_control(said.strip())), code, project, sources)
 
 
-def _answered(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> Answer:
-    from provision.installing import Answer
+def _run_for_installer(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> InstallerResult:
+    from provision.installing import ProcessResult as InstallerResult
 
     done = capture(argv, environment, cwd=folder)
-    return Answer(done.code, done.stdout, done.stderr)
+    return InstallerResult(done.code, done.stdout, done.stderr)

@@ -22,7 +22,7 @@ import provision
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from provision.effects import Watch
+    from provision.effects import MonitorRequest
 
 _NAMES = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "ALRM", "CONT", "TSTP", "WINCH", "IO", "PWR", "VTALRM", "PROF")
 _RELAYED = {getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")}
@@ -33,17 +33,17 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PACKAGE = Path(provision.__file__).parent
 _SAMPLER = "import sys; sys.path.append(sys.argv[1]); from provision.probe.monitor.sampler import main; sys.exit(main())"
 _PATIENCE_S = 5.0
-HOOK = _PACKAGE / "probe" / "monitor" / "hook"
+HOOK_FOLDER = _PACKAGE / "probe" / "monitor" / "hook"
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _ExitResult:
     code: int
     largest_bytes: int
     seconds: float
 
 
-def watched(argv: list[str], environment: Mapping[str, str], watch: Watch) -> int:
+def run_monitored(argv: list[str], environment: Mapping[str, str], watch: MonitorRequest) -> int:
     """Run a program, `argv[0]` being its path, and return its exit code (negative: the signal that ended it). Raises OSError when it cannot be started.
 
     A signal that a person or program sends us is sent on; one from the terminal has reached the program already. When it stops (Ctrl-Z), so do we.
@@ -52,22 +52,22 @@ def watched(argv: list[str], environment: Mapping[str, str], watch: Watch) -> in
     sys.stderr.flush()
     with tempfile.TemporaryDirectory(prefix="provision-run-", ignore_cleanup_errors=True) as notes:
         sampler = _Sampler(watch, notes, environment)
-        with _holding_signals() as mask:
+        with _blocked_signals() as mask:
             try:
-                child = _start(argv, _with_hook(environment, notes), mask)
+                child = _start_program(argv, _with_hook(environment, notes), mask)
             except OSError:
-                sampler.let_go()
+                sampler.close()
                 raise
-            sampler.tell({"pid": child.pid})
-            ended = _follow(child)
+            sampler.send({"pid": child.pid})
+            ended = _wait_for_exit(child)
             name = signal.Signals(-ended.code).name if ended.code < 0 else None
             code = ended.code if ended.code >= 0 else 128 - ended.code
-            sampler.tell({"code": code, "signal": name, "largest_bytes": ended.largest_bytes or None, "seconds": ended.seconds})
-            sampler.let_go()
+            sampler.send({"code": code, "signal": name, "largest_bytes": ended.largest_bytes or None, "seconds": ended.seconds})
+            sampler.close()
     return ended.code
 
 
-def end_as(number: int) -> NoReturn:
+def exit_with_signal(number: int) -> NoReturn:
     """End as a program that this signal ended, so that whoever waits for us sees what it would have seen; without a core of ours."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -82,7 +82,7 @@ def end_as(number: int) -> NoReturn:
 class _Sampler:
     """The process beside the program. It is out of the way of Ctrl-C, and nothing of it is waited for longer than a few seconds."""
 
-    def __init__(self, watch: Watch, notes: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, watch: MonitorRequest, notes: str, environment: Mapping[str, str]) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError):
             watch.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,15 +97,15 @@ class _Sampler:
             )
         tool = {"name": "provision", "version": provision.__version__}
         record = str(watch.record.absolute())
-        self.tell({"out": record, "notes": notes, "secrets": list(watch.secrets), "tool": tool, "subject": watch.subject, "program": watch.program})
+        self.send({"out": record, "notes": notes, "secrets": list(watch.secrets), "tool": tool, "subject": watch.subject, "program": watch.program})
 
-    def tell(self, word: Mapping[str, Any]) -> None:
+    def send(self, word: Mapping[str, Any]) -> None:
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.write(json.dumps(word).encode() + b"\n")
                 self._process.stdin.flush()
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """Tell it that nothing more comes, and wait until it has written."""
         if self._process is None:
             return
@@ -119,7 +119,7 @@ class _Sampler:
 
 
 @contextmanager
-def _holding_signals() -> Iterator[set[int]]:
+def _blocked_signals() -> Iterator[set[int]]:
     """Keep signals until they are asked for; yields what was held before."""
     held = _RELAYED | {signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
@@ -131,7 +131,7 @@ def _holding_signals() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start(argv: list[str], environment: Mapping[str, str], mask: set[int]) -> subprocess.Popen[bytes]:
+def _start_program(argv: list[str], environment: Mapping[str, str], mask: set[int]) -> subprocess.Popen[bytes]:
     def as_called() -> None:
         if _LIBC is not None:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -143,25 +143,25 @@ def _start(argv: list[str], environment: Mapping[str, str], mask: set[int]) -> s
 
 
 def _with_hook(environment: Mapping[str, str], notes: str) -> dict[str, str]:
-    path = os.pathsep.join(filter(None, (str(HOOK), environment.get("PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (str(HOOK_FOLDER), environment.get("PYTHONPATH"))))
     return {**environment, "PYTHONPATH": path, "PROVISION_RUN_NOTES": notes}
 
 
-def _follow(child: subprocess.Popen[bytes]) -> _Ended:
+def _wait_for_exit(child: subprocess.Popen[bytes]) -> _ExitResult:
     began = time.monotonic()
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG | os.WUNTRACED)
         if pid and os.WIFSTOPPED(status):
-            _stop_too()
+            _suspend_self()
         elif pid:
             child.returncode = os.waitstatus_to_exitcode(status)
             # The kernel counts what a process had before it became the program: that is we.
             own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            return _Ended(child.returncode, usage.ru_maxrss * 1024 if usage.ru_maxrss > own else 0, time.monotonic() - began)
-        _relay(child.pid)
+            return _ExitResult(child.returncode, usage.ru_maxrss * 1024 if usage.ru_maxrss > own else 0, time.monotonic() - began)
+        _forward_signal(child.pid)
 
 
-def _relay(pid: int) -> None:
+def _forward_signal(pid: int) -> None:
     came = signal.sigtimedwait(_RELAYED | {signal.SIGCHLD}, 1.0)
     if came is None or came.si_signo == signal.SIGCHLD or came.si_code == _FROM_KERNEL or came.si_pid == pid:
         return
@@ -169,7 +169,7 @@ def _relay(pid: int) -> None:
         os.kill(pid, came.si_signo)
 
 
-def _stop_too() -> None:
+def _suspend_self() -> None:
     """Stop as the program did, where a shell is there that sees it and can go on with both."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)

@@ -11,8 +11,8 @@ import pytest
 
 from provision.sandbox import Delays, Sandbox, serve
 from provision.world.cloud.endpoints import Endpoints
-from provision.world.cloud.pace import Pace
-from provision.world.cloud.services import Services
+from provision.world.cloud.pace import RetryPolicy
+from provision.world.cloud.services import GoogleClient
 
 PROJECT = "my-project"
 ZONES = ("us-central1-a", "us-central1-b", "us-east1-b")
@@ -34,15 +34,15 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def pace(self, **more: Any) -> Pace:
-        return Pace(**{"sleep": self.sleep, "clock": self, "jitter": lambda: 1.0, **more})
+    def pace(self, **more: Any) -> RetryPolicy:
+        return RetryPolicy(**{"sleep": self.sleep, "clock": self, "jitter": lambda: 1.0, **more})
 
 
 class Cloud(NamedTuple):
     """A sandbox at work, a client of it, what the client told, and its clock."""
 
     sandbox: Sandbox
-    services: Services
+    services: GoogleClient
     lines: list[str]
     clock: Clock
 
@@ -74,7 +74,7 @@ def begin(tmp_path: Path, way: str) -> Iterator[Begin]:
         def begun(*faults: str, delays: Delays | None = None, **more: Any) -> Cloud:
             clock = Clock()
             sandbox = stack.enter_context(serve(tmp_path / "sandbox", faults, delays=delays))
-            return Cloud(sandbox, Services(Endpoints.of(sandbox.endpoints), clock.pace(**more), only_rest=way == "rest"), [], clock)
+            return Cloud(sandbox, GoogleClient(Endpoints.from_addresses(sandbox.endpoints), clock.pace(**more), only_rest=way == "rest"), [], clock)
 
         yield begun
 

@@ -15,14 +15,14 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import notebooks_v2 as v2
 
 from provision.sandbox import serve
-from provision.sandbox.bodies import read
-from provision.sandbox.discovery import document
-from provision.sandbox.failure import Failure
+from provision.sandbox.bodies import validate_body
+from provision.sandbox.discovery import find_discovery_document
+from provision.sandbox.failure import ApiError
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.grpc import OverGrpc, _message, expressible, tolerant, wire
-from provision.world.cloud.notebooks import Inexpressible
-from provision.world.cloud.services import Services
+from provision.world.cloud.grpc import GrpcNotebooks, _to_message, is_supported_by_grpc, to_rest_resource, to_rest_resource_lenient
+from provision.world.cloud.notebooks import UnsupportedByGrpc
+from provision.world.cloud.services import GoogleClient
 from tests.world.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, Clock, instance
 
 BEHIND = {"H100", "hyperdisk", "reservation"}
@@ -30,21 +30,21 @@ BEHIND = {"H100", "hyperdisk", "reservation"}
 
 @pytest.mark.parametrize("which", BODIES)
 def test_every_body_is_valid_by_the_discovery_document(which: str) -> None:
-    assert document() is not None, "google-api-python-client is a dependency of the tests"
-    assert read(BODIES[which], "Instance", "instance")
+    assert find_discovery_document() is not None, "google-api-python-client is a dependency of the tests"
+    assert validate_body(BODIES[which], "Instance", "instance")
 
 
 @pytest.mark.parametrize(
     "wrong", [{"acceleratorConfigs": [{"type": "NVIDIA_L5"}]}, {"machineKind": "x"}, {"dataDisks": [{"diskSizeGb": "ten"}]}, {"instanceId": "1"}, {"tags": "x"}]
 )
 def test_a_wrong_body_is_not(wrong: dict[str, Any]) -> None:
-    with pytest.raises(Failure):
-        read(instance(**wrong), "Instance", "instance")
+    with pytest.raises(ApiError):
+        validate_body(instance(**wrong), "Instance", "instance")
 
 
 @pytest.mark.parametrize("which", BODIES)
 def test_which_way_a_body_takes(which: str) -> None:
-    assert expressible(BODIES[which]) is (which not in BEHIND)
+    assert is_supported_by_grpc(BODIES[which]) is (which not in BEHIND)
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_which_way_a_body_takes(which: str) -> None:
     ],
 )
 def test_what_the_messages_lack_goes_over_rest(body: dict[str, Any]) -> None:
-    assert not expressible(body)
+    assert not is_supported_by_grpc(body)
 
 
 @pytest.mark.parametrize("which", sorted(set(BODIES) - BEHIND))
 def test_a_body_is_the_same_after_a_way_through_messages(which: str) -> None:
-    assert wire(_message(BODIES[which])) == BODIES[which]
+    assert to_rest_resource(_to_message(BODIES[which])) == BODIES[which]
 
 
 def test_the_client_lags_behind_the_service_by_this() -> None:
     """When google-cloud-notebooks catches up this fails: then less goes over REST, and the page on Workbench says so."""
-    found = document()
+    found = find_discovery_document()
     assert found is not None
     schemas = json.loads(found.read_bytes())["schemas"]
     lacks = {}
@@ -101,19 +101,19 @@ def test_values_without_a_name_are_tolerated() -> None:
     raw.gce_setup.metadata["a"] = "b"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert tolerant(message) == {
+        assert to_rest_resource_lenient(message) == {
             "state": "UNKNOWN_11",
             "gceSetup": {"acceleratorConfigs": [{"type": "UNKNOWN_14", "coreCount": "8"}], "metadata": {"a": "b"}},
         }
-        with pytest.raises(Inexpressible):
-            wire(message)
+        with pytest.raises(UnsupportedByGrpc):
+            to_rest_resource(message)
 
 
 def test_a_field_without_a_name_is_seen() -> None:
     message = v2.Instance(name="x", gce_setup=v2.GceSetup(machine_type="m"))
     v2.Instance.pb(message).gce_setup.MergeFromString(b"\xc0\x3e\x01")
-    with pytest.raises(Inexpressible):
-        wire(message)
+    with pytest.raises(UnsupportedByGrpc):
+        to_rest_resource(message)
 
 
 @pytest.mark.parametrize("which", BODIES)
@@ -122,7 +122,7 @@ def test_both_ways_give_the_same_state(tmp_path: Path, which: str) -> None:
     for only_rest in (False, True):
         lines: list[str] = []
         with serve(tmp_path / str(only_rest)) as sandbox:
-            services = Services(Endpoints.of(sandbox.endpoints), Clock().pace(), only_rest=only_rest)
+            services = GoogleClient(Endpoints.from_addresses(sandbox.endpoints), Clock().pace(), only_rest=only_rest)
             name = services.create(PROJECT, ("us-central1-a",), INSTANCE, BODIES[which], REQUEST, lines.append).name
             created = services.reader.instance(name)
             services.update(name, {"labels": {"provision-lock": "ffffffffffff"}, "gceSetup": {"tags": ["a"]}}, "labels,gceSetup.tags", lines.append)
@@ -142,7 +142,7 @@ def test_nobody_listens() -> None:
     clock = Clock()
     endpoints = Endpoints("http://127.0.0.1:9", "127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9")
     with pytest.raises(CloudError) as raised:
-        OverGrpc(AnonymousCredentials(), endpoints, clock.pace(patience_s=5)).get("projects/p/locations/z/instances/i")
+        GrpcNotebooks(AnonymousCredentials(), endpoints, clock.pace(retry_limit_s=5)).get("projects/p/locations/z/instances/i")
     assert raised.value.failure.kind == "unreachable"
     assert "the connection says: " in raised.value.why
     assert clock.waits

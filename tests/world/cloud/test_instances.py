@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.sandbox import Delays
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.placing import Unplaced, table
+from provision.world.cloud.placing import InstanceNotCreated, format_attempts
 from tests.world.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, ZONES, Begin, instance
 
 
@@ -36,7 +36,7 @@ def test_the_next_zone_on_stockout_and_the_shell_is_gone(begin: Begin) -> None:
     assert placed.zone == "us-central1-b"
     assert happened(placed.attempts) == [("us-central1-a", "capacity"), ("us-central1-b", "created")]
     assert cloud.names() == [cloud.name("us-central1-b")]
-    assert table(placed.attempts).splitlines()[0].startswith("us-central1-a  capacity  the zone has no machine")
+    assert format_attempts(placed.attempts).splitlines()[0].startswith("us-central1-a  capacity  the zone has no machine")
     assert f"delete: {INSTANCE}" in cloud.lines
 
 
@@ -47,13 +47,13 @@ def test_the_zone_that_the_service_names_comes_first(begin: Begin) -> None:
 
 def test_no_zone_has_it(begin: Begin) -> None:
     cloud = begin(*(f"stockout:{zone}" for zone in ZONES))
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert [zone for zone, _ in happened(raised.value.attempts)] == list(ZONES)
     assert raised.value.what == "none of 3 zones had the machine"
     assert raised.value.why.count("capacity") == 3
     assert raised.value.hint.endswith("nothing was left running")
-    assert raised.value.left == ()
+    assert raised.value.still_running == ()
     assert cloud.names() == []
 
 
@@ -86,7 +86,7 @@ def test_what_no_other_zone_changes_stops_at_once(begin: Begin, fault: str, kind
 @pytest.mark.parametrize("fault", ["create-aborted", "create-internal"])
 def test_what_may_pass_is_asked_once_more(begin: Begin, fault: str) -> None:
     cloud = begin(fault)
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert [zone for zone, _ in happened(raised.value.attempts)] == ["us-central1-a"] * 2
     assert cloud.names() == []
@@ -101,7 +101,7 @@ def test_what_passes_is_waited_for(begin: Begin, fault: str) -> None:
 
 
 def test_retry_after_is_kept(begin: Begin) -> None:
-    cloud = begin("rate:1", first_s=0.01)
+    cloud = begin("rate:1", first_pause_s=0.01)
     cloud.create()
     assert max(cloud.clock.waits) >= 1
 
@@ -118,11 +118,11 @@ def test_patience_ends(begin: Begin, fault: str) -> None:
 
 def test_an_operation_that_never_ends_is_kept_and_named(begin: Begin) -> None:
     cloud = begin("hang")
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert raised.value.failure.kind == "slow"
     assert "40 minutes" in raised.value.what
-    assert raised.value.left == (cloud.name("us-central1-a"),)
+    assert raised.value.still_running == (cloud.name("us-central1-a"),)
     assert "may be there and cost money: gcloud workbench instances describe" in raised.value.hint
     assert f"see it: gcloud workbench instances describe {cloud.name('us-central1-a').rpartition('/')[2]} --project=" in raised.value.hint
     assert 2400 - 15 <= cloud.clock.now <= 2500
@@ -130,7 +130,7 @@ def test_an_operation_that_never_ends_is_kept_and_named(begin: Begin) -> None:
 
 def test_stuck_provisioning_names_where_to_look(begin: Begin) -> None:
     cloud = begin("stuck-provisioning")
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert raised.value.failure.kind == "stuck"
     assert "still PROVISIONING after 20 minutes" in raised.value.what
@@ -145,7 +145,7 @@ def test_the_console_says_why_it_is_stuck(begin: Begin) -> None:
     cloud.sandbox.store.append_serial(
         cloud.name("us-central1-a"), "notebook c2d-startup[431]: Proxy Registration failed. Unable to get Service Account from VM\n"
     )
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert "could not register with the proxy" in raised.value.why
     assert "c2d-startup[431]: Proxy Registration failed" in raised.value.why
@@ -200,14 +200,14 @@ def test_no_capacity_to_start_again_keeps_the_disks(begin: Begin) -> None:
     assert store is not None
     cloud.create(("us-central1-a",))
     cloud.services.stop(cloud.name("us-central1-a"), cloud.lines.append)
-    with store.changing() as data:  # it was made there before the zone ran out
+    with store.edit_data() as data:  # it was made there before the zone ran out
         record = data["instances"].pop(cloud.name("us-central1-a"))
         record["body"]["name"] = name
         data["instances"][name] = record
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert raised.value.failure.kind == "capacity"
-    assert raised.value.left == (name,)
+    assert raised.value.still_running == (name,)
     assert cloud.names() == [name]
 
 
@@ -251,7 +251,7 @@ def test_a_request_that_the_service_remembers_is_no_instance(begin: Begin) -> No
 
 def test_every_way_out_is_told_once_and_what_each_zone_said(begin: Begin) -> None:
     cloud = begin("stockout:us-central1-a", "stockout:us-central1-b", "quota:us-east1")
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert [word for _, word in happened(raised.value.attempts)] == ["capacity", "capacity", "quota"]
     assert raised.value.hint.count("list further zones") == 1
@@ -261,7 +261,7 @@ def test_every_way_out_is_told_once_and_what_each_zone_said(begin: Begin) -> Non
 
 
 def test_before_anything_is_asked_for_that_is_said(begin: Begin) -> None:
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         begin("permission").create()
     assert raised.value.hint.endswith("nothing was asked for")
 
@@ -336,10 +336,10 @@ def test_stop_start_and_delete_are_safe_to_repeat(begin: Begin) -> None:
 @pytest.mark.parametrize("project", ["my-project/../../v1/x", "my-project?x=", "my project", "../x", "my-project#"])
 def test_a_name_that_would_lead_elsewhere_is_refused(begin: Begin, project: str) -> None:
     services = begin().services
-    with pytest.raises(WorldError, match="no name of a resource"):
+    with pytest.raises(ExternalError, match="no name of a resource"):
         services.notebooks_rest.get(f"projects/{project}/locations/us-central1-a/instances/i")
-    with pytest.raises(WorldError, match="no name of a resource"):
-        services.devices.quotas(project, "us-central1")
+    with pytest.raises(ExternalError, match="no name of a resource"):
+        services.compute.quotas(project, "us-central1")
 
 
 @pytest.mark.parametrize("which", BODIES)
@@ -358,7 +358,7 @@ def test_every_body_is_taken(begin: Begin, which: str) -> None:
 )
 def test_a_long_wait_is_said_each_minute_with_its_limit(begin: Begin, fault: str, words: str, most: int, least: int) -> None:
     cloud = begin(fault)
-    with pytest.raises(Unplaced):
+    with pytest.raises(InstanceNotCreated):
         cloud.create()
     said = [line for line in cloud.lines if line.startswith("still ")]
     assert any(words in line for line in said)

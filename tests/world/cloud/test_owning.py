@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.placing import Unplaced
+from provision.world.cloud.placing import InstanceNotCreated
 from tests.world.cloud.conftest import INSTANCE, PROJECT, REQUEST, ZONES, Begin, instance
 
 
@@ -22,7 +22,7 @@ def of(lineage: str, **metadata: str) -> dict[str, Any]:
 def test_one_of_another_state_is_no_instance_of_ours(begin: Begin) -> None:
     cloud = begin()
     cloud.create(("us-central1-b",), of("other"))
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create(body=of("mine"))
     assert "an instance of this name exists that is not ours" in raised.value.what
     assert cloud.names() == [cloud.name("us-central1-b")]
@@ -53,11 +53,11 @@ def test_one_that_was_made_from_another_image_is_not_adopted_silently(begin: Beg
 def test_what_was_deleted_for_a_creation_that_failed_is_told(begin: Begin) -> None:
     cloud = begin(*(f"stockout:{zone}" for zone in ZONES))
     old = cloud.name("us-central1-a")
-    with pytest.raises(Unplaced) as raised:
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.services.create(PROJECT, ZONES, INSTANCE, instance(), REQUEST, cloud.lines.append, instead_of=old)
     assert raised.value.why.endswith(f"{old} was deleted for this, and its disks with it")
-    assert raised.value.left == ()
-    with pytest.raises(Unplaced) as raised:
+    assert raised.value.still_running == ()
+    with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
     assert "was deleted" not in raised.value.why
 

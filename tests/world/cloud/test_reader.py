@@ -15,7 +15,7 @@ from provision.extras import install_command
 from provision.sandbox import serve
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.services import Services
+from provision.world.cloud.services import GoogleClient
 from tests.world.cloud.conftest import PROJECT, Begin, Clock
 from tests.world.cloud.stub import Reply, answering
 
@@ -24,7 +24,7 @@ def test_nothing_is_there(begin: Begin) -> None:
     reader = begin().services.reader
     assert reader.instance(f"projects/{PROJECT}/locations/us-central1-a/instances/i") is None
     assert reader.instances(PROJECT) == ()
-    assert reader.missed == ()
+    assert reader.unreachable_zones == ()
     assert reader.object("gs://my-bucket/x", 10) is None
     assert reader.serial_output(f"projects/{PROJECT}/locations/us-central1-a/instances/i", 0) == ("", 0)
 
@@ -71,8 +71,8 @@ OFF = Reply(
 EXPIRED = Reply(401, {"error": {"code": 401, "message": "Request had invalid authentication credentials."}})
 
 
-def services(address: str) -> Services:
-    return Services(Endpoints(address, "127.0.0.1:1", address, address, address), Clock().pace(), only_rest=True)
+def services(address: str) -> GoogleClient:
+    return GoogleClient(Endpoints(address, "127.0.0.1:1", address, address, address), Clock().pace(), only_rest=True)
 
 
 @pytest.mark.parametrize("reply", [DENIED, OFF])
@@ -99,7 +99,7 @@ def test_credentials_that_do_not_hold_are_never_taken_for_unknown() -> None:
 )
 def test_credentials_never_go_to_a_place_that_is_half_ours(mixed: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match="either all on loopback"):
-        _ = Endpoints(mixed[0], mixed[1], mixed[0], mixed[0], mixed[0]).loopback
+        _ = Endpoints(mixed[0], mixed[1], mixed[0], mixed[0], mixed[0]).is_loopback
 
 
 def run(program: str, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

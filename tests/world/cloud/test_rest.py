@@ -12,8 +12,8 @@ from google.auth.credentials import AnonymousCredentials, Credentials
 from google.auth.exceptions import RefreshError
 
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.notebooks import OverRest
-from provision.world.cloud.rest import Rest
+from provision.world.cloud.notebooks import RestNotebooks
+from provision.world.cloud.rest import RestClient
 from tests.world.cloud.conftest import INSTANCE, REQUEST, Clock, instance
 from tests.world.cloud.stub import Reply, answering
 
@@ -43,8 +43,8 @@ class Renewed(Credentials):  # type: ignore[misc]
         self.token = f"{CANARY}-{self.fetched}"
 
 
-def over(address: str, clock: Clock, given: Any = None) -> OverRest:
-    return OverRest(Rest(given or AnonymousCredentials(), clock.pace(), loopback=True), address)
+def over(address: str, clock: Clock, given: Any = None) -> RestNotebooks:
+    return RestNotebooks(RestClient(given or AnonymousCredentials(), clock.pace(), loopback=True), address)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def over(address: str, clock: Clock, given: Any = None) -> OverRest:
         lambda over: over.delete(NAME, REQUEST),
     ],
 )
-def test_a_change_is_asked_again_with_the_same_words(bad: Reply, call: Callable[[OverRest], Any]) -> None:
+def test_a_change_is_asked_again_with_the_same_words(bad: Reply, call: Callable[[RestNotebooks], Any]) -> None:
     clock = Clock()
     with answering(bad, bad, DONE) as (address, asked):
         assert call(over(address, clock))["done"]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from google.auth.credentials import AnonymousCredentials
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 from provision.sandbox import serve
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.rest import Rest
-from provision.world.cloud.services import Services
+from provision.world.cloud.rest import RestClient
+from provision.world.cloud.services import GoogleClient
 from provision.world.cloud.storage import Storage
 from tests.world.cloud.conftest import Clock
 from tests.world.cloud.stub import Reply, answering
@@ -27,7 +27,7 @@ URI = "gs://my-bucket/provision/i/nonce/report.json"
 @pytest.fixture
 def storage(tmp_path: Path) -> Iterator[Storage]:
     with serve(tmp_path / "sandbox") as sandbox:
-        yield Services(Endpoints.of(sandbox.endpoints), Clock().pace()).storage
+        yield GoogleClient(Endpoints.from_addresses(sandbox.endpoints), Clock().pace()).storage
 
 
 def test_what_is_written_is_read(storage: Storage) -> None:
@@ -102,11 +102,11 @@ def test_only_what_is_new_is_uploaded(storage: Storage) -> None:
 def test_a_folder_of_ours_is_cleared_and_nothing_else(storage: Storage) -> None:
     kept = "gs://my-bucket/provision/i2/x"
     storage.upload(((URI, b"1"), ("gs://my-bucket/provision/i/y", b"2"), (kept, b"3")))
-    assert storage.clear("gs://my-bucket/provision/i/") == 2
+    assert storage.delete_folder("gs://my-bucket/provision/i/") == 2
     assert [one.uri for one in storage.list("gs://my-bucket/")] == [kept]
     for wrong in ("gs://my-bucket/", "gs://my-bucket/provision/i", "gs://my-bucket", "x/"):
-        with pytest.raises(WorldError):
-            storage.clear(wrong)
+        with pytest.raises(ExternalError):
+            storage.delete_folder(wrong)
     assert [one.uri for one in storage.list("gs://my-bucket/")] == [kept]
 
 
@@ -125,13 +125,13 @@ def test_a_folder_of_ours_is_cleared_and_nothing_else(storage: Storage) -> None:
     ],
 )
 def test_what_is_no_address_is_refused(storage: Storage, uri: str) -> None:
-    with pytest.raises(WorldError, match="no address of Cloud Storage"):
+    with pytest.raises(ExternalError, match="no address of Cloud Storage"):
         storage.get(uri, 10)
 
 
 def test_a_bucket_that_is_not_there_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
     with serve(tmp_path / "sandbox", ("no-bucket",)) as sandbox:
-        storage = Services(Endpoints.of(sandbox.endpoints), Clock().pace()).storage
+        storage = GoogleClient(Endpoints.from_addresses(sandbox.endpoints), Clock().pace()).storage
         with pytest.raises(CloudError) as raised:
             storage.put(URI, b"x")
         with pytest.raises(CloudError) as listed:
@@ -150,4 +150,4 @@ def test_a_missing_role_names_the_bucket() -> None:
 
 
 def _of(address: str, given: Any = None) -> Storage:
-    return Storage(Rest(given or AnonymousCredentials(), Clock().pace(), loopback=True), address)
+    return Storage(RestClient(given or AnonymousCredentials(), Clock().pace(), loopback=True), address)

@@ -11,7 +11,7 @@ _OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
 """Words that make a name another GPU's: an RTX 4060 Ti is not an RTX 4060."""
 
 
-def is_called(name: str, declared: str) -> bool:
+def is_declared_gpu(name: str, declared: str) -> bool:
     """Tell whether a GPU that the driver names so ("NVIDIA A100-SXM4-80GB") is the declared one ("A100-80GB").
 
     A size in the declared name counts only against a size in the driver's name: "NVIDIA H200" has none.

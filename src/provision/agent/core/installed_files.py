@@ -21,37 +21,37 @@ _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", 
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordFile:
     """A package's own list of its files: path, hash and size of each as strings, and the sha256 of the list itself.
 
     `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not a table of three columns.
     """
 
-    metadata: str
+    metadata_folder: str
     rows: tuple[tuple[str, str, str], ...]
     sha256: str = ""
     flaw: str = ""
     garbled: bool = False
 
     @property
-    def listed(self) -> list[tuple[str, str, str]]:
+    def hashed_rows(self) -> list[tuple[str, str, str]]:
         """The rows with a hash: all files but bytecode and the RECORD itself."""
         return [row for row in self.rows if row[1]]
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class InstallNote:
     """What an installer noted of a package after installing it: the sha256 of its RECORD, and the snapshot of its files; "" for what it did not note.
 
     `fits` is false for a package whose RECORD does not fit the files of its own wheel.
     """
 
-    record: str = ""
+    record_sha256: str = ""
     snapshot: str = ""
-    fits: bool = True
+    record_fits: bool = True
 
     @classmethod
-    def of(cls, note: object, name: str) -> Noted:
+    def from_install_result(cls, note: object, name: str) -> InstallNote:
         """Return what an installer's note (`provision.installed/1`) says of a package; nothing for an older note, a damaged one, or none."""
         packages = note.get("packages") if isinstance(note, dict) else None
         entry = packages.get(name) if isinstance(packages, dict) else None
@@ -61,11 +61,11 @@ class Noted:
 
     def to_json(self) -> dict[str, str]:
         """Return the part of a package's entry in the note that `of` reads, but for `record_fits`."""
-        return {"record": self.record, "snapshot": self.snapshot}
+        return {"record": self.record_sha256, "snapshot": self.snapshot}
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class FileComparison:
     """How the files of a package compare: how many were compared, how many of them by sha256, and a short text for each that differs, by its path.
 
     Of a file that differs the path is absolute, and normal. `unchanged`: size, mode and time of change of all of them are as noted.
@@ -77,66 +77,68 @@ class Compared:
     unchanged: bool = False
 
 
-def read_record(metadata: str) -> Record:
+def read_record(metadata: str) -> RecordFile:
     """Return the RECORD in a metadata folder; one that is missing, is not a table of three columns or lists no file with a hash has a flaw."""
     try:
         with open(os.path.join(metadata, "RECORD"), "rb") as file:
             content = file.read()
     except OSError as error:
-        return Record(metadata, (), flaw=f"its RECORD cannot be read: {error.strerror or error}")
+        return RecordFile(metadata, (), flaw=f"its RECORD cannot be read: {error.strerror or error}")
     digest = hashlib.sha256(content).hexdigest()
     try:
         rows = tuple((path, listed, size) for path, listed, size in csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
     except (ValueError, csv.Error):
-        return Record(metadata, (), digest, "its RECORD is garbled", garbled=True)
-    return Record(metadata, rows, digest, "" if any(listed for _, listed, _ in rows) else "its RECORD lists no file with a hash")
+        return RecordFile(metadata, (), digest, "its RECORD is garbled", garbled=True)
+    return RecordFile(metadata, rows, digest, "" if any(listed for _, listed, _ in rows) else "its RECORD lists no file with a hash")
 
 
-def note_of(record: Record) -> Noted:
+def make_install_note(record: RecordFile) -> InstallNote:
     """Return what is noted of a package that was just installed."""
-    return Noted(record.sha256, _snapshot(record))
+    return InstallNote(record.sha256, _snapshot(record))
 
 
-def compare(record: Record, noted: Noted | None = None, *, hashed: bool = False) -> Compared:
+def compare_files(record: RecordFile, noted: InstallNote | None = None, *, hashed: bool = False) -> FileComparison:
     """Compare the files that a RECORD lists with what it says: by size, with `hashed` by sha256 too.
 
     With the note of the installation it takes one look at each file: where size, mode and time of change are as noted, nothing was changed since. Where
     they are not, the package's files are compared by sha256. An edit that keeps size and time is seen with `hashed` only.
     """
     if record.flaw:
-        return Compared(0, 0, {os.path.join(record.metadata, "RECORD"): record.flaw})
+        return FileComparison(0, 0, {os.path.join(record.metadata_folder, "RECORD"): record.flaw})
     known = noted if noted is not None and noted.snapshot else None
     unchanged = known is not None and known.snapshot == _snapshot(record)
     by_hash = hashed or (known is not None and not unchanged)
-    rows = record.listed
-    found = {} if unchanged and known is not None and known.fits and not hashed else _flaws(record, hashed=by_hash)
-    if known is not None and known.record != record.sha256:
-        found[os.path.join(record.metadata, "RECORD")] = "its RECORD was changed"
-    return Compared(len(rows), len(rows) if by_hash else 0, found, unchanged)
+    rows = record.hashed_rows
+    found = {} if unchanged and known is not None and known.record_fits and not hashed else _flaws(record, hashed=by_hash)
+    if known is not None and known.record_sha256 != record.sha256:
+        found[os.path.join(record.metadata_folder, "RECORD")] = "its RECORD was changed"
+    return FileComparison(len(rows), len(rows) if by_hash else 0, found, unchanged)
 
 
-def _flaws(record: Record, *, hashed: bool) -> dict[str, str]:
-    root = os.path.dirname(record.metadata)
-    flaws = [(path, _flaw(os.path.join(root, path), digest, size, hashed=hashed)) for path, digest, size in record.listed]
+def _flaws(record: RecordFile, *, hashed: bool) -> dict[str, str]:
+    root = os.path.dirname(record.metadata_folder)
+    flaws = [(path, _flaw(os.path.join(root, path), digest, size, hashed=hashed)) for path, digest, size in record.hashed_rows]
     return {os.path.normpath(os.path.join(root, path)): _readable(f"{path} {flaw}") for path, flaw in flaws if flaw}
 
 
-def fitting_another(files: Collection[str], records: Iterable[Record], *, hashed: bool) -> frozenset[str]:
+def find_matching_files(files: Collection[str], records: Iterable[RecordFile], *, hashed: bool) -> frozenset[str]:
     """Return those of the files that some RECORD fits: packages that bring a file of one name (README.md, tests/__init__.py) overwrite each other's."""
     if not files:
         return frozenset()
-    rows = ((os.path.normpath(os.path.join(os.path.dirname(one.metadata), path)), listed, size) for one in records for path, listed, size in one.listed)
+    rows = (
+        (os.path.normpath(os.path.join(os.path.dirname(one.metadata_folder), path)), listed, size) for one in records for path, listed, size in one.hashed_rows
+    )
     return frozenset(file for file, listed, size in rows if file in files and not _flaw(file, listed, size, hashed=hashed))
 
 
-def unlisted(folder: str, records: Iterable[Record]) -> tuple[list[str], list[str]]:
+def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[list[str], list[str]]:
     """Return what lies at the top of a site-packages folder that none of these packages lists: what Python reads at each start, and other names.
 
     Bytecode caches are left out.
     """
     known = {"__pycache__"}
     for record in records:
-        known.add(os.path.basename(record.metadata))
+        known.add(os.path.basename(record.metadata_folder))
         known.update(path.removeprefix("./").partition("/")[0] for path, _, _ in record.rows)
     try:
         names = sorted(name for name in os.listdir(folder) if name not in known and not _is_of_venv(folder, name))
@@ -146,10 +148,10 @@ def unlisted(folder: str, records: Iterable[Record]) -> tuple[list[str], list[st
     return [_readable(name) for name in started], [_readable(name) for name in names if name not in started]
 
 
-def _snapshot(record: Record) -> str:
+def _snapshot(record: RecordFile) -> str:
     """Return a digest over path, size, mode and time of change (in ns) of every file that a RECORD lists with a hash; no file is opened."""
-    root, lines = os.path.dirname(record.metadata), []
-    for path, _, _ in record.listed:
+    root, lines = os.path.dirname(record.metadata_folder), []
+    for path, _, _ in record.hashed_rows:
         try:
             about = os.stat(os.path.join(root, path))
         except (OSError, ValueError):

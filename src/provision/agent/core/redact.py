@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-HIDDEN = "<redacted>"
+REDACTED = "<redacted>"
 _SHORTEST_VALUE = 4
 _SHORTEST_LINE = 12
 _KEY_WINDOW = 80
@@ -31,7 +31,7 @@ _PARAMETER = re.compile(r"([?&])([\w.-]*)=([^&#\s\"'<>`)]+)")
 _SECRET_NAME = re.compile(r"(?i)token|key|secret|sig|password|credential|auth")
 
 
-def spellings(values: Iterable[str]) -> list[str]:
+def secret_spellings(values: Iterable[str]) -> list[str]:
     """Return the texts in which secret values show up, the longest first: plain, by line, and inside a repr, a JSON text or a URL."""
     found: set[str] = set()
     for value in values:
@@ -42,7 +42,7 @@ def spellings(values: Iterable[str]) -> list[str]:
     return sorted(found, key=len, reverse=True)
 
 
-def redact(text: str, secrets: Iterable[str] = (), hidden: str = HIDDEN) -> str:
+def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> str:
     """Return the text without secrets.
 
     Args:
@@ -64,7 +64,7 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = HIDDEN) -> str:
     return text
 
 
-def looks_secret(value: str) -> bool:
+def is_secret_like(value: str) -> bool:
     """Tell whether a value has the shape of a well-known token or private key."""
     return _hide_tokens(value, "") != value
 

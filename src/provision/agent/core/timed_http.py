@@ -17,7 +17,7 @@ _PIECE = 2**14
 """A record of TLS: more than one of them would each have the time that is left."""
 
 
-class Limits(NamedTuple):
+class TimeLimits(NamedTuple):
     """Seconds that a call may take, and how many bytes earn one further second: the longer the file, the later its deadline.
 
     Both are our choice. 60 s is what pauses were limited to; dnf ends a transfer that stays below 1000 B/s for 30 s (dnf.conf, minrate), at which a file of
@@ -28,44 +28,44 @@ class Limits(NamedTuple):
     bytes_per_s: int = 2**15
 
 
-LIMITS = Limits()
+DEFAULT_LIMITS = TimeLimits()
 
 
 class TooSlow(TimeoutError):
     """A call did not end in its time; the text says how many bytes came."""
 
 
-class Call:
+class TimedCall:
     """The time of one call, which begins now: `sent` and `came` count bytes, `late` says that the call was ended."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: TimeLimits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.sent = self.came = 0
-        self.late = False
+        self.sent = self.received = 0
+        self.timed_out = False
         self._began = time.monotonic()
 
     def limit(self, sock: Any) -> None:
         """Give a socket the time that is left; raises TooSlow."""
-        earned = (self.sent + self.came) / self.limits.bytes_per_s
+        earned = (self.sent + self.received) / self.limits.bytes_per_s
         left = self._began + self.limits.whole_s + earned - time.monotonic()
         if left <= 0:
-            raise self.ended()
+            raise self.make_timeout_error()
         sock.settimeout(min(left, self.limits.whole_s))
 
-    def ended(self) -> TooSlow:
+    def make_timeout_error(self) -> TooSlow:
         """Return the error of a call whose time is over."""
-        self.late = True
-        return TooSlow(f"too slow: {self.came} bytes came in {time.monotonic() - self._began:.0f} s")
+        self.timed_out = True
+        return TooSlow(f"too slow: {self.received} bytes came in {time.monotonic() - self._began:.0f} s")
 
 
-class Timed:
+class TimedConnection:
     """A mixin for connections: what they send and receive takes the time of the call that was begun last."""
 
     sock: Any
-    call: Call
+    call: TimedCall
     response_class: Any
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: TimedCall) -> None:
         """Begin a call."""
         self.call, self.response_class = call, partial(_Response, call)
 
@@ -81,12 +81,12 @@ class Timed:
             try:
                 super().send(piece)  # type: ignore[misc]
             except TimeoutError:
-                raise self.call.ended() from None
+                raise self.call.make_timeout_error() from None
             self.call.sent += len(piece)
 
 
 class _Response(http.client.HTTPResponse):
-    def __init__(self, call: Call, sock: Any, *args: Any, **more: Any) -> None:
+    def __init__(self, call: TimedCall, sock: Any, *args: Any, **more: Any) -> None:
         super().__init__(sock, *args, **more)
         self.fp: Any = io.BufferedReader(_Incoming(self.fp.detach(), sock, call))
 
@@ -94,7 +94,7 @@ class _Response(http.client.HTTPResponse):
 class _Incoming(io.RawIOBase):
     """The bytes of a socket, each read in what is left of a call's time."""
 
-    def __init__(self, raw: Any, sock: Any, call: Call) -> None:
+    def __init__(self, raw: Any, sock: Any, call: TimedCall) -> None:
         self._raw, self._sock, self._call = raw, sock, call
 
     def readable(self) -> bool:
@@ -105,8 +105,8 @@ class _Incoming(io.RawIOBase):
         try:
             count: int | None = self._raw.readinto(buffer)
         except TimeoutError:
-            raise self._call.ended() from None
-        self._call.came += count or 0
+            raise self._call.make_timeout_error() from None
+        self._call.received += count or 0
         return count
 
     def close(self) -> None:
@@ -114,14 +114,14 @@ class _Incoming(io.RawIOBase):
         super().close()
 
 
-class _Plain(Timed, http.client.HTTPConnection):
-    def __init__(self, *args: Any, call: Call, **more: Any) -> None:
+class _Plain(TimedConnection, http.client.HTTPConnection):
+    def __init__(self, *args: Any, call: TimedCall, **more: Any) -> None:
         super().__init__(*args, **more)
         self.begin(call)
 
 
-class _Secure(Timed, http.client.HTTPSConnection):
-    def __init__(self, *args: Any, call: Call, **more: Any) -> None:
+class _Secure(TimedConnection, http.client.HTTPSConnection):
+    def __init__(self, *args: Any, call: TimedCall, **more: Any) -> None:
         super().__init__(*args, **more)
         self.begin(call)
 
@@ -129,7 +129,7 @@ class _Secure(Timed, http.client.HTTPSConnection):
 class HttpHandler(urllib.request.HTTPHandler):
     """Opens http addresses in the time of one call, redirections included."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: TimedCall) -> None:
         super().__init__()
         self._call = call
 
@@ -141,7 +141,7 @@ class HttpHandler(urllib.request.HTTPHandler):
 class HttpsHandler(urllib.request.HTTPSHandler):
     """Opens https addresses in the time of one call, redirections included."""
 
-    def __init__(self, call: Call, context: Any = None) -> None:
+    def __init__(self, call: TimedCall, context: Any = None) -> None:
         super().__init__(context=context)
         self._call, self._tls = call, context
 

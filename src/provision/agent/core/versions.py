@@ -21,7 +21,7 @@ _PRE_RANK = {"a": 0, "b": 1, "rc": 2}
 _BEFORE_PRE, _AFTER_PRE = -1, 3
 
 
-class Unreadable(ValueError):
+class UnreadableVersion(ValueError):
     """A version, specifier, marker or requirement that this reader does not understand."""
 
 
@@ -53,7 +53,7 @@ class Version:
         return (*self.public_key, self.local)
 
 
-def normal_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The one spelling of a package name (PEP 503): lower case, runs of `-_.` become one `-`."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -62,7 +62,7 @@ def read_version(text: str) -> Version:
     """Read a PEP 440 version in any of its accepted spellings. Raises Unreadable."""
     match = _VERSION.fullmatch(text.strip().lower())
     if match is None:
-        raise Unreadable(f"not a version: {text!r}")
+        raise UnreadableVersion(f"not a version: {text!r}")
     post = match["post_bare"] or match["post_n"] or "0" if match["post_part"] else None
     return Version(
         epoch=int(match["epoch"] or 0),
@@ -74,15 +74,15 @@ def read_version(text: str) -> Version:
     )
 
 
-def same_version(one: str, other: str) -> bool:
+def is_same_version(one: str, other: str) -> bool:
     """Tell whether two spellings name one version, local part included ("2.13" is "2.13.0", "2.13.0" is not "2.13.0+cpu"). Other texts are compared."""
     try:
         return read_version(one).key == read_version(other).key
-    except Unreadable:
+    except UnreadableVersion:
         return one.strip().lower() == other.strip().lower()
 
 
-def allows(specifier: str, version: str) -> bool:
+def specifier_allows(specifier: str, version: str) -> bool:
     """Whether a comma-separated PEP 440 specifier allows a version, pre-releases included. Raises Unreadable."""
     clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
     # Every clause is read, so that one which cannot be read is told even behind a false one.
@@ -93,7 +93,7 @@ def allows(specifier: str, version: str) -> bool:
 def _clause_allows(clause: str, text: str) -> bool:
     match = _CLAUSE.fullmatch(clause)
     if match is None:
-        raise Unreadable(f"not a version specifier: {clause!r}")
+        raise UnreadableVersion(f"not a version specifier: {clause!r}")
     operator, bound = match.groups()
     if operator == "===":
         return text.strip().lower() == bound.lower()
@@ -105,10 +105,10 @@ def _clause_allows(clause: str, text: str) -> bool:
         ours = version.key if limit.local else version.public_key
         return (ours == (limit.key if limit.local else limit.public_key)) is (operator == "==")
     if limit.local:
-        raise Unreadable(f"{operator} takes no local version: {clause!r}")
+        raise UnreadableVersion(f"{operator} takes no local version: {clause!r}")
     if operator == "~=":
         if len(limit.release) < 2:
-            raise Unreadable(f"~= needs two release numbers: {clause!r}")
+            raise UnreadableVersion(f"~= needs two release numbers: {clause!r}")
         return version.public_key >= limit.public_key and _starts_with(version, limit.epoch, limit.release[:-1])
     return _ordered(operator, version, limit)
 
@@ -133,7 +133,7 @@ def _ordered(operator: str, version: Version, limit: Version) -> bool:
 def _wildcard_allows(operator: str, prefix: str, version: Version) -> bool:
     limit = read_version(prefix)
     if operator not in ("==", "!=") or limit.pre is not None or limit.post is not None or limit.dev is not None or limit.local:
-        raise Unreadable(f"a wildcard goes with == or != and a bare release: {operator}{prefix}.*")
+        raise UnreadableVersion(f"a wildcard goes with == or != and a bare release: {operator}{prefix}.*")
     return _starts_with(version, limit.epoch, limit.release) is (operator == "==")
 
 

@@ -11,7 +11,7 @@ CHECKS: tuple[Check, ...] = (
     *packages.CHECKS,
     *torchbuild.CHECKS,
     *numerics.CHECKS,
-    *packages.OF_TORCH,
+    *packages.TORCH_CHECKS,
     *device.CHECKS,
     *loaders.CHECKS,
     *training.CHECKS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..values import Check, Need, Threshold
 
-SAME = Threshold(1e-4, "relative error", "own choice: fusing changes the order of sums, which measures 1e-7 in fp32")
+COMPILED_ERROR = Threshold(1e-4, "relative error", "own choice: fusing changes the order of sums, which measures 1e-7 in fp32")
 
 _COMPILE = (Need.TORCH, Need.COMPILE)
 _TOOLS = ("compile.compiler", "compile.headers")
@@ -19,7 +19,7 @@ CHECKS: tuple[Check, ...] = (
         (*_TOOLS, "torch.version", "torch.cuda", "torch.libraries"),
         needs=_COMPILE,
         required_by="training.torch_compile",
-        threshold=SAME,
+        threshold=COMPILED_ERROR,
         quiet=True,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..values import Check, Need, Threshold, Tier
 
-SLOWED = Threshold(
+NO_SLOWDOWN = Threshold(
     0, "reasons to slow down", "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application clocks and the power cap are no fault"
 )
 _SLOWING = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
@@ -25,11 +25,11 @@ _FAULTS = ("nvml.uncorrected", "nvml.remap_*", "nvml.retired_pending")
 
 CHECKS: tuple[Check, ...] = (
     Check("D01", "device", "driver answers", "driver", ("driver.error", "nvml.count", "nvml.count_all", "driver.version"), _FACTS, needs=_CARD),
-    Check("D02", "device", "driver version", "driver", ("driver.version",), _FACTS, needs=_CARD, after=("D01",), required_by="drivers"),
+    Check("D02", "device", "driver version", "driver", ("driver.version",), _FACTS, needs=_CARD, after=("D01",), required_by="driver_specifiers"),
     Check("D03", "device", "GPU model", "driver", ("gpu.name", "gpu.compute_capability", "nvml.pci"), _FACTS, needs=_CARD, after=("D01",)),
     Check("D04", "device", "GPU memory", "driver", _SIZE, _FACTS, needs=_CARD, after=("D01",), threshold=MEMORY_BAND),
     Check("D05", "device", "memory errors", "driver", _FAULTS, _FACTS, needs=_CARD, after=("D01",)),
-    Check("D06", "device", "clocks", "driver", ("nvml.slowed*", "nvml.power_limit_mw"), _FACTS, needs=_CARD, after=("D01",), threshold=SLOWED),
+    Check("D06", "device", "clocks", "driver", ("nvml.slowed*", "nvml.power_limit_mw"), _FACTS, needs=_CARD, after=("D01",), threshold=NO_SLOWDOWN),
     Check("D07", "device", "recovery and fabric", "driver", ("nvml.recovery", "nvml.fabric"), _FACTS, needs=_CARD, after=("D01",)),
     Check("D08", "device", "card is free", "driver", ("nvml.used_bytes",), _FACTS, needs=_CARD, after=("D01",), required_by="", threshold=CARD_USED),
     Check("D09", "device", "card as delivered", "driver", ("nvml.mig", "nvml.compute_mode"), _FACTS, needs=_CARD, after=("D01",), required_by=""),
@@ -38,6 +38,6 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def slowed(masks: Iterable[int | None]) -> list[str]:
+def slowdown_faults(masks: Iterable[int | None]) -> list[str]:
     """Return the faults that slow any of the cards. Several hold at once: bits are tested, never the whole number."""
     return sorted({name for mask in masks for bit, name in _SLOWING.items() if (mask or 0) & bit})

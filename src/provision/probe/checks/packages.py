@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..values import Check, Need, Tier
 
-OF_IMPORTS = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
-OF_LIBRARIES = ("libraries.outside", "libraries.openmp", "env.LD_LIBRARY_PATH", "env.LD_PRELOAD")
+IMPORT_CAUSES = ("package.*", "packages.shadowed", "packages.altered", "packages.unmet", "python.version", "env.LD_LIBRARY_PATH", "env.PYTHONPATH")
+LIBRARY_CAUSES = ("libraries.outside", "libraries.openmp", "env.LD_LIBRARY_PATH", "env.LD_PRELOAD")
 _OF_FILES = ("packages.altered", "packages.stray_pth", "packages.stray", "packages.without_record")
 
 CHECKS: tuple[Check, ...] = (
@@ -15,8 +15,8 @@ CHECKS: tuple[Check, ...] = (
     Check("P04", "packages", "requirements of packages", "packages", ("packages.digest", "packages.unmet"), Tier.INVENTORY),
     # Before the imports: a package that lacks a file does not import, and the file is what is to be told first.
     Check("P07", "packages", "files of packages", "packages", _OF_FILES, Tier.INVENTORY),
-    Check("P06", "packages", "import", "imports", OF_IMPORTS, each_direct=True),
+    Check("P06", "packages", "import", "imports", IMPORT_CAUSES, per_direct_package=True),
 )
 
 # Asked after the products, because some libraries are loaded by the first of them. Not only after T01: where torch does not import, they can tell why.
-OF_TORCH: tuple[Check, ...] = (Check("P08", "packages", "libraries that torch uses", "torch", OF_LIBRARIES, needs=(Need.TORCH,)),)
+TORCH_CHECKS: tuple[Check, ...] = (Check("P08", "packages", "libraries that torch uses", "torch", LIBRARY_CAUSES, needs=(Need.TORCH,)),)

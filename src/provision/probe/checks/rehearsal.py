@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from ..values import Check, Need, Threshold, Tier
 
-SAME_SIZE = Threshold(0.05, "of the declared parameters", "own choice: norms and biases, which the shape leaves out or adds, are below 1% of a transformer")
-TIMES_ESTIMATE = Threshold(
+PARAMETER_DIFFERENCE = Threshold(
+    0.05, "of the declared parameters", "own choice: norms and biases, which the shape leaves out or adds, are below 1% of a transformer"
+)
+PEAK_OVER_ESTIMATE = Threshold(
     1.5, "x estimate and logits", "own choice: on CPU the peak was 1.02 to 1.30 times estimate and logits (docs/rehearsal.md); no card was measured"
 )
-ALLOWED_BESIDE = 2**28
+OVERHEAD_BYTES = 2**28
 """Bytes that kernels and the allocator take beside the tensors, whatever the model: 0.08 to 0.13 GiB were measured on CPU."""
-OF_ESTIMATE = 0.5
-OF_CARD = Threshold(0.95, "of the memory", "own choice: lengths differ between batches, and the allocator of torch leaves gaps")
+LEAST_OF_ESTIMATE = 0.5
+MEMORY_SHARE = Threshold(0.95, "of the memory", "own choice: lengths differ between batches, and the allocator of torch leaves gaps")
 
 _RUN = (Need.TORCH, Need.TRAINING)
 _DECLARED = "training.model"
@@ -26,7 +28,7 @@ CHECKS: tuple[Check, ...] = (
         Tier.DEEP,
         needs=_RUN,
         required_by=_DECLARED,
-        threshold=SAME_SIZE,
+        threshold=PARAMETER_DIFFERENCE,
     ),
     Check(
         "S02",
@@ -38,7 +40,7 @@ CHECKS: tuple[Check, ...] = (
         needs=_RUN,
         after=("S01",),
         required_by="",
-        threshold=TIMES_ESTIMATE,
+        threshold=PEAK_OVER_ESTIMATE,
     ),
     Check(
         "S03",
@@ -50,7 +52,7 @@ CHECKS: tuple[Check, ...] = (
         needs=_RUN,
         after=("S01",),
         required_by=_DECLARED,
-        threshold=OF_CARD,
+        threshold=MEMORY_SHARE,
     ),
     Check(
         "R09",

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from ..values import Check, Need, Threshold
-from .packages import OF_IMPORTS
+from .packages import IMPORT_CAUSES
 
-LEARNS = Threshold(0.5, "mean of the last 5 losses / mean of the first 5", "AdamW measures 0.15 here; SGD at AdamW's usual rate, which does not learn, 0.98")
+LOSS_RATIO = Threshold(
+    0.5, "mean of the last 5 losses / mean of the first 5", "AdamW measures 0.15 here; SGD at AdamW's usual rate, which does not learn, 0.98"
+)
 
-ADAPTS = Threshold(
+ADAPTER_LOSS_RATIO = Threshold(
     0.95, "mean of the last 5 losses / mean of the first 5", "LoRA of rank 8 on a frozen random model measures 0.894 here; a learning rate of 0, 0.999"
 )
 _APART = "a process that trains alone on its half of each batch, 0.48"
-SPREADS = Threshold(1e-3, "relative Frobenius distance of the weights", f"2 processes over gloo in fp32 measure 1.5e-7 to 7.1e-5 here; {_APART}")
-SPREADS_ROUNDED = Threshold(
+DISTRIBUTED_ERROR = Threshold(1e-3, "relative Frobenius distance of the weights", f"2 processes over gloo in fp32 measure 1.5e-7 to 7.1e-5 here; {_APART}")
+DISTRIBUTED_ERROR_ROUNDED = Threshold(
     0.1,
-    SPREADS.unit,
+    DISTRIBUTED_ERROR.unit,
     f"2 processes over gloo measure 0.016 here in bf16, where other batches round otherwise, and 0.0031 with the state of AdamW in 8 bits; {_APART}",
 )
 
@@ -26,7 +28,7 @@ CHECKS: tuple[Check, ...] = (
         "training",
         "imports and arguments",
         "training",
-        ("train.unknown_arguments", "train.refused_arguments", "package.transformers", "package.accelerate", *OF_IMPORTS),
+        ("train.unknown_arguments", "train.refused_arguments", "package.transformers", "package.accelerate", *IMPORT_CAUSES),
         needs=_RUN,
     ),
     Check(
@@ -37,7 +39,7 @@ CHECKS: tuple[Check, ...] = (
         ("package.torch", "package.transformers", "package.accelerate", "torch.cpu_capability", "train.loss_first", "train.loss_last"),
         needs=_RUN,
         after=("R01",),
-        threshold=LEARNS,
+        threshold=LOSS_RATIO,
     ),
     Check("R03", "training", "precision in effect", "training", ("train.dtype", "gpu.available", "gpu.name"), needs=_RUN, after=("R01", "R02")),
     Check("R06", "training", "checkpoint is complete", "training", ("train.checkpoint_missing", "disk.*"), needs=_RUN, after=("R01", "R02")),
@@ -86,7 +88,7 @@ CHECKS: tuple[Check, ...] = (
         ("package.peft", "package.transformers", "package.torch", "package.bitsandbytes"),
         needs=(*_RUN, Need.ADAPTER),
         after=("R01",),
-        threshold=ADAPTS,
+        threshold=ADAPTER_LOSS_RATIO,
     ),
     Check(
         "R13",
@@ -96,6 +98,6 @@ CHECKS: tuple[Check, ...] = (
         ("launch.wrapper", "launch.backend", "package.torch", "package.accelerate", "package.deepspeed", "gpu.count"),
         needs=(*_RUN, Need.STRATEGY),
         after=("R01",),
-        threshold=SPREADS,
+        threshold=DISTRIBUTED_ERROR,
     ),
 )

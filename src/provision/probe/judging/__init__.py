@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..catalogue import applies
+from ..catalogue import is_applicable
 from ..expectations import Expectations
-from ..values import Asked, Judgement, Need, Seen, Status
+from ..values import Judgement, Need, ObservedValues, SelectedCheck, Status
 from .abilities import JUDGES as _ABILITIES
 from .cards import JUDGES as _CARDS
-from .cases import Case, unknown
+from .cases import JudgeInput, unknown
 from .compiling import JUDGES as _COMPILE
 from .device import JUDGES as _DEVICE
 from .driver import JUDGES as _DRIVER
@@ -24,11 +24,11 @@ from .packages import JUDGES as _PACKAGES
 from .rehearsal import JUDGES as _REHEARSAL
 from .several import JUDGES as _SEVERAL
 from .surroundings import JUDGES as _SURROUNDINGS
-from .symptoms import explain
+from .symptoms import explain_error
 from .torchbuild import JUDGES as _TORCH
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
     **_HOST,
     **_SURROUNDINGS,
     **_DRIVER,
@@ -54,7 +54,7 @@ _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ObservationLog:
     """How observing went: `deaths` says why the stage died while a check ran, `absent` why a check was never observed."""
 
     done: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ class Account:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
+def judge(one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
     judgement = _judge(one, expected, seen, account)
     if judgement.status is Status.PASS and judgement.observed in _NOTHING:
@@ -76,8 +76,8 @@ def judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> J
     return judgement
 
 
-def _judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> Judgement:
-    if not applies(one.check, expected):
+def _judge(one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog) -> Judgement:
+    if not is_applicable(one.check, expected):
         return Judgement(Status.SKIP, _why_not(one, expected))
     if one.id in account.deaths:
         return _dead(one, account.deaths[one.id])
@@ -85,10 +85,10 @@ def _judge(one: Asked, expected: Expectations, seen: Seen, account: Account) -> 
         return _raised(one, account.raised[one.id])
     if one.id not in account.done:
         return unknown(account.absent.get(one.id) or _earlier(one, account))
-    return JUDGES[one.check.id](Case(expected, seen, one.subject))
+    return JUDGES[one.check.id](JudgeInput(expected, seen, one.subject))
 
 
-def _why_not(one: Asked, expected: Expectations) -> str:
+def _why_not(one: SelectedCheck, expected: Expectations) -> str:
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
@@ -102,22 +102,22 @@ def _why_not(one: Asked, expected: Expectations) -> str:
     return next(reasons[need] for need in one.check.needs if not expected.meets(need))
 
 
-def _earlier(one: Asked, account: Account) -> str:
+def _earlier(one: SelectedCheck, account: ObservationLog) -> str:
     broken = next((before for before in one.check.after if before not in account.done or before in account.raised), None)
     return f"not observed, because {broken} did not succeed" if broken else "not observed: the stage ended before it"
 
 
-def _dead(one: Asked, how: str) -> Judgement:
-    cause, fix = explain(how)
+def _dead(one: SelectedCheck, how: str) -> Judgement:
+    cause, fix = explain_error(how)
     if cause is None:
         cause = "something that was imported or run ended the process without an error"
         fix = f"look at the end of what the stage printed; repeat it with `provision verify --only {one.id}`"
     return Judgement(Status.FAIL, f"the process died while this was observed: {how}", "completes", how, cause, fix)
 
 
-def _raised(one: Asked, error: Mapping[str, Any]) -> Judgement:
+def _raised(one: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
     text = f"{error['type']}: {error['text']}" if error["text"] else str(error["type"])
-    cause, fix = explain(text)
+    cause, fix = explain_error(text)
     if one.check.stage in _STDLIB_STAGES:
         return unknown(f"could not be observed: {text}")
     if one.check.id == "P06" and cause is None:

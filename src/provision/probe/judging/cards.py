@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ...agent.core.gpu_names import is_called
-from ...agent.core.versions import allows
+from ...agent.core.gpu_names import is_declared_gpu
+from ...agent.core.versions import specifier_allows
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
-from ..observing.cards import EACH
+from ..observing.cards import PER_CARD_PREFIX
 from ..values import Judgement, Status
-from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
+from .cases import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
 
 _PCI_IDS = {
     "10de:15f8": "P100",
@@ -39,20 +39,20 @@ _XIDS = {48: "an ECC error of two bits", 63: "a row is to be remapped", 64: "a r
 """What people meet most (NVIDIA, Xid errors)."""
 
 
-def _model(case: Case) -> Judgement:
+def _model(case: JudgeInput) -> Judgement:
     found, wanted, needed = case.seen["gpu.name"], case.expected.gpu_type or "", case.expected.requires.compute_capability
     if wanted == "mps":
         return skipped("Apple GPUs are not told apart")
     if found is None:
         return unknown("no GPU could be asked for its name", wanted)
     pci = case.seen["nvml.pci"]
-    if case.seen.get("nvml.told_apart") is False and not all(fits := [is_called(name, wanted) for name in found.split(" + ")]):
+    if case.seen.get("nvml.told_apart") is False and not all(fits := [is_declared_gpu(name, wanted) for name in found.split(" + ")]):
         by_torch = case.seen.get("_gpu.names")
         if not by_torch and (any(fits) or any(_same_card(one, wanted) for one in pci)):
             return _which(wanted, found)
         found, pci = " + ".join(by_torch or [found]), []
-    if not all(is_called(name, wanted) for name in found.split(" + ")) and not (pci and all(_same_card(one, wanted) for one in pci)):
-        return bad(
+    if not all(is_declared_gpu(name, wanted) for name in found.split(" + ")) and not (pci and all(_same_card(one, wanted) for one in pci)):
+        return fails(
             f"the GPU is {found}, {wanted} declared",
             wanted,
             found,
@@ -62,9 +62,9 @@ def _model(case: Case) -> Judgement:
     capability = case.seen["gpu.compute_capability"]
     if needed is not None and capability is None:
         return unknown("the driver told no compute capability", needed)
-    if needed is not None and not allows(needed, capability):
-        return bad(f"compute capability {capability} does not fit {needed}", needed, capability, "this GPU is older than declared", "choose a newer GPU")
-    return ok(f"{found}, compute capability {capability or 'not told'}", wanted, found)
+    if needed is not None and not specifier_allows(needed, capability):
+        return fails(f"compute capability {capability} does not fit {needed}", needed, capability, "this GPU is older than declared", "choose a newer GPU")
+    return passes(f"{found}, compute capability {capability or 'not told'}", wanted, found)
 
 
 def _which(expected: Any, found: str) -> Judgement:
@@ -75,10 +75,10 @@ def _which(expected: Any, found: str) -> Judgement:
 
 def _same_card(pci: str, wanted: str) -> bool:
     known = _PCI_IDS.get(pci)
-    return known is not None and is_called(known, wanted)
+    return known is not None and is_declared_gpu(known, wanted)
 
 
-def _video_memory(case: Case) -> Judgement:
+def _video_memory(case: JudgeInput) -> Judgement:
     if case.expected.gpu_type == "mps":
         return skipped("Apple GPUs use the machine's memory")
     found, needed, card = case.seen["gpu.vram_bytes"], case.expected.requires.vram_bytes, case.expected.card
@@ -105,21 +105,21 @@ def _video_memory(case: Case) -> Judgement:
 def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
     """What holds of a part of a card: what the spec asks for. That the part has less than the card is no fault where as much as it has is declared."""
     if needed is not None and found >= needed * VRAM_SHARE:
-        return ok(f"{size(found)} in a part of a card (MIG), {size(needed)} declared", needed, found)
+        return passes(f"{format_bytes(found)} in a part of a card (MIG), {format_bytes(needed)} declared", needed, found)
     return replace(judged, cause="a part of a card (MIG)", fix="choose a larger part or a whole card, or declare requires.vram as the part has it")
 
 
-def _by_torch(case: Case) -> int | None:
+def _by_torch(case: JudgeInput) -> int | None:
     """Return the memory that torch sees, of the smallest card: that of a part where a card is split."""
-    sizes = [one for one in case.seen.get(f"{EACH}memory.total_bytes", [case.seen.get("memory.total_bytes")]) if one is not None]
+    sizes = [one for one in case.seen.get(f"{PER_CARD_PREFIX}memory.total_bytes", [case.seen.get("memory.total_bytes")]) if one is not None]
     return min(sizes, default=None)
 
 
-def _enough(case: Case, found: int, needed: int | None) -> Judgement:
+def _enough(case: JudgeInput, found: int, needed: int | None) -> Judgement:
     card = case.expected.card
     if needed is not None and found < needed * VRAM_SHARE:
-        return bad(
-            f"the GPU has {size(found)}, {size(needed)} declared",
+        return fails(
+            f"the GPU has {format_bytes(found)}, {format_bytes(needed)} declared",
             needed,
             found,
             "a smaller GPU, or a part of one (MIG)",
@@ -130,39 +130,45 @@ def _enough(case: Case, found: int, needed: int | None) -> Judgement:
 
 def _as_the_card_has(found: int, listed_bytes: int | None, needed: int | None, name: str | None) -> Judgement:
     if listed_bytes is None:
-        return ok(f"{size(found)} of GPU memory, {size(needed or 0)} declared", needed, found)
-    least, most = memory_band(listed_bytes)
+        return passes(f"{format_bytes(found)} of GPU memory, {format_bytes(needed or 0)} declared", needed, found)
+    least, most = memory_range(listed_bytes)
     if least <= found <= most:
-        return ok(f"{size(found)} of GPU memory, as the facts say of {name}", listed_bytes, found)
+        return passes(f"{format_bytes(found)} of GPU memory, as the facts say of {name}", listed_bytes, found)
     cause = "a part of a card (MIG, vGPU)" if found < least else "a variant of the card with more memory"
     fix = "choose the machine type of the declared GPU, or declare this one"
-    return bad(f"the GPU has {size(found)} of memory, {name} has {size(least)} to {size(most)}", listed_bytes, found, f"another card, or {cause}", fix)
+    return fails(
+        f"the GPU has {format_bytes(found)} of memory, {name} has {format_bytes(least)} to {format_bytes(most)}",
+        listed_bytes,
+        found,
+        f"another card, or {cause}",
+        fix,
+    )
 
 
-def memory_band(listed_bytes: int) -> tuple[float, float]:
+def memory_range(listed_bytes: int) -> tuple[float, float]:
     """Return how many bytes a card may tell, at least and at most, whose table lists so many."""
     return listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (1 + MEMORY_BAND.value)
 
 
-def _recovery(case: Case) -> Judgement:
+def _recovery(case: JudgeInput) -> Judgement:
     actions, fabric = case.seen["nvml.recovery"], [state for state in case.seen["nvml.fabric"] if state is not None]
     wanted = max((action for action in actions if action is not None), default=None)
     if wanted:
         message, fix = _ACTIONS.get(wanted, (f"the driver asks for recovery action {wanted}", "restart the machine"))
-        return bad(message, 0, wanted, "an error that the card or its driver did not get over", f"{fix}; take another machine when it comes back")
+        return fails(message, 0, wanted, "an error that the card or its driver did not get over", f"{fix}; take another machine when it comes back")
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
         cause = "the fabric manager has not set the NVLink switches up, so CUDA may not start (error 802)"
         fix = "start nvidia-fabricmanager, or restart the machine"
-        return warned(f"the card's place in the NVLink fabric: {', '.join(unready)}", "completed", unready, cause, fix)
+        return warns(f"the card's place in the NVLink fabric: {', '.join(unready)}", "completed", unready, cause, fix)
     if wanted is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")
     if wanted is None:
-        return ok("the NVLink fabric is ready, and the driver tells of no recovery action", "completed", "completed")
-    return ok("the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""), 0, wanted)
+        return passes("the NVLink fabric is ready, and the driver tells of no recovery action", "completed", "completed")
+    return passes("the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""), 0, wanted)
 
 
-def _kernel_log(case: Case) -> Judgement:
+def _kernel_log(case: JudgeInput) -> Judgement:
     found = case.seen["nvml.xids"]
     if found is None:
         return unknown("the kernel's log cannot be read here (it takes root, and is not in containers)")
@@ -170,15 +176,15 @@ def _kernel_log(case: Case) -> Judgement:
     if fatal:
         told = [f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}" for number in fatal]
         cause = "the card, its memory or its link failed since the machine started"
-        return bad(f"the driver logged {listed(told)}", [], fatal, cause, "restart the machine; take another one when it comes back")
-    return ok(
-        f"no fault of a card since the machine started{', other Xids: ' + listed([str(one) for one in found]) if found else ''}",
+        return fails(f"the driver logged {format_list(told)}", [], fatal, cause, "restart the machine; take another one when it comes back")
+    return passes(
+        f"no fault of a card since the machine started{', other Xids: ' + format_list([str(one) for one in found]) if found else ''}",
         "no fault of a card",
         found or "none",
     )
 
 
-def _diagnosis(case: Case) -> Judgement:
+def _diagnosis(case: JudgeInput) -> Judgement:
     level, failed = case.seen["dcgm.level"], case.seen["dcgm.failed"]
     if level is None:
         return skipped("dcgmi is not installed here")
@@ -186,11 +192,11 @@ def _diagnosis(case: Case) -> Judgement:
         return unknown(f"dcgmi diag -r {level} gave no result: {error}")
     if failed:
         cause = "NVIDIA's own diagnosis found it"
-        return bad(f"dcgmi diag -r {level}: {listed(failed, 3)}", [], failed, cause, "do what it says; take another machine when it comes back")
-    return ok(f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass", "every test passes", f"{case.seen['dcgm.passed']} pass")
+        return fails(f"dcgmi diag -r {level}: {format_list(failed, 3)}", [], failed, cause, "do what it says; take another machine when it comes back")
+    return passes(f"dcgmi diag -r {level}: {case.seen['dcgm.passed']} tests pass", "every test passes", f"{case.seen['dcgm.passed']} pass")
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
     "D03": _model,
     "D04": _video_memory,
     "D07": _recovery,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..checks.device import COPY_FAILS, COPY_WARNS, FREE, HELD, LINK_FAILS, LINK_WARNS, PRODUCT_FAILS, PRODUCT_WARNS, SPREAD, STEADY
-from ..checks.driver import SLOWED
-from ..observing.cards import EACH, NAMES
+from ..checks.device import BURN_STEADINESS, CARD_SPREAD, COPY_FAILS, COPY_WARNS, FREE_SHARE, LINK_FAILS, LINK_WARNS, PRODUCT_FAILS, PRODUCT_WARNS, TESTED_SHARE
+from ..checks.driver import NO_SLOWDOWN
+from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
 from ..values import Judgement, Status, Threshold
-from .cases import Case, bad, figure, ok, size, skipped, unknown, warned
-from .each import Judge, cards_named, of_each
+from .cases import JudgeInput, fails, format_bytes, format_number, passes, skipped, unknown, warns
+from .each import Judge, describe_cards, judge_each_card
 
 _MODEST = frozenset({"t4", "l4", "pcie"})
 """Words in the names of cards whose power limit keeps them below their peak: how far is not measured yet, so they only warn."""
@@ -19,40 +19,42 @@ _SLOW = "another program computes on the card, its power or clocks are limited, 
 _SLOW_FIX = "look at nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; end other programs; take another machine when it stays so"
 
 
-def _no_card(case: Case, what: str) -> Judgement:
+def _no_card(case: JudgeInput, what: str) -> Judgement:
     return skipped("only measured on NVIDIA cards") if case.expected.gpu_type == "mps" else unknown(f"no card is there, {what} (see T02)")
 
 
-def _held(case: Case) -> Judgement:
+def _held(case: JudgeInput) -> Judgement:
     total = case.seen["memory.total_bytes"]
     if total is None:
         return _no_card(case, "so no memory could be held")
     free, wanted, held = (case.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
     if held < wanted:
         cause = "another program takes memory meanwhile, or the card has less than it says"
-        return bad(f"only {size(held)} of {size(wanted)} could be held", wanted, held, cause, "end other programs (nvidia-smi names them)")
-    if free < FREE.value * total:
+        return fails(f"only {format_bytes(held)} of {format_bytes(wanted)} could be held", wanted, held, cause, "end other programs (nvidia-smi names them)")
+    if free < FREE_SHARE.value * total:
         cause = "another program or notebook holds it"
-        return warned(f"{size(free)} of {size(total)} are free", total, free, cause, "end the other kernel or program: nvidia-smi names it", FREE)
-    return ok(f"{size(held)} of {size(total)} can be held", wanted, held)
+        return warns(
+            f"{format_bytes(free)} of {format_bytes(total)} are free", total, free, cause, "end the other kernel or program: nvidia-smi names it", FREE_SHARE
+        )
+    return passes(f"{format_bytes(held)} of {format_bytes(total)} can be held", wanted, held)
 
 
-def _written(case: Case) -> Judgement:
+def _written(case: JudgeInput) -> Judgement:
     if case.seen["memory.total_bytes"] is None:
         return _no_card(case, "so no memory could be tested")
     wrong, held, total = case.seen["memory.wrong_words"], case.seen["memory.held_bytes"], case.seen["memory.total_bytes"]
     if wrong:
         cause = "the card's memory is faulty"
         told = "1 word of the card's memory does" if wrong == 1 else f"{wrong} words of the card's memory do"
-        return bad(f"{told} not hold what was written", 0, wrong, cause, "delete this machine and take another one")
-    if wrong is None or held < HELD.value * total:
+        return fails(f"{told} not hold what was written", 0, wrong, cause, "delete this machine and take another one")
+    if wrong is None or held < TESTED_SHARE.value * total:
         free = case.seen.get("memory.free_bytes")
-        why = f", {size(free)} were free: memory is held in whole GiB, and a tenth of what is free is left" if free is not None else ""
-        return skipped(f"only {size(held)} of {size(total)} were tested, below {HELD.value:.0%}{why}", held)
-    return ok(f"{size(held)} hold what is written to them", 0, 0)
+        why = f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth of what is free is left" if free is not None else ""
+        return skipped(f"only {format_bytes(held)} of {format_bytes(total)} were tested, below {TESTED_SHARE.value:.0%}{why}", held)
+    return passes(f"{format_bytes(held)} hold what is written to them", 0, 0)
 
 
-def _copied(case: Case) -> Judgement:
+def _copied(case: JudgeInput) -> Judgement:
     speed = case.seen["speed.copy_gb_s"]
     if speed is None:
         return _no_card(case, "so nothing was copied")
@@ -60,7 +62,7 @@ def _copied(case: Case) -> Judgement:
     return _share("copies on the card", speed, peak, "GB/s", (COPY_FAILS, COPY_WARNS))
 
 
-def _moved(case: Case) -> Judgement:
+def _moved(case: JudgeInput) -> Judgement:
     pair = (case.seen["speed.to_card_gb_s"], case.seen["speed.from_card_gb_s"])
     if None in pair:
         return _no_card(case, "so nothing was moved")
@@ -68,7 +70,7 @@ def _moved(case: Case) -> Judgement:
     return _share(f"pinned copies {slower}", min(pair), case.seen["link.gb_s"], "GB/s", (LINK_FAILS, LINK_WARNS))
 
 
-def _multiplied(case: Case) -> Judgement:
+def _multiplied(case: JudgeInput) -> Judgement:
     name, speed = case.seen["speed.format"], case.seen["speed.product_tflops"]
     if speed is None:
         return _no_card(case, "so nothing was multiplied")
@@ -80,59 +82,68 @@ def _multiplied(case: Case) -> Judgement:
 def _softer(judgement: Judgement) -> Judgement:
     if judgement.cause is None:
         return judgement
-    return warned(judgement.message, judgement.expected, judgement.observed, judgement.cause, judgement.fix or "", judgement.threshold)
+    return warns(judgement.message, judgement.expected, judgement.observed, judgement.cause, judgement.fix or "", judgement.threshold)
 
 
-def _peak(case: Case, name: str) -> float | None:
+def _peak(case: JudgeInput, name: str) -> float | None:
     return case.expected.card.tflops.get(name) if case.expected.card else None
 
 
 def _share(what: str, speed: Any, peak: float | None, unit: str, bounds: tuple[Threshold, Threshold]) -> Judgement:
     """Judge a speed by its share of a peak: below the first bound it fails, below the second it warns; without a peak there is nothing to compare with."""
     if not isinstance(speed, (int, float)):
-        return bad(f"{what}: {speed} {unit} is no speed", peak, speed, "the card's clock or memory is faulty", "take another machine")
+        return fails(f"{what}: {speed} {unit} is no speed", peak, speed, "the card's clock or memory is faulty", "take another machine")
     if not peak:
-        return ok(f"{what}: {figure(speed)} {unit}; nothing is known to compare it with", None, speed)
+        return passes(f"{what}: {format_number(speed)} {unit}; nothing is known to compare it with", None, speed)
     share = speed / peak
-    told = f"{what}: {figure(speed)} {unit}, {share:.0%} of {peak:g}"
-    for bound, judged in zip(bounds, (bad, warned), strict=True):
+    told = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
+    for bound, judged in zip(bounds, (fails, warns), strict=True):
         if share < bound.value:
             return judged(told, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
-    return ok(told, peak * bounds[-1].value, speed)
+    return passes(told, peak * bounds[-1].value, speed)
 
 
-def _others(case: Case) -> Judgement:
+def _others(case: JudgeInput) -> Judgement:
     speeds = case.seen["speed.others_tflops"]
     if speeds is None:
         return _no_card(case, "so nothing was multiplied")
     if not speeds:
         return skipped("the card has no other format")
     if strange := [name for name, speed in sorted(speeds.items()) if not isinstance(speed, (int, float))]:
-        return warned(f"{', '.join(strange)} products: no speed came out", None, speeds, "the card's clock is faulty", "take another machine")
+        return warns(f"{', '.join(strange)} products: no speed came out", None, speeds, "the card's clock is faulty", "take another machine")
     slow = [name for name, speed in sorted(speeds.items()) if (peak := _peak(case, name)) and not speed >= PRODUCT_FAILS.value * peak]
-    told = ", ".join(f"{name} {figure(speed)}" for name, speed in sorted(speeds.items()))
+    told = ", ".join(f"{name} {format_number(speed)}" for name, speed in sorted(speeds.items()))
     if slow:
         peaks = {name: _peak(case, name) for name in slow}
-        return warned(f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak", peaks, speeds, _SLOW, _SLOW_FIX, PRODUCT_FAILS)
-    return ok(f"TFLOP/s: {told}", None, speeds)
+        return warns(f"TFLOP/s: {told}; {', '.join(slow)} is below half of the peak", peaks, speeds, _SLOW, _SLOW_FIX, PRODUCT_FAILS)
+    return passes(f"TFLOP/s: {told}", None, speeds)
 
 
-def _burnt(case: Case) -> Judgement:
+def _burnt(case: JudgeInput) -> Judgement:
     first, last, reasons = (case.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons"))
     if first is None:
         return _no_card(case, "so nothing was multiplied")
     if others := case.seen["burn.other_results"]:
         cause = "the card computes wrong when it is hot, or its memory is faulty"
-        return bad(f"the same product came out otherwise {others} times in a minute{_heat(case)}", 0, others, cause, "delete this machine and take another one")
+        return fails(
+            f"the same product came out otherwise {others} times in a minute{_heat(case)}", 0, others, cause, "delete this machine and take another one"
+        )
     slowed = (reasons or 0) & _SLOWED_BITS
-    if slowed or last < STEADY.value * first:
+    if slowed or last < BURN_STEADINESS.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        told = f"products run at {figure(last)} TFLOP/s at the end, at {figure(first)} at the beginning{why}{_heat(case)}"
-        return bad(told, STEADY.value * first, last, "the card is too hot, or its power supply gives too little", _SLOW_FIX, SLOWED if slowed else STEADY)
-    return ok(f"{figure(first)} TFLOP/s at the beginning, {figure(last)} at the end{_heat(case)}", STEADY.value * first, last)
+        told = f"products run at {format_number(last)} TFLOP/s at the end, at {format_number(first)} at the beginning{why}{_heat(case)}"
+        return fails(
+            told,
+            BURN_STEADINESS.value * first,
+            last,
+            "the card is too hot, or its power supply gives too little",
+            _SLOW_FIX,
+            NO_SLOWDOWN if slowed else BURN_STEADINESS,
+        )
+    return passes(f"{format_number(first)} TFLOP/s at the beginning, {format_number(last)} at the end{_heat(case)}", BURN_STEADINESS.value * first, last)
 
 
-def _heat(case: Case) -> str:
+def _heat(case: JudgeInput) -> str:
     heat, power = case.seen["burn.temperature_c"], case.seen["burn.power_w"]
     told = [text for text in (f"{heat} °C" if heat is not None else "", f"{power:.0f} W" if power is not None else "") if text]
     return f"; at most {' and '.join(told)}" if told else ""
@@ -145,27 +156,27 @@ _SLOWED_BITS = 0xE8
 def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
     """Return a judge that also warns of a card which is slower than the others of this machine, where all are as fast as they have to be."""
 
-    def judged(case: Case) -> Judgement:
+    def judged(case: JudgeInput) -> Judgement:
         found = judge(case)
-        speeds = case.seen.get(f"{EACH}{key}")
+        speeds = case.seen.get(f"{PER_CARD_PREFIX}{key}")
         if found.status is not Status.PASS or not speeds:
             return found
-        best, names = max(speeds), case.seen[NAMES]
-        slow = sorted((speed, name) for speed, name in zip(speeds, names, strict=True) if speed < SPREAD.value * best)
+        best, names = max(speeds), case.seen[CARD_NAMES_KEY]
+        slow = sorted((speed, name) for speed, name in zip(speeds, names, strict=True) if speed < CARD_SPREAD.value * best)
         if not slow:
             return found
-        told = f"{cards_named(names, [name for _, name in slow])}: {figure(slow[0][0])}, the fastest here reaches {figure(best)} {unit}"
-        return warned(told, SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, SPREAD)
+        told = f"{describe_cards(names, [name for _, name in slow])}: {format_number(slow[0][0])}, the fastest here reaches {format_number(best)} {unit}"
+        return warns(told, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
 
     return judged
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {
-    "M01": of_each(_held),
-    "M02": of_each(_written),
-    "B01": _beside_others("speed.copy_gb_s", "GB/s", of_each(_copied)),
-    "B02": of_each(_moved),
-    "F01": _beside_others("speed.product_tflops", "TFLOP/s", of_each(_multiplied)),
-    "F02": of_each(_others),
-    "F03": of_each(_burnt),
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "M01": judge_each_card(_held),
+    "M02": judge_each_card(_written),
+    "B01": _beside_others("speed.copy_gb_s", "GB/s", judge_each_card(_copied)),
+    "B02": judge_each_card(_moved),
+    "F01": _beside_others("speed.product_tflops", "TFLOP/s", judge_each_card(_multiplied)),
+    "F02": judge_each_card(_others),
+    "F03": judge_each_card(_burnt),
 }

@@ -7,26 +7,26 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from typing import Any, cast
 
-from ..observing.cards import EACH, NAMES
+from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
 from ..values import Judgement, Status
-from .cases import Case
+from .cases import JudgeInput
 
-Judge = Callable[[Case], Judgement]
+Judge = Callable[[JudgeInput], Judgement]
 _GRAVITY = (Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL)
 _NAMED = 3
 
 
-def of_each(judge: Judge) -> Judge:
+def judge_each_card(judge: Judge) -> Judge:
     """Return a judge of any number of cards from one of a single card, which is the same where there is one only."""
 
-    def judged(case: Case) -> Judgement:
-        names = case.seen.get(NAMES)
+    def judged(case: JudgeInput) -> Judgement:
+        names = case.seen.get(CARD_NAMES_KEY)
         return _of_several(judge, case, names) if names else judge(case)
 
     return judged
 
 
-def cards_named(names: list[str], found: list[str]) -> str:
+def describe_cards(names: list[str], found: list[str]) -> str:
     """Return which cards of how many, as people find them."""
     first, more = found[:_NAMED], len(found) - _NAMED
     words = [*first, f"{more} more"] if more > 0 else first
@@ -34,7 +34,7 @@ def cards_named(names: list[str], found: list[str]) -> str:
     return f"on {told}, {len(found)} of {len(names)} cards"
 
 
-def _of_several(judge: Judge, case: Case, names: list[str]) -> Judgement:
+def _of_several(judge: Judge, case: JudgeInput, names: list[str]) -> Judgement:
     pairs = [(name, judge(_card(case, place))) for place, name in enumerate(names)]
     gravest = max((judgement.status for _, judgement in pairs), key=_GRAVITY.index)
     those = [(name, judgement) for name, judgement in pairs if judgement.status is gravest]
@@ -43,11 +43,11 @@ def _of_several(judge: Judge, case: Case, names: list[str]) -> Judgement:
     name, worst = next((pair for pair in those if pair[1].message == told), those[0])
     if gravest is not Status.PASS:
         others = [other for other, _ in those if other != name]
-        return replace(worst, message=f"{cards_named(names, [name, *others])}: {worst.message}")
+        return replace(worst, message=f"{describe_cards(names, [name, *others])}: {worst.message}")
     alike = all(judgement.message == worst.message for _, judgement in pairs)
     return replace(worst, message=f"{worst.message}{f'; so on each of {len(names)} cards' if alike else f'; the least of {len(names)} cards, {name}'}")
 
 
-def _card(case: Case, place: int) -> Case:
-    own = {key[len(EACH) :]: case.seen[key][place] for key in case.seen if key.startswith(EACH) and key != NAMES}
+def _card(case: JudgeInput, place: int) -> JudgeInput:
+    own = {key[len(PER_CARD_PREFIX) :]: case.seen[key][place] for key in case.seen if key.startswith(PER_CARD_PREFIX) and key != CARD_NAMES_KEY}
     return replace(case, seen=ChainMap(own, cast("MutableMapping[str, Any]", case.seen)))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...agent.core.versions import allows
+from ...agent.core.versions import specifier_allows
 from ..checks.host import CHECKPOINT, DISK_FLOOR, NOFILE_FLOOR, PROCESS_FLOOR, RAM_SHARE, SHM_FLOOR, SHM_FREE
 from ..values import Judgement, Threshold
-from .cases import Case, bad, listed, ok, size, skipped, unknown, warned
+from .cases import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
 
 
-def _system(case: Case) -> Judgement:
+def _system(case: JudgeInput) -> Judgement:
     expected, observed = case.expected.platform, case.seen["host.platform"]
     if observed == expected:
-        return ok(f"{case.seen['os.id']} {case.seen['os.version']} on {observed}", expected, observed)
-    return bad(
+        return passes(f"{case.seen['os.id']} {case.seen['os.version']} on {observed}", expected, observed)
+    return fails(
         f"this machine is {observed}, the lock is for {expected}",
         expected,
         observed,
@@ -23,18 +23,18 @@ def _system(case: Case) -> Judgement:
     )
 
 
-def _libc(case: Case) -> Judgement:
+def _libc(case: JudgeInput) -> Judgement:
     needed, found = case.expected.glibc_min, case.seen["host.glibc"]
     if needed is None and found is not None:
-        return ok(f"glibc {found}; no locked wheel names an oldest one", None, found)
+        return passes(f"glibc {found}; no locked wheel names an oldest one", None, found)
     if needed is None:
         return skipped("no locked wheel asks for a glibc version, and this system has none")
     if found is None:
         cause = "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do not load here"
-        return bad(f"glibc >= {needed} is needed, none was found", f">={needed}", None, cause, "use an image with glibc, such as Debian or Ubuntu")
-    if allows(f">={needed}", found):
-        return ok(f"glibc {found} >= {needed}", f">={needed}", found)
-    return bad(
+        return fails(f"glibc >= {needed} is needed, none was found", f">={needed}", None, cause, "use an image with glibc, such as Debian or Ubuntu")
+    if specifier_allows(f">={needed}", found):
+        return passes(f"glibc {found} >= {needed}", f">={needed}", found)
+    return fails(
         f"glibc {found} < {needed}, which the locked wheels need",
         f">={needed}",
         found,
@@ -43,12 +43,12 @@ def _libc(case: Case) -> Judgement:
     )
 
 
-def _cpu(case: Case) -> Judgement:
+def _cpu(case: JudgeInput) -> Judgement:
     cpus, workers = case.seen["host.cpus"], case.expected.training.dataloader_workers
     if workers <= cpus:
-        return ok(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
+        return passes(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
     quota = case.seen.get("host.cpu_quota")
-    return bad(
+    return fails(
         f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
         workers,
         cpus,
@@ -58,17 +58,17 @@ def _cpu(case: Case) -> Judgement:
     )
 
 
-def _memory(case: Case) -> Judgement:
+def _memory(case: JudgeInput) -> Judgement:
     total, limit, needed = case.seen["host.ram_bytes"], case.seen["host.cgroup_ram_bytes"], case.expected.requires.ram_bytes
     available = total if limit is None else min(total, limit)
     if needed is None:
-        return skipped(f"nothing declared; {size(available)} here", available)
+        return skipped(f"nothing declared; {format_bytes(available)} here", available)
     contained = limit is not None and limit < total
     floor = needed if contained else needed * RAM_SHARE.value
     if available >= floor:
-        return ok(f"{size(available)} of memory, {size(needed)} declared", needed, available)
-    return bad(
-        f"{size(needed)} of memory declared, {'the container may use' if contained else 'the machine has'} {size(available)}",
+        return passes(f"{format_bytes(available)} of memory, {format_bytes(needed)} declared", needed, available)
+    return fails(
+        f"{format_bytes(needed)} of memory declared, {'the container may use' if contained else 'the machine has'} {format_bytes(available)}",
         needed,
         available,
         "a memory limit of the container: beyond it the process is killed" if contained else "the machine is smaller than declared",
@@ -76,7 +76,7 @@ def _memory(case: Case) -> Judgement:
     )
 
 
-def _disk(case: Case) -> Judgement:
+def _disk(case: JudgeInput) -> Judgement:
     needed = case.expected.requires.disk_bytes
     free = {key.removeprefix("disk.").removesuffix(".free_bytes"): value for key, value in case.seen.items() if key.endswith(".free_bytes")}
     free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in case.seen}
@@ -86,24 +86,28 @@ def _disk(case: Case) -> Judgement:
         free.pop("environment", None)
     if full := [name for name in sorted(free) if case.seen.get(f"disk.{name}.free_files") == 0]:
         cause = "its table of files is full, although bytes may be free: 'No space left on device'"
-        return bad(
+        return fails(
             f"no further file can be made at {', '.join(full)}", "some", 0, cause, "remove small files there (caches, old checkpoints): df -i tells which disk"
         )
     if needed is None:
         return _disk_undeclared(case, free)
     blind = [name for name, value in declared.items() if value is None]
     short = {name: value for name, value in free.items() if value is not None and value < needed}
-    told = ", ".join(f"{name} {size(value)}" for name, value in short.items())
+    told = ", ".join(f"{name} {format_bytes(value)}" for name, value in short.items())
     if any(name in declared for name in short):
-        return bad(
-            f"{size(needed)} free disk declared, there is less at {told}", needed, short, "the disk is too small or full", "free space, or make the disk larger"
+        return fails(
+            f"{format_bytes(needed)} free disk declared, there is less at {told}",
+            needed,
+            short,
+            "the disk is too small or full",
+            "free space, or make the disk larger",
         )
     if blind:
         return unknown(f"free space could not be read at {', '.join(blind)}", needed)
     if short:
         fix = "point TMPDIR or HF_HOME at the larger disk"
-        return warned(f"{size(needed)} free disk declared, there is less at {told}", needed, short, "these folders lie on a smaller disk", fix)
-    return ok(f"at least {size(needed)} free at every declared place", needed, {name: value for name, value in free.items() if value is not None})
+        return warns(f"{format_bytes(needed)} free disk declared, there is less at {told}", needed, short, "these folders lie on a smaller disk", fix)
+    return passes(f"at least {format_bytes(needed)} free at every declared place", needed, {name: value for name, value in free.items() if value is not None})
 
 
 def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
@@ -112,19 +116,19 @@ def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
     return {name: free.get(name)}
 
 
-def _disk_undeclared(case: Case, free: dict[str, int | None]) -> Judgement:
+def _disk_undeclared(case: JudgeInput, free: dict[str, int | None]) -> Judgement:
     """Where the spec names no size: a checkpoint of the declared model has to fit where the run writes, and each place needs a little."""
-    told = {name: size(value) for name, value in free.items() if value is not None}
+    told = {name: format_bytes(value) for name, value in free.items() if value is not None}
     model, where = case.expected.training.model, "path.output" if "path.output" in free else "working"
     left, checkpoint = free.get(where), int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if case.expected.training.method == "full" and left is not None and left < checkpoint:
         fix = "free space, or declare a larger disk as paths: {output: ...} and requires.disk"
-        said = f"{size(left)} are free where a run writes, one checkpoint of the declared model takes {size(checkpoint)}"
-        return warned(said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT)
+        said = f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared model takes {format_bytes(checkpoint)}"
+        return warns(said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT)
     low = {name: value for name, value in free.items() if value is not None and value < DISK_FLOOR.value}
     if low:
-        said = f"little disk is left: {', '.join(f'{name} {size(value)}' for name, value in low.items())}"
-        return warned(
+        said = f"little disk is left: {', '.join(f'{name} {format_bytes(value)}' for name, value in low.items())}"
+        return warns(
             said,
             DISK_FLOOR.value,
             low,
@@ -135,17 +139,17 @@ def _disk_undeclared(case: Case, free: dict[str, int | None]) -> Judgement:
     return skipped("nothing declared", told)
 
 
-def _shared_memory(case: Case) -> Judgement:
+def _shared_memory(case: JudgeInput) -> Judgement:
     found, needed = case.seen["host.shm_bytes"], case.expected.requires.shm_bytes
     if not case.seen["_shm.applies"]:
         return skipped("this system has no /dev/shm")
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and case.expected.training.dataloader_workers == 0:
-        return skipped(f"nothing declared and no DataLoader workers; {size(found)} here", found)
+        return skipped(f"nothing declared and no DataLoader workers; {format_bytes(found)} here", found)
     state, left = case.seen.get("host.shm_state", "writable"), case.seen.get("host.shm_free_bytes", found)
     if state != "writable":
         cause = "it is not mounted here, is mounted read-only, or its permissions are not 1777; workers and locks of multiprocessing need it"
-        return bad(
+        return fails(
             f"/dev/shm is {state}",
             "writable",
             state,
@@ -155,11 +159,13 @@ def _shared_memory(case: Case) -> Judgement:
     if found >= floor and left < floor * SHM_FREE.value:
         cause = "another program uses it, or files of programs that were killed are left there"
         fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
-        return bad(f"/dev/shm has {size(found)}, of which {size(left)} are free; {size(floor)} needed", floor, left, cause, fix, SHM_FREE)
+        return fails(
+            f"/dev/shm has {format_bytes(found)}, of which {format_bytes(left)} are free; {format_bytes(floor)} needed", floor, left, cause, fix, SHM_FREE
+        )
     if found >= floor:
-        return ok(f"/dev/shm has {size(found)}, {size(floor)} needed", floor, found)
-    return bad(
-        f"/dev/shm has {size(found)}, {size(floor)} {'declared' if needed is not None else 'advised for DataLoader workers'}",
+        return passes(f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} needed", floor, found)
+    return fails(
+        f"/dev/shm has {format_bytes(found)}, {format_bytes(floor)} {'declared' if needed is not None else 'advised for DataLoader workers'}",
         floor,
         found,
         "containers start with 64 MiB; worker batches that do not fit die with a bus error",
@@ -168,15 +174,15 @@ def _shared_memory(case: Case) -> Judgement:
     )
 
 
-def _open_files(case: Case) -> Judgement:
+def _open_files(case: JudgeInput) -> Judgement:
     limit, workers = case.seen["host.nofile"], case.expected.training.dataloader_workers
     if workers == 0 or limit is None:
         return skipped("no DataLoader workers declared" if workers == 0 else "this system has no such limit", limit)
     # RLIM_INFINITY is -1 in Python.
     if limit < 0 or limit >= NOFILE_FLOOR.value:
         told = "unlimited" if limit < 0 else limit
-        return ok(f"{told} open files allowed", NOFILE_FLOOR.value, told)
-    return bad(
+        return passes(f"{told} open files allowed", NOFILE_FLOOR.value, told)
+    return fails(
         f"{limit} open files allowed, {NOFILE_FLOOR.value:g} advised with DataLoader workers",
         NOFILE_FLOOR.value,
         limit,
@@ -185,40 +191,42 @@ def _open_files(case: Case) -> Judgement:
     )
 
 
-def _limits(case: Case) -> Judgement:
+def _limits(case: JudgeInput) -> Judgement:
     seen, told = case.seen, []
     started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
     if seen["host.address_space_bytes"] is not None:
-        told.append(f"{size(seen['host.address_space_bytes'])} of addresses (ulimit -v): CUDA and mapped models reserve far more than they use")
+        told.append(f"{format_bytes(seen['host.address_space_bytes'])} of addresses (ulimit -v): CUDA and mapped models reserve far more than they use")
     if seen["host.file_size_bytes"] is not None:
-        told.append(f"files of {size(seen['host.file_size_bytes'])} (ulimit -f): writing a larger checkpoint ends the program (SIGXFSZ)")
+        told.append(f"files of {format_bytes(seen['host.file_size_bytes'])} (ulimit -f): writing a larger checkpoint ends the program (SIGXFSZ)")
     if seen["host.cpu_time_s"] is not None:
         told.append(f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after them (SIGXCPU)")
     if started and min(started) < PROCESS_FLOOR.value:
         told.append(f'{min(started)} processes and threads: "can\'t start new thread"')
     if not told:
-        return ok("no limit on addresses, files or CPU time, and enough processes and threads", "none", min(started, default="none"))
+        return passes("no limit on addresses, files or CPU time, and enough processes and threads", "none", min(started, default="none"))
     cause = "the shell (ulimit), the service that starts the program, or the container (--pids-limit) sets them"
-    return warned(f"programs are limited to {listed(told)}", "none", told, cause, "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1")
+    return warns(
+        f"programs are limited to {format_list(told)}", "none", told, cause, "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1"
+    )
 
 
-def _person(case: Case) -> Judgement:
+def _person(case: JudgeInput) -> Judgement:
     encoding, writable = case.seen["locale.encoding"], case.seen["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
         fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
-        return bad(f"text files are read as {encoding}", "utf-8", encoding, "the locale is not UTF-8, so data sets decode differently or fail", fix)
+        return fails(f"text files are read as {encoding}", "utf-8", encoding, "the locale is not UTF-8, so data sets decode differently or fail", fix)
     if not writable:
         caches = case.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
-            return ok("UTF-8; the home folder cannot be written, and variables take the caches elsewhere", "utf-8", encoding)
+            return passes("UTF-8; the home folder cannot be written, and variables take the caches elsewhere", "utf-8", encoding)
         cause = f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}"
         fix = f"set HOME to a folder of this user, or name such a folder in {', '.join(_CACHE_VARIABLES[name] for name in caches)}"
-        return bad("the home folder cannot be written", "writable", "not writable", cause, fix)
-    return ok("UTF-8 and a writable home folder", "utf-8", encoding)
+        return fails("the home folder cannot be written", "writable", "not writable", cause, fix)
+    return passes("UTF-8 and a writable home folder", "utf-8", encoding)
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}
-JUDGES: dict[str, Callable[[Case], Judgement]] = {
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
     "H01": _system,
     "H02": _libc,
     "H04": _cpu,

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..checks.training import LEARNS, SPREADS, SPREADS_ROUNDED
-from ..proofs.launching import Launch, unshown
-from ..proofs.recipe import LEARNING_RATES, family
+from ..checks.training import DISTRIBUTED_ERROR, DISTRIBUTED_ERROR_ROUNDED, LOSS_RATIO
+from ..proofs.launching import Launch, reason_not_testable
+from ..proofs.recipe import LEARNING_RATES, optimizer_family
 from ..values import Judgement, Threshold
-from .cases import Case, bad, fell, listed, ok, skipped
+from .cases import JudgeInput, fails, format_list, has_fallen, passes, skipped
 
 _WRAPPERS = {"ddp": ("DistributedDataParallel",), "fsdp": ("FSDPModule", "FullyShardedDataParallel")}
 _ENGINE = ("DeepSpeedEngine",)
 
 
-def _strategy(case: Case) -> Judgement:
+def _strategy(case: JudgeInput) -> Judgement:
     launch = Launch.of(case.expected)
-    if why := unshown(launch):
+    if why := reason_not_testable(launch):
         return skipped(why)
     observed = {name: case.seen.get(f"launch.{name}") for name in ("ranks", "backend", "wrapper", "weights_error")}
     wrong = _wrong(case, launch)
     wanted = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
-        message = f"{launch.strategy} by {launch.by}: {launch.processes} processes over {observed['backend']} train one model"
-        return replace(ok(message, wanted, observed), threshold=_bound(case, launch))
+        message = f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes over {observed['backend']} train one model"
+        return replace(passes(message, wanted, observed), threshold=_bound(case, launch))
     cause, fix = _reason(launch)
-    return bad(f"{launch.strategy} by {launch.by}: {listed(wrong)}", wanted, observed, cause, fix, _bound(case, launch))
+    return fails(f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}", wanted, observed, cause, fix, _bound(case, launch))
 
 
 def _reason(launch: Launch) -> tuple[str, str]:
-    if launch.by == "python":
+    if launch.effective_launcher == "python":
         return "launcher: python starts one process", "write launcher: torchrun or launcher: accelerate, or leave the launcher out"
     return (
         "the launcher or the arguments do not turn the strategy on, or the processes do not reach each other",
@@ -38,16 +38,16 @@ def _reason(launch: Launch) -> tuple[str, str]:
     )
 
 
-def _bound(case: Case, launch: Launch) -> Threshold:
+def _bound(case: JudgeInput, launch: Launch) -> Threshold:
     rounds = launch.precision != "fp32" or {"8bit", "4bit"} & set(case.expected.training.optimizer.split("_"))
-    return SPREADS_ROUNDED if rounds else SPREADS
+    return DISTRIBUTED_ERROR_ROUNDED if rounds else DISTRIBUTED_ERROR
 
 
 def _wanted(launch: Launch) -> tuple[str, ...]:
     return _ENGINE if launch.zero_stage else _WRAPPERS[launch.strategy]
 
 
-def _wrong(case: Case, launch: Launch) -> list[str]:
+def _wrong(case: JudgeInput, launch: Launch) -> list[str]:
     seen = case.seen
     wrong = []
     if not set(_wanted(launch)) & set(seen["launch.wrapper"].split(", ")):
@@ -63,10 +63,10 @@ def _wrong(case: Case, launch: Launch) -> list[str]:
     return wrong + _wrong_result(case, launch)
 
 
-def _wrong_result(case: Case, launch: Launch) -> list[str]:
+def _wrong_result(case: JudgeInput, launch: Launch) -> list[str]:
     first, last = case.seen["launch.loss"]
-    known = family(case.expected.training.optimizer) in LEARNING_RATES
-    wrong = [f"the loss does not fall: {first} to {last}"] if known and not fell(first, last, LEARNS.value) else []
+    known = optimizer_family(case.expected.training.optimizer) in LEARNING_RATES
+    wrong = [f"the loss does not fall: {first} to {last}"] if known and not has_fallen(first, last, LOSS_RATIO.value) else []
     if launch.strategy != "ddp":
         return wrong
     error = case.seen.get("launch.weights_error")
@@ -77,4 +77,4 @@ def _wrong_result(case: Case, launch: Launch) -> list[str]:
     return wrong
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"R13": _strategy}
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"R13": _strategy}

@@ -17,8 +17,8 @@ from ..checks.numerics import (
     TF32_ERROR,
 )
 from ..values import Judgement, Threshold
-from .cases import Case, bad, ok, skipped, warned
-from .each import of_each
+from .cases import JudgeInput, fails, passes, skipped, warns
+from .each import judge_each_card
 
 _SIGNATURES = ((3e-6, "fp32"), (1e-3, "tf32 or fp16"), (1e-2, "bf16"), (5e-2, "fp8 (e4m3)"), (1e-1, "fp8 (e5m2)"))
 """Upper ends of the bands by which a product's error tells its arithmetic: fp32 measures 3e-7, tf32 2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2
@@ -26,12 +26,12 @@ _SIGNATURES = ((3e-6, "fp32"), (1e-3, "tf32 or fp16"), (1e-2, "bf16"), (5e-2, "f
 _AGAIN = "run again; if it stays, reinstall torch, then try another machine"
 
 
-def arithmetic(error: float) -> str:
+def identify_arithmetic(error: float) -> str:
     """Return the arithmetic that a product with this relative error was computed in."""
     return next((name for bound, name in _SIGNATURES if error <= bound), "none that is known: the result is wrong")
 
 
-def _products(case: Case) -> Judgement:
+def _products(case: JudgeInput) -> Judgement:
     card = case.seen["numerics.device"] == "cuda"
     tf32 = case.expected.training.precision == "tf32" and card
     bounds = {"fp32": TF32_ERROR if tf32 else FP32_ERROR, "bf16": BF16_ERROR, **({"fp16": FP16_ERROR} if card else {})}
@@ -42,7 +42,7 @@ def _products(case: Case) -> Judgement:
         error, outside = observed[f"{name}{size}"], case.seen[f"numerics.{name}{size}_outside"]
         # A NaN arrives as a text and is never small.
         if not isinstance(error, (int, float)) or not error <= bound.value or (outside and not (tf32 and name == "fp32")):
-            return bad(
+            return fails(
                 f"{name} products{sizes[size]} are wrong: relative error {error} (at most {bound.value:g}), {outside} elements outside torch's tolerances",
                 expected,
                 observed,
@@ -50,17 +50,17 @@ def _products(case: Case) -> Judgement:
                 _AGAIN,
                 bound,
             )
-    return ok(f"{', '.join(bounds)} products agree with float64", expected, observed)
+    return passes(f"{', '.join(bounds)} products agree with float64", expected, observed)
 
 
-def _signature(case: Case) -> Judgement:
+def _signature(case: JudgeInput) -> Judgement:
     error = case.seen["numerics.fp32_signature"]
     if case.expected.training.precision == "tf32":
         return skipped("the spec asks for tf32", error)
     if isinstance(error, (int, float)) and error <= FP32_ERROR.value:
-        return ok("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    told = f", which is that of {arithmetic(error)}" if isinstance(error, (int, float)) else ""
-    return bad(
+        return passes("fp32 products carry fp32's error", FP32_ERROR.value, error)
+    told = f", which is that of {identify_arithmetic(error)}" if isinstance(error, (int, float)) else ""
+    return fails(
         f"an fp32 product has a relative error of {error}{told}: it was not computed in fp32",
         FP32_ERROR.value,
         error,
@@ -70,7 +70,7 @@ def _signature(case: Case) -> Judgement:
     )
 
 
-def _convolutions(case: Case) -> Judgement:
+def _convolutions(case: JudgeInput) -> Judgement:
     card = case.seen["numerics.device"] == "cuda"
     bounds = [(case.seen["numerics.conv_error"], CONVOLUTION_TF32 if card else CONVOLUTION, "")]
     if card:
@@ -79,24 +79,24 @@ def _convolutions(case: Case) -> Judgement:
     for errors, bound, how in bounds:
         if not _within(errors, bound):
             cause = "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, or a faulty card"
-            return bad(f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})", bound.value, errors, cause, _AGAIN, bound)
+            return fails(f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})", bound.value, errors, cause, _AGAIN, bound)
     message = "convolutions and their gradients agree with float64"
     if not card:
-        return ok(message, bounds[0][1].value, bounds[0][0][0])
+        return passes(message, bounds[0][1].value, bounds[0][0][0])
     named = list(zip(("with cuDNN", "without cuDNN"), bounds, strict=True))
-    return ok(message, {name: bound.value for name, (_, bound, _) in named}, {name: errors[0] for name, (errors, _, _) in named})
+    return passes(message, {name: bound.value for name, (_, bound, _) in named}, {name: errors[0] for name, (errors, _, _) in named})
 
 
-def _short_products(case: Case) -> Judgement:
+def _short_products(case: JudgeInput) -> Judgement:
     errors, refused = case.seen["numerics.fp8_error"], case.seen.get("numerics.fp8_refused")
-    judged = bad if case.expected.training.precision == "fp8" else warned
+    judged = fails if case.expected.training.precision == "fp8" else warns
     if refused is not None:
         cause = "this torch multiplies fp8 in another way, or not on this card"
         return judged(f"no fp8 product can be computed: {refused}", None, None, cause, "lock another torch where fp8 is needed")
     if errors is None:
         return skipped("the card has no fp8")
     if _within(errors, FP8_ERROR):
-        return ok("fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0])
+        return passes("fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0])
     return judged(f"fp8 products are wrong: {_errors(errors)}", FP8_ERROR.value, errors, "a faulty kernel or card", _AGAIN, FP8_ERROR)
 
 
@@ -111,10 +111,10 @@ def _errors(errors: Any) -> str:
     return f"relative error {errors[0]}, worst element {errors[1]}"
 
 
-def _twice(case: Case) -> Judgement:
+def _twice(case: JudgeInput) -> Judgement:
     if case.seen["numerics.repeats"]:
-        return ok("the same product twice gives the same bits", True, True)
-    return bad(
+        return passes("the same product twice gives the same bits", True, True)
+    return fails(
         "the same product twice gives different bits",
         True,
         False,
@@ -123,35 +123,35 @@ def _twice(case: Case) -> Judgement:
     )
 
 
-def _finite(case: Case) -> Judgement:
+def _finite(case: JudgeInput) -> Judgement:
     count = case.seen["numerics.unfinite"]
     if count == 0:
-        return ok("results and gradients hold no NaN", 0, 0)
+        return passes("results and gradients hold no NaN", 0, 0)
     cause = "a kernel that leaves a part of its result unwritten, or a faulty device"
-    return bad(f"{count} numbers in results or gradients are NaN or infinite", 0, count, cause, _AGAIN)
+    return fails(f"{count} numbers in results or gradients are NaN or infinite", 0, count, cause, _AGAIN)
 
 
-def _random(case: Case) -> Judgement:
+def _random(case: JudgeInput) -> Judgement:
     drawn = {key: case.seen[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in case.seen}
     if drawn and all(drawn.values()):
-        return ok("one seed gives one sequence", None, drawn)
+        return passes("one seed gives one sequence", None, drawn)
     cause = "the generator is not seeded by what it is given, or the device is faulty"
-    return bad("one seed gives different random numbers, or two seeds the same", None, drawn, cause, "reinstall torch, then try another machine")
+    return fails("one seed gives different random numbers, or two seeds the same", None, drawn, cause, "reinstall torch, then try another machine")
 
 
-def _steps(case: Case) -> Judgement:
+def _steps(case: JudgeInput) -> Judgement:
     error = case.seen["numerics.steps_error"]
     if isinstance(error, (int, float)) and error <= STEPS_ERROR.value:
-        return ok("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
-    return bad(f"softmax, layer norm or AdamW are wrong: relative error {error}", STEPS_ERROR.value, error, "a faulty kernel or device", _AGAIN)
+        return passes("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
+    return fails(f"softmax, layer norm or AdamW are wrong: relative error {error}", STEPS_ERROR.value, error, "a faulty kernel or device", _AGAIN)
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {
-    "N01": of_each(_products),
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+    "N01": judge_each_card(_products),
     "N02": _signature,
     "N03": _convolutions,
     "N05": _short_products,
-    "N06": of_each(_twice),
+    "N06": judge_each_card(_twice),
     "N07": _finite,
     "N08": _random,
     "N09": _steps,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ..checks.several import BUS_GB_S, BUS_WARNS
 from ..proofs.adding import STEPS
 from ..values import Judgement
-from .cases import Case, bad, ok, skipped, unknown, warned
-from .symptoms import explain
+from .cases import JudgeInput, fails, passes, skipped, unknown, warns
+from .symptoms import explain_error
 
 _HANG = "the cards do not reach each other: often peer-to-peer copies that a virtual machine blocks, or too little shared memory"
 _STUCK = "a card does not answer, or the process on it does not start"
@@ -17,20 +17,20 @@ _NAMED = 3
 _HANG_FIX = "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; look at /dev/shm; run with NCCL_DEBUG=INFO"
 
 
-def _no_card(case: Case) -> Judgement:
+def _no_card(case: JudgeInput) -> Judgement:
     return skipped("NCCL is for NVIDIA cards") if case.expected.gpu_type == "mps" else unknown("no card is there to add up (see T02)")
 
 
-def _alone(case: Case) -> Judgement:
+def _alone(case: JudgeInput) -> Judgement:
     wrong = case.seen["several.alone_wrong"]
     if wrong is None:
         return _no_card(case)
     if wrong == 0:
-        return ok("NCCL starts, and one card adds up right", 0, 0)
-    return bad(f"{wrong} sums of one card are wrong", 0, wrong, "a faulty NCCL or card", "make the environment again, then take another machine")
+        return passes("NCCL starts, and one card adds up right", 0, 0)
+    return fails(f"{wrong} sums of one card are wrong", 0, wrong, "a faulty NCCL or card", "make the environment again, then take another machine")
 
 
-def _sums(case: Case) -> Judgement:
+def _sums(case: JudgeInput) -> Judgement:
     wrong = case.seen["several.sums_wrong"]
     if wrong is None:
         return _no_card(case)
@@ -41,11 +41,11 @@ def _sums(case: Case) -> Judgement:
         ranks = case.seen["several.sums_wrong_ranks"]
         where = "all of them" if len(ranks) == wanted else _called(ranks)
         cause = "a faulty card, or a faulty link between two"
-        return bad(f"{wrong} sums over {wanted} cards are wrong, on {where}", 0, wrong, cause, "take another machine")
-    return ok(f"{wanted} cards add up right", 0, 0)
+        return fails(f"{wrong} sums over {wanted} cards are wrong, on {where}", 0, wrong, cause, "take another machine")
+    return passes(f"{wanted} cards add up right", 0, 0)
 
 
-def _broken(case: Case, name: str) -> Judgement:
+def _broken(case: JudgeInput, name: str) -> Judgement:
     wanted, told, code = case.expected.gpu_count, case.seen[f"several.{name}_ranks"], case.seen[f"several.{name}_exit"]
     how = f"{wanted} cards hang when they add up: {told} of them" if code is None else f"{told} of {wanted} cards"
     end = "came to an end" if code is None else f"came to an end (exit code {code})"
@@ -53,11 +53,11 @@ def _broken(case: Case, name: str) -> Judgement:
     behind = _behind(case.seen[f"several.{name}_steps"])
     printed = case.seen.get(f"_several.{name}_tail")
     message = f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}"
-    cause, fix = explain(printed or "")
+    cause, fix = explain_error(printed or "")
     if cause is None or fix is None:
         cause = "a card or its process failed" if code is not None else _STUCK if behind else _HANG
         fix = _STUCK_FIX if behind and code is None else _HANG_FIX
-    return bad(message, wanted, told, cause, fix)
+    return fails(message, wanted, told, cause, fix)
 
 
 def _behind(steps: list[str | None]) -> str:
@@ -75,7 +75,7 @@ def _called(ranks: list[int]) -> str:
     return ", ".join(f"cuda:{rank}" for rank in ranks[:_NAMED]) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
 
 
-def _bandwidth(case: Case) -> Judgement:
+def _bandwidth(case: JudgeInput) -> Judgement:
     found, count = case.seen["several.bus_gb_s"], case.expected.gpu_count
     if case.seen["several.bandwidth_wrong"] is None:
         return _no_card(case)
@@ -86,11 +86,11 @@ def _bandwidth(case: Case) -> Judgement:
     switched = not {"PCIe", "NVL"} & set(name.split())
     known = next((speed for (card, cards), speed in BUS_GB_S.items() if switched and cards == count and card in name), None)
     if known is None:
-        return ok(f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to compare it with", None, found)
+        return passes(f"{found:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to compare it with", None, found)
     if found < BUS_WARNS.value * known:
         cause = "a link between two cards is down or slow, or peer-to-peer copies are switched off"
-        return warned(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found, cause, "look at nvidia-smi topo -m, nvlink -s", BUS_WARNS)
-    return ok(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found)
+        return warns(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found, cause, "look at nvidia-smi topo -m, nvlink -s", BUS_WARNS)
+    return passes(f"{found:.3g} GB/s of bus bandwidth, {known:g} is usual", known, found)
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {"C01": _alone, "C02": _sums, "C03": _bandwidth}
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"C01": _alone, "C02": _sums, "C03": _bandwidth}

@@ -131,7 +131,7 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explain(text: str) -> tuple[str | None, str | None]:
+def explain_error(text: str) -> tuple[str | None, str | None]:
     """Cause and fix of an error text; (None, None) when it is not known, rather than a guess."""
     for pattern, cause, fix in _SYMPTOMS:
         if re.search(pattern, text, re.IGNORECASE):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ...agent.core.versions import allows, same_version
+from ...agent.core.versions import is_same_version, specifier_allows
 from ..values import Judgement
-from .cases import Case, bad, listed, ok, unknown
-from .symptoms import explain
+from .cases import JudgeInput, fails, format_list, passes, unknown
+from .symptoms import explain_error
 
 _ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
 """Capabilities of systems on a chip (Jetson): neither do they run the code of cards of their major version, nor these theirs."""
@@ -26,57 +26,57 @@ _CUDA_CODES = {
 """By the code with which CUDA starts (cuda.h, CUresult): cause, fix."""
 
 
-def _build(case: Case) -> Judgement:
+def _build(case: JudgeInput) -> Judgement:
     locked, flavour = case.expected.packages["torch"], case.expected.flavour
     version, cuda = case.seen["torch.version"], case.seen["torch.cuda"]
     expected, observed = {"version": locked, "flavour": flavour}, {"version": version, "cuda": cuda}
-    if not same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
+    if not is_same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
         cause = "another torch is imported than the one that is locked"
-        return bad(f"torch {version} is imported, lock says {locked}", expected, observed, cause, "make the environment again from the lock")
+        return fails(f"torch {version} is imported, lock says {locked}", expected, observed, cause, "make the environment again from the lock")
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
     if flavour is not None and built_for != flavour:
-        return bad(
+        return fails(
             f"torch is built for {built_for}, lock says {flavour}",
             expected,
             observed,
             "the wheel came from another index: PyPI and each PyTorch index carry different builds of one version",
             f"install torch from the index of {flavour}, as the lock says",
         )
-    return ok(f"torch {version}, built for {built_for}", expected, observed)
+    return passes(f"torch {version}, built for {built_for}", expected, observed)
 
 
 def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
     # Wheels on PyPI are locked as "2.13.0" and say "2.13.0+cu130" when asked.
-    return "+" not in locked and same_version(locked, version.partition("+")[0])
+    return "+" not in locked and is_same_version(locked, version.partition("+")[0])
 
 
-def _device(case: Case) -> Judgement:
+def _device(case: JudgeInput) -> Judgement:
     available, count, wanted = case.seen["gpu.available"], case.seen["gpu.count"], max(case.expected.gpu_count, 1)
     expected = f"{wanted} x {case.expected.gpu_type}"
     if available and count == wanted:
         return _computing(case, expected, count)
     if available:
         cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
-        return bad(
+        return fails(
             f"torch sees {count} device(s), {wanted} declared", expected, count, cause, "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES"
         )
     if case.seen.get("torch.cuda") is None and case.expected.gpu_type != "mps":
-        return bad("torch sees no GPU: this torch is built for CPU", expected, 0, "a CPU wheel was installed", "lock and install a CUDA build of torch")
+        return fails("torch sees no GPU: this torch is built for CPU", expected, 0, "a CPU wheel was installed", "lock and install a CUDA build of torch")
     said = case.seen.get("gpu.why")
-    return bad(f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}", expected, count, *_why_none(case))
+    return fails(f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}", expected, count, *_why_none(case))
 
 
-def _computing(case: Case, expected: str, count: int) -> Judgement:
+def _computing(case: JudgeInput, expected: str, count: int) -> Judgement:
     if case.expected.gpu_type == "mps":
-        return ok(f"torch sees {count} device(s)", expected, count)
+        return passes(f"torch sees {count} device(s)", expected, count)
     errors: dict[str, str] | None = case.seen.get("gpu.errors")
     if errors is None:
         return unknown(f"torch sees {count} device(s), and was not asked to compute on them", expected)
     if not errors:
-        return ok(f"torch sees {count} device(s), and each computes", expected, count)
-    cause, fix = explain(next(iter(errors.values())))
-    return bad(
-        f"torch sees {count} device(s), and {len(errors)} do not compute: {listed([f'{name}: {said}' for name, said in errors.items()])}",
+        return passes(f"torch sees {count} device(s), and each computes", expected, count)
+    cause, fix = explain_error(next(iter(errors.values())))
+    return fails(
+        f"torch sees {count} device(s), and {len(errors)} do not compute: {format_list([f'{name}: {said}' for name, said in errors.items()])}",
         expected,
         count - len(errors),
         cause or "the card takes no work, although the driver counts it",
@@ -84,7 +84,7 @@ def _computing(case: Case, expected: str, count: int) -> Judgement:
     )
 
 
-def _why_none(case: Case) -> tuple[str, str]:
+def _why_none(case: JudgeInput) -> tuple[str, str]:
     """Cause and way out where a torch that is built for CUDA sees no card, by what else was observed: the nearest cause first."""
     seen, code = case.seen, case.seen.get("gpu.cuda_code")
     shown, there, driver = seen.get("env.CUDA_VISIBLE_DEVICES"), seen.get("nvml.count_all", seen.get("nvml.count")), seen.get("driver.version")
@@ -92,7 +92,7 @@ def _why_none(case: Case) -> tuple[str, str]:
         return f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees", "unset CUDA_VISIBLE_DEVICES, or give it the card's number"
     if seen.get("driver.error") is not None or there == 0:
         return "the driver does not answer, or sees no GPU (see D01)", "do what D01 says; choose a machine or runtime with a GPU"
-    if driver and any(not allows(needed, driver) for needed in case.expected.drivers):
+    if driver and any(not specifier_allows(needed, driver) for needed in case.expected.driver_specifiers):
         return (
             f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
             "choose an image with a newer driver, or a torch build for an older CUDA",
@@ -106,13 +106,13 @@ def _why_none(case: Case) -> tuple[str, str]:
     )
 
 
-def _architecture(case: Case) -> Judgement:
+def _architecture(case: JudgeInput) -> Judgement:
     capability, built = case.seen.get("gpu.compute_capability"), case.seen["torch.arch_list"]
     if capability is None or not built:
         return unknown("torch told no compute capability or no list of architectures")
-    if covers(built, capability):
-        return ok(f"compute capability {capability} is covered", built, capability)
-    return bad(
+    if has_code_for(built, capability):
+        return passes(f"compute capability {capability} is covered", built, capability)
+    return fails(
         f"this torch has no code for compute capability {capability}",
         built,
         capability,
@@ -121,7 +121,7 @@ def _architecture(case: Case) -> Judgement:
     )
 
 
-def covers(built: str, capability: str) -> bool:
+def has_code_for(built: str, capability: str) -> bool:
     """Whether an architecture list ("sm_80 sm_90 compute_90") has code for a capability ("8.6").
 
     Binary code runs on the same major with at least its minor; PTX (compute_) is compiled for any newer GPU.
@@ -140,7 +140,7 @@ def covers(built: str, capability: str) -> bool:
     return False
 
 
-JUDGES: dict[str, Callable[[Case], Judgement]] = {
+JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,

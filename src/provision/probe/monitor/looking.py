@@ -12,11 +12,11 @@ from ..observing.nvml import Nvml, NvmlError
 
 _PARENT, _RSS = 1, 21
 """Places in /proc/PID/stat behind the name in brackets (proc_pid_stat(5), fields 4 and 24)."""
-SLOWED = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
+SLOWDOWN_REASONS = {0x08: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown", 0x80: "hardware power brake"}
 """Reasons of nvml.h for which a card runs slower than it could; a limit of power (0x04) is usual under load."""
 
 
-def family(pid: int, root: Path = Path("/")) -> list[int]:
+def process_tree_memory(pid: int, root: Path = Path("/")) -> list[int]:
     """Return the bytes of RAM (resident) of a process and of each that descends from it; () once it is gone. Pages that several share count for each."""
     parents, memory = {}, {}
     page = os.sysconf("SC_PAGE_SIZE")
@@ -32,7 +32,7 @@ def family(pid: int, root: Path = Path("/")) -> list[int]:
     return [memory[number] for number in ours]
 
 
-def shared_memory(root: Path = Path("/")) -> tuple[int, int] | None:
+def shared_memory_usage(root: Path = Path("/")) -> tuple[int, int] | None:
     """Return the bytes used and in all of /dev/shm; None without it."""
     try:
         found = os.statvfs(root / "dev/shm")
@@ -41,7 +41,7 @@ def shared_memory(root: Path = Path("/")) -> tuple[int, int] | None:
     return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_blocks * found.f_frsize
 
 
-def container(root: Path = Path("/")) -> dict[str, int | None]:
+def container_memory(root: Path = Path("/")) -> dict[str, int | None]:
     """Return limit and peak of the control group that limits memory (bytes), and how many processes the kernel ended for memory in it, or on the machine."""
     told: dict[str, int | None] = {"limit_bytes": memory_limit(root), "peak_bytes": None, "kills": None}
     for folder in memory_folders(root):
@@ -53,13 +53,13 @@ def container(root: Path = Path("/")) -> dict[str, int | None]:
     return told
 
 
-def ram(root: Path = Path("/")) -> int | None:
+def machine_ram_bytes(root: Path = Path("/")) -> int | None:
     """Return the machine's RAM in bytes."""
     count = _counted(root / "proc/meminfo", "MemTotal:")
     return None if count is None else count * 1024
 
 
-class Cards:
+class CardSampler:
     """The cards of this machine, asked through NVML; none where there is no driver, and `error` says by which code of NVML."""
 
     def __init__(self) -> None:
@@ -70,12 +70,12 @@ class Cards:
         except NvmlError as error:
             self.error = error.code
 
-    def look(self) -> list[dict[str, Any]]:
+    def sample(self) -> list[dict[str, Any]]:
         """Return memory, utilisation, temperature, power and throttle reasons of each card."""
         if self._library is None:
             return []
         try:
-            return self._library.at_work()
+            return self._library.live_values()
         except NvmlError as error:
             self.error = error.code
             return []

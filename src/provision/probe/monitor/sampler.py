@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..canonical import canonical, digest, write_whole
+from ..canonical import canonical_digest, to_canonical_json, write_atomically
 from ..redactor import Redactor
-from .looking import Cards, container, family, ram, shared_memory
-from .peaks import CardPeak, Peaks, larger
+from .looking import CardSampler, container_memory, machine_ram_bytes, process_tree_memory, shared_memory_usage
+from .peaks import CardPeak, PeakUsage, max_known
 from .series import Series
 
 SCHEMA = "provision.run/1"
@@ -28,11 +28,11 @@ _LONGEST = 6000
 
 def main() -> int:
     """Watch one program; the exit code tells nobody anything."""
-    words = _Words()
+    words = _JsonLines()
     about = words.wait()
     if about is None:
         return 2
-    watch = _Watch(about)
+    watch = _RunMonitor(about)
     started = words.wait()
     if started is None:
         return 2
@@ -40,7 +40,7 @@ def main() -> int:
     tick = time.monotonic()
     while (ended := words.poll(max(0.0, tick - time.monotonic()))) is _NOTHING:
         if time.monotonic() >= tick:
-            watch.look()
+            watch.take_sample()
             tick = max(tick + INTERVAL_S, time.monotonic())
     watch.finish(ended if isinstance(ended, dict) else None)
     return 0
@@ -49,7 +49,7 @@ def main() -> int:
 _NOTHING: Any = object()
 
 
-class _Words:
+class _JsonLines:
     """Lines of JSON from standard input, with a limit of waiting."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Words:
         return json.loads(line)
 
 
-class _Watch:
+class _RunMonitor:
     """One run under watch."""
 
     def __init__(self, about: dict[str, Any]) -> None:
@@ -88,17 +88,17 @@ class _Watch:
         self._out = Path(about["out"])
         self._redactor = Redactor.of(os.environ, about["secrets"])
         self._began = time.monotonic()
-        self._cards = Cards()
-        self._before = container()
-        self._shm = shared_memory()
-        before = self._cards.look()
-        self._peaks = Peaks(cards=[CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before])
+        self._cards = CardSampler()
+        self._before = container_memory()
+        self._shm = shared_memory_usage()
+        before = self._cards.sample()
+        self._peaks = PeakUsage(cards=[CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before])
         self._series = Series()
         self._looks = 0
 
-    def look(self) -> None:
+    def take_sample(self) -> None:
         """Take one sample; each half minute the record so far is written, for the machine that does not live to its end."""
-        members, shm, cards = family(self.pid), shared_memory(), self._cards.look()
+        members, shm, cards = process_tree_memory(self.pid), shared_memory_usage(), self._cards.sample()
         used = max(0, shm[0] - self._shm[0]) if shm and self._shm else None
         self._peaks.add(members, used, cards)
         self._series.add({"t": round(time.monotonic() - self._began, 1), "ram_bytes": sum(members), "shm_bytes": used, **_flat(cards)})
@@ -114,14 +114,14 @@ class _Watch:
 
     def _write(self, ended: dict[str, Any] | None) -> None:
         # The kernel knows the largest process exactly, between two looks too.
-        self._peaks.process_bytes = larger(self._peaks.process_bytes, (ended or {}).get("largest_bytes"))
-        self._peaks.ram_bytes = larger(self._peaks.ram_bytes, self._peaks.process_bytes)
+        self._peaks.process_bytes = max_known(self._peaks.process_bytes, (ended or {}).get("largest_bytes"))
+        self._peaks.ram_bytes = max_known(self._peaks.ram_bytes, self._peaks.process_bytes)
         document = self._document(ended)
-        document["digest"] = digest(document)
-        write_whole(self._out, canonical(document) + "\n")
+        document["digest"] = canonical_digest(document)
+        write_atomically(self._out, to_canonical_json(document) + "\n")
 
     def _document(self, ended: dict[str, Any] | None) -> dict[str, Any]:
-        after = container()
+        after = container_memory()
         usage = os.times()
         return {
             "schema": SCHEMA,
@@ -129,7 +129,7 @@ class _Watch:
             "subject": self.about["subject"],
             "program": self._redactor.tree(self.about["program"]),
             "ended": {**_ending(ended, self._before, after), "seconds": round((ended or {}).get("seconds") or time.monotonic() - self._began, 2)},
-            "limits": {"ram_bytes": ram(), "container_bytes": after["limit_bytes"], "shm_bytes": self._shm[1] if self._shm else None},
+            "limits": {"ram_bytes": machine_ram_bytes(), "container_bytes": after["limit_bytes"], "shm_bytes": self._shm[1] if self._shm else None},
             "peaks": {
                 "ram_bytes": self._peaks.ram_bytes,
                 "process_bytes": self._peaks.process_bytes,
@@ -137,7 +137,7 @@ class _Watch:
                 "shm_bytes": self._peaks.shm_bytes,
                 "container_bytes": _risen(self._before["peak_bytes"], after["peak_bytes"]),
             },
-            "cards": [card.document(INTERVAL_S) for card in self._peaks.cards],
+            "cards": [card.to_json(INTERVAL_S) for card in self._peaks.cards],
             "monitor": {"interval_s": INTERVAL_S, "looks": self._looks, "cpu_s": round(usage.user + usage.system, 2), "nvml_error": self._cards.error},
             "series": self._series.columns(),
             "torch": _notes(Path(self.about["notes"]), self._redactor),
@@ -172,7 +172,7 @@ def _notes(folder: Path, redactor: Redactor) -> list[dict[str, Any]]:
             note = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        if isinstance(note, dict) and len(canonical(note)) < 16 * _LONGEST:
+        if isinstance(note, dict) and len(to_canonical_json(note)) < 16 * _LONGEST:
             note.pop("pid", None)
             told.append(redactor.tree(note))
     return told[:8]

@@ -17,7 +17,7 @@ def _unheard(_where: str) -> None:
 
 
 @dataclass(slots=True)
-class Bench:
+class ObserverContext:
     """What an observer works with. `memo` carries values between the observers of one stage; `root` and `environ` are the machine's.
 
     `tell` hears which card is at work, where there are several.
@@ -29,10 +29,10 @@ class Bench:
     root: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     memo: dict[str, Any] = field(default_factory=dict)
-    tell: Callable[[str], None] = _unheard
+    report_progress: Callable[[str], None] = _unheard
 
 
-Observer = Callable[[Bench], "dict[str, Any]"]
+Observer = Callable[[ObserverContext], "dict[str, Any]"]
 
 
 def observers_of(stage: str) -> dict[str, Observer]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from . import Bench, Observer
-from .tensors import device_of, distance, kind_of, normal, seeded, worst
+from . import Observer, ObserverContext
+from .tensors import device_of, dtype_of, normal_tensor, relative_errors, seeded_generator, worst_errors
 
-FLAGS = {
+TORCH_FLAGS = {
     "fp32_precision": "none",
     "cuda.matmul.fp32_precision": "none",
     "mkldnn.fp32_precision": "none",
@@ -29,17 +29,17 @@ _BF16, _TF32, _FP8 = (8, 0), (8, 0), (8, 9)
 _HEADS = (64, 128)
 
 
-def _libraries(bench: Bench) -> dict[str, Any]:
+def _libraries(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     nccl = torch.cuda.nccl.version() if hasattr(torch._C, "_nccl_version") else None
-    found = {"cudnn": dotted(torch.backends.cudnn.version()), "nccl": ".".join(str(part) for part in nccl) if nccl else None}
+    found = {"cudnn": format_cudnn_version(torch.backends.cudnn.version()), "nccl": ".".join(str(part) for part in nccl) if nccl else None}
     if "triton" in bench.expected.packages:
         found["triton"] = str(import_module("triton").__version__)
     return {"torch.libraries": {name: version for name, version in found.items() if version}}
 
 
-def dotted(version: int | None) -> str | None:
+def format_cudnn_version(version: int | None) -> str | None:
     """Turn cuDNN's number into a version: 92000 is 9.20.0, 8907 is 8.9.7 (cudnn_version.h)."""
     if not version:
         return None
@@ -47,7 +47,7 @@ def dotted(version: int | None) -> str | None:
     return f"{version // unit}.{version % unit // 100}.{version % 100}"
 
 
-def _formats(bench: Bench) -> dict[str, Any]:
+def _formats(bench: ObserverContext) -> dict[str, Any]:
     bench.memo["formats"] = _formats_here()
     return {"gpu.formats": bench.memo["formats"]}
 
@@ -61,15 +61,15 @@ def _formats_here() -> list[str] | None:
     asked = torch.cuda.is_bf16_supported
     # Without this argument it is true of cards that emulate bf16, which is many times slower.
     exact = {"including_emulation": False} if "including_emulation" in inspect.signature(asked).parameters else {}
-    return formats(capability, capability >= _BF16 and asked(**exact))
+    return native_formats(capability, capability >= _BF16 and asked(**exact))
 
 
-def formats(capability: tuple[int, int], bf16: bool) -> list[str]:
+def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
     """Return the short formats that a card of this compute capability has itself."""
     return ["fp16", *(["bf16"] if bf16 else []), *(["tf32"] if capability >= _TF32 else []), *(["fp8"] if capability >= _FP8 else [])]
 
 
-def _flags(_bench: Bench) -> dict[str, Any]:
+def _flags(_bench: ObserverContext) -> dict[str, Any]:
     return {"torch.flags": dict(changed_flags())}
 
 
@@ -77,7 +77,7 @@ def changed_flags() -> Iterator[tuple[str, Any]]:
     """Yield the flags that are not as in a fresh process; those that this torch does not have are left out."""
     import torch
 
-    for name, usual in FLAGS.items():
+    for name, usual in TORCH_FLAGS.items():
         value: Any = torch.backends
         for part in name.split("."):
             value = getattr(value, part, None)
@@ -85,20 +85,20 @@ def changed_flags() -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _attention(bench: Bench) -> dict[str, Any]:
+def _attention(bench: ObserverContext) -> dict[str, Any]:
     return {"attention.errors": _attended(bench)}
 
 
-def _attended(bench: Bench) -> dict[str, list[float]]:
+def _attended(bench: ObserverContext) -> dict[str, list[float]]:
     """Ask each backend once, however many checks want to know."""
     if "attention" not in bench.memo:
         device = device_of(bench)
-        bench.memo["attention"] = attended(kind_of(bench.expected.training.precision, device), device)
+        bench.memo["attention"] = attention_errors(dtype_of(bench.expected.training.precision, device), device)
     found: dict[str, list[float]] = bench.memo["attention"]
     return found
 
 
-def attended(kind: Any, device: str) -> dict[str, list[float]]:
+def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
     """Compute causal attention by each backend alone. Returns by backend that can: the error against float64, and the worst element's in root mean squares.
 
     Shapes (2, 4, 128, 64) and (2, 4, 128, 128), standard normal, seeded on the CPU; the worse of the two counts.
@@ -118,18 +118,18 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
 
     pairs = []
     for head in _HEADS:
-        generator = seeded()
-        operands = [normal((2, 4, 128, head), generator).to(kind) for _ in range(3)]
+        generator = seeded_generator()
+        operands = [normal_tensor((2, 4, 128, head), generator).to(kind) for _ in range(3)]
         with sdpa_kernel([SDPBackend.MATH]):
             truth = scaled_dot_product_attention(*(one.double() for one in operands), is_causal=True)
         try:
             # torch explains in warnings why a backend cannot run; that it cannot is all that counts here.
             with sdpa_kernel([backend]), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                pairs.append(distance(scaled_dot_product_attention(*(one.to(device) for one in operands), is_causal=True), truth))
+                pairs.append(relative_errors(scaled_dot_product_attention(*(one.to(device) for one in operands), is_causal=True), truth))
         except RuntimeError:
             return []
-    return worst(pairs)
+    return worst_errors(pairs)
 
 
 OBSERVERS: dict[str, Observer] = {"T04": _libraries, "T05": _formats, "T06": _flags, "T07": _attention, "N04": _attention}

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from . import Bench
+from . import ObserverContext
 from .tensors import device_of
 
-EACH = "cards."
+PER_CARD_PREFIX = "cards."
 """Before the key of a reading: what each card gave, in torch's order. Only where there are several; the key itself tells what the worst gave."""
-NAMES = f"{EACH}names"
+CARD_NAMES_KEY = f"{PER_CARD_PREFIX}names"
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ComputeDevice:
     """Where numbers are computed: the word for torch while this is its current device, which one it is, and what makes it the current one.
 
     `name` is how a person finds it among several ("cuda:5 (PCI 0000:c1:00.0)"), "" where there is one only; `address` is its place on the PCI bus.
@@ -34,10 +34,10 @@ class Place:
     current: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-CPU = Place("cpu")
+CPU = ComputeDevice("cpu")
 
 
-def cards_of(bench: Bench) -> list[Place]:
+def torch_cards(bench: ObserverContext) -> list[ComputeDevice]:
     """Return the cards that torch sees, in its order; [] where no NVIDIA card is declared, or none is there."""
     if device_of(bench) != "cuda":
         return []
@@ -45,16 +45,16 @@ def cards_of(bench: Bench) -> list[Place]:
 
     count = torch.cuda.device_count()
     addresses = [_address(torch.cuda.get_device_properties(index)) for index in range(count)]
-    names = [called(index, address) if count > 1 else "" for index, address in enumerate(addresses)]
-    return [Place("cuda", index, names[index], addresses[index], partial(torch.cuda.device, index)) for index in range(count)]
+    names = [card_label(index, address) if count > 1 else "" for index, address in enumerate(addresses)]
+    return [ComputeDevice("cuda", index, names[index], addresses[index], partial(torch.cuda.device, index)) for index in range(count)]
 
 
-def called(index: int, address: str) -> str:
+def card_label(index: int, address: str) -> str:
     """Return how a card of several is told apart: by torch's number, and by the place that nvidia-smi shows too."""
     return f"cuda:{index} (PCI {address})" if address else f"cuda:{index}"
 
 
-def in_turn(cards: Sequence[Place], measure: Callable[[Place], Result], tell: Callable[[str], None]) -> list[Result]:
+def measure_each_card(cards: Sequence[ComputeDevice], measure: Callable[[ComputeDevice], Result], tell: Callable[[str], None]) -> list[Result]:
     """Return what `measure` makes of each card, one after the other; `tell` hears which one is at work, so that one that hangs can be named."""
     found = []
     for card in cards:
@@ -64,10 +64,10 @@ def in_turn(cards: Sequence[Place], measure: Callable[[Place], Result], tell: Ca
     return found
 
 
-def at_once(cards: Sequence[Place], measure: Callable[[Place], Result], tell: Callable[[str], None]) -> list[Result]:
+def measure_all_cards(cards: Sequence[ComputeDevice], measure: Callable[[ComputeDevice], Result], tell: Callable[[str], None]) -> list[Result]:
     """Return what `measure` makes of each card, all of them working at the same time; `tell` hears which are still at work."""
     if len(cards) < 2:
-        return in_turn(cards, measure, tell)
+        return measure_each_card(cards, measure, tell)
     with ThreadPoolExecutor(len(cards)) as pool:
         works = {pool.submit(_on, card, measure): card.name for card in cards}
         left = dict(works)
@@ -78,16 +78,16 @@ def at_once(cards: Sequence[Place], measure: Callable[[Place], Result], tell: Ca
         return [work.result() for work in works]
 
 
-def worst_of(cards: Sequence[Place], found: Sequence[Mapping[str, Any]], rank: Callable[[Mapping[str, Any]], float]) -> dict[str, Any]:
+def readings_of_worst(cards: Sequence[ComputeDevice], found: Sequence[Mapping[str, Any]], rank: Callable[[Mapping[str, Any]], float]) -> dict[str, Any]:
     """Return what the card of the lowest rank gave (NaN is the lowest); of several cards also what each gave, and how they are called."""
     ranks = [-math.inf if math.isnan(number) else number for number in map(rank, found)]
     worst = dict(found[ranks.index(min(ranks))])
     if len(cards) < 2:
         return worst
-    return {**worst, NAMES: [card.name for card in cards], **{f"{EACH}{key}": [one[key] for one in found] for key in worst}}
+    return {**worst, CARD_NAMES_KEY: [card.name for card in cards], **{f"{PER_CARD_PREFIX}{key}": [one[key] for one in found] for key in worst}}
 
 
-def _on(card: Place, measure: Callable[[Place], Result]) -> Result:
+def _on(card: ComputeDevice, measure: Callable[[ComputeDevice], Result]) -> Result:
     try:
         with card.current():
             return measure(card)

@@ -9,29 +9,29 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from . import Bench, Observer
-from .tensors import device_of, normal, seeded
+from . import Observer, ObserverContext
+from .tensors import device_of, normal_tensor, seeded_generator
 
-COMPILERS_OF_CPUS = ("g++", "clang++")
-COMPILERS_OF_CARDS = ("gcc", "clang", "cc", *COMPILERS_OF_CPUS)
+CPU_COMPILERS = ("g++", "clang++")
+CUDA_COMPILERS = ("gcc", "clang", "cc", *CPU_COMPILERS)
 """Inductor compiles C++ for a CPU (torch._inductor.cpp_builder); on a card Triton builds its launchers with a C compiler (triton.runtime.build)."""
 
 
-def _tools(bench: Bench) -> dict[str, Any]:
+def _tools(bench: ObserverContext) -> dict[str, Any]:
     card = bench.expected.gpu_type is not None
     named = [bench.environ.get(name, "").partition(" ")[0] for name in (("CC", "CXX") if card else ("CXX",))]
-    words = [word for word in named if word] + list(COMPILERS_OF_CARDS if card else COMPILERS_OF_CPUS)
-    compiler, headers = tools(words, bench.environ.get("PATH"), sysconfig.get_path("include"))
+    words = [word for word in named if word] + list(CUDA_COMPILERS if card else CPU_COMPILERS)
+    compiler, headers = find_compiler(words, bench.environ.get("PATH"), sysconfig.get_path("include"))
     return {"compile.compiler": compiler, "compile.headers": headers}
 
 
-def tools(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
+def find_compiler(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
     """Return the name of the first compiler that is there, None where none is, and whether Python.h is in `include`."""
     found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
     return found, os.path.exists(os.path.join(include, "Python.h"))
 
 
-def _compiled(bench: Bench) -> dict[str, Any]:
+def _compiled(bench: ObserverContext) -> dict[str, Any]:
     # A cache that an earlier run filled would hide that nothing can be compiled now.
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
         os.environ[name] = str(bench.scratch / name.lower())
@@ -44,8 +44,8 @@ def compiled_error(device: str) -> float:
     """Return the relative error of a compiled function (a product, a norm and an activation) against the same one as it is written."""
     import torch
 
-    generator = seeded()
-    inputs, weights = (normal(shape, generator).to(device) for shape in ((32, 64), (64, 64)))
+    generator = seeded_generator()
+    inputs, weights = (normal_tensor(shape, generator).to(device) for shape in ((32, 64), (64, 64)))
 
     def written(x: Any, w: Any) -> Any:
         return torch.nn.functional.gelu(torch.nn.functional.layer_norm(x @ w, (64,))).sum(-1)

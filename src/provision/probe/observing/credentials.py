@@ -7,13 +7,13 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from . import Bench, Observer
+from . import Observer, ObserverContext
 
 _SHORTEST = 8
 """Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is still to come."""
 
 
-def _declared(bench: Bench) -> dict[str, Any]:
+def _declared(bench: ObserverContext) -> dict[str, Any]:
     return {f"secret.{name}": _state(bench.environ.get(name)) for name in bench.expected.secrets}
 
 
@@ -25,12 +25,12 @@ def _state(value: str | None) -> str:
     return "set" if len(value) >= _SHORTEST else "short"
 
 
-def _files(bench: Bench) -> dict[str, Any]:
+def _files(bench: ObserverContext) -> dict[str, Any]:
     told = {kind: _who_reads(path, named) for kind, path, named in _places(bench)}
     return {"credentials.files": {kind: who for kind, who in told.items() if who}}
 
 
-def _places(bench: Bench) -> Iterator[tuple[str, str, bool]]:
+def _places(bench: ObserverContext) -> Iterator[tuple[str, str, bool]]:
     """Each kind of credentials with its file, and whether a variable names that file."""
     environ, home = bench.environ, bench.environ.get("HOME") or os.path.expanduser("~")
     hf_home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface")

@@ -9,11 +9,11 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from . import Bench, Observer
-from .cards import Place, at_once, cards_of, in_turn, worst_of
-from .memory import hold, wrong_words
+from . import Observer, ObserverContext
+from .cards import ComputeDevice, measure_all_cards, measure_each_card, readings_of_worst, torch_cards
+from .memory import allocate_blocks, count_wrong_words
 from .nvml import Nvml, NvmlError
-from .speed import FORMATS, copied_gb_s, link_gb_s, median, moved_gb_s, multiplied_tflops, pairs_of, tflops_of, times
+from .speed import FORMATS, copied_gb_s, link_gb_s, make_product, measure_times, median, moved_gb_s, multiplied_tflops, tflops_of
 
 _GIB = 1024**3
 _SIZE, _COPY_BYTES, _MOVE_BYTES = 8192, 4 * _GIB, _GIB
@@ -23,21 +23,23 @@ _SHARE_HELD = 0.9
 _BURN_S, _BURN_ROUNDS = 60.0, 100
 
 
-def _held(bench: Bench) -> dict[str, Any]:
+def _held(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
-    cards = cards_of(bench)
+    cards = torch_cards(bench)
     if not cards:
         return {"memory.total_bytes": None}
     blocks: dict[int, list[Any]] = bench.memo.setdefault("blocks", {})
     # Memory is filled on all cards at once: nothing is timed, and one after the other would take a machine of eight a minute.
-    return worst_of(cards, at_once(cards, lambda card: filled(card, blocks, *torch.cuda.mem_get_info()), bench.tell), _shortest)
+    return readings_of_worst(
+        cards, measure_all_cards(cards, lambda card: fill_memory(card, blocks, *torch.cuda.mem_get_info()), bench.report_progress), _shortest
+    )
 
 
-def filled(card: Place, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB) -> dict[str, Any]:
+def fill_memory(card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB) -> dict[str, Any]:
     """Hold 90 % of the `free` bytes of a card in blocks of `block` bytes, which are put into `blocks`. Returns how many bytes that is, of how many."""
     wanted = int(free * _SHARE_HELD) // block * block
-    blocks[card.index] = hold(card.device, wanted, block)
+    blocks[card.index] = allocate_blocks(card.device, wanted, block)
     held = len(blocks[card.index]) * block
     return {"memory.total_bytes": total, "memory.free_bytes": free, "memory.wanted_bytes": wanted, "memory.held_bytes": held}
 
@@ -48,22 +50,22 @@ def _shortest(one: Mapping[str, Any]) -> float:
     return float(free / total - 10 * (wanted - held) / total)
 
 
-def _written(bench: Bench) -> dict[str, Any]:
+def _written(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     blocks: dict[int, list[Any]] = bench.memo.pop("blocks", {})
-    cards = cards_of(bench)
+    cards = torch_cards(bench)
     if not cards:
         return {"memory.wrong_words": None}
-    found = at_once(cards, lambda card: checked(blocks[card.index]), bench.tell)
+    found = measure_all_cards(cards, lambda card: check_memory(blocks[card.index]), bench.report_progress)
     blocks.clear()
     torch.cuda.empty_cache()
-    return worst_of(cards, found, _soundest)
+    return readings_of_worst(cards, found, _soundest)
 
 
-def checked(blocks: list[Any]) -> dict[str, Any]:
+def check_memory(blocks: list[Any]) -> dict[str, Any]:
     """Return how many words of these blocks do not hold what is written to them; None where there are no blocks."""
-    return {"memory.wrong_words": wrong_words(blocks) if blocks else None}
+    return {"memory.wrong_words": count_wrong_words(blocks) if blocks else None}
 
 
 def _soundest(one: Mapping[str, Any]) -> float:
@@ -72,25 +74,25 @@ def _soundest(one: Mapping[str, Any]) -> float:
     return -0.5 if wrong is None else -float(wrong)
 
 
-def _copied(bench: Bench) -> dict[str, Any]:
-    cards = cards_of(bench)
+def _copied(bench: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(bench)
     if not cards:
         return {"speed.copy_gb_s": None}
-    found = in_turn(cards, lambda card: {"speed.copy_gb_s": copied_gb_s(card.device, _fitting(_COPY_BYTES))}, bench.tell)
-    return worst_of(cards, found, lambda one: float(one["speed.copy_gb_s"]))
+    found = measure_each_card(cards, lambda card: {"speed.copy_gb_s": copied_gb_s(card.device, _fitting(_COPY_BYTES))}, bench.report_progress)
+    return readings_of_worst(cards, found, lambda one: float(one["speed.copy_gb_s"]))
 
 
-def _moved(bench: Bench) -> dict[str, Any]:
-    cards = cards_of(bench)
+def _moved(bench: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(bench)
     if not cards:
         return {**dict.fromkeys((*_MOVES, *_PAGEABLE)), "link.gb_s": None}
     # Pageable copies are recorded only, and tell more of the host than of a card: the first one's are enough.
-    (pageable,) = in_turn(cards[:1], lambda card: moved_gb_s(card.device, _fitting(_MOVE_BYTES), False), bench.tell)
-    found = in_turn(cards, lambda card: _moved_by(bench, card), bench.tell)
-    return {**dict(zip(_PAGEABLE, pageable, strict=True)), **worst_of(cards, found, _slowest_of_link)}
+    (pageable,) = measure_each_card(cards[:1], lambda card: moved_gb_s(card.device, _fitting(_MOVE_BYTES), False), bench.report_progress)
+    found = measure_each_card(cards, lambda card: _moved_by(bench, card), bench.report_progress)
+    return {**dict(zip(_PAGEABLE, pageable, strict=True)), **readings_of_worst(cards, found, _slowest_of_link)}
 
 
-def _moved_by(bench: Bench, card: Place) -> dict[str, Any]:
+def _moved_by(bench: ObserverContext, card: ComputeDevice) -> dict[str, Any]:
     speeds = moved_gb_s(card.device, _fitting(_MOVE_BYTES))
     return {**dict(zip(_MOVES, speeds, strict=True)), "link.gb_s": link_gb_s(bench.root, card.address)}
 
@@ -105,13 +107,13 @@ def _fitting(wanted: int) -> int:
     return int(min(wanted, torch.cuda.mem_get_info()[0] // 4))
 
 
-def _multiplied(bench: Bench) -> dict[str, Any]:
-    cards = cards_of(bench)
+def _multiplied(bench: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(bench)
     if not cards:
         return {"speed.format": None, "speed.product_tflops": None}
     name = _usual_format()
-    found = in_turn(cards, lambda card: {"speed.product_tflops": multiplied_tflops(name, card.device, _SIZE)}, bench.tell)
-    return {"speed.format": name, **worst_of(cards, found, lambda one: float(one["speed.product_tflops"]))}
+    found = measure_each_card(cards, lambda card: {"speed.product_tflops": multiplied_tflops(name, card.device, _SIZE)}, bench.report_progress)
+    return {"speed.format": name, **readings_of_worst(cards, found, lambda one: float(one["speed.product_tflops"]))}
 
 
 def _usual_format() -> str:
@@ -120,29 +122,31 @@ def _usual_format() -> str:
     return "bf16" if torch.cuda.get_device_capability() >= (8, 0) else "fp16"
 
 
-def _others(bench: Bench) -> dict[str, Any]:
+def _others(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
-    cards = cards_of(bench)
+    cards = torch_cards(bench)
     if not cards:
         return {"speed.others_tflops": None}
     capability = torch.cuda.get_device_capability()
     names = [name for name, least in FORMATS.items() if capability >= least and name != _usual_format()]
-    found = in_turn(cards, lambda card: {"speed.others_tflops": {name: multiplied_tflops(name, card.device, _SIZE) for name in names}}, bench.tell)
-    return worst_of(cards, found, lambda one: float(sum(one["speed.others_tflops"].values())))
+    found = measure_each_card(
+        cards, lambda card: {"speed.others_tflops": {name: multiplied_tflops(name, card.device, _SIZE) for name in names}}, bench.report_progress
+    )
+    return readings_of_worst(cards, found, lambda one: float(sum(one["speed.others_tflops"].values())))
 
 
-def _burnt(bench: Bench) -> dict[str, Any]:
-    cards = cards_of(bench)
+def _burnt(bench: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(bench)
     if not cards:
         return dict.fromkeys(("burn.first_tflops", "burn.last_tflops", "burn.other_results", "burn.reasons", "burn.temperature_c", "burn.power_w"))
     name = _usual_format()
     # All cards at once, because they share the machine's cooling and power supply.
-    found = at_once(cards, lambda card: burn(name, card.device, _SIZE, _BURN_S, card.address), bench.tell)
-    return worst_of(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]))
+    found = measure_all_cards(cards, lambda card: run_burn_in(name, card.device, _SIZE, _BURN_S, card.address), bench.report_progress)
+    return readings_of_worst(cards, found, lambda one: float(one["burn.last_tflops"] / one["burn.first_tflops"] - one["burn.other_results"]))
 
 
-def burn(name: str, device: str, size: int, seconds: float, address: str = "") -> dict[str, Any]:
+def run_burn_in(name: str, device: str, size: int, seconds: float, address: str = "") -> dict[str, Any]:
     """Multiply for so many seconds. Returns the median speed of the first and of the last quarter, and what else was seen meanwhile.
 
     That is how often the same product came out otherwise than at the beginning (a hot card may compute wrong and say nothing), and, from NVML, the reasons to
@@ -151,13 +155,13 @@ def burn(name: str, device: str, size: int, seconds: float, address: str = "") -
     """
     speeds: list[float] = []
     moments: list[dict[str, Any]] = []
-    product = pairs_of(name, device, size)
+    product = make_product(name, device, size)
     right, others = product().clone(), 0
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         library = _opened(stack)
         while time.monotonic() < until or len(speeds) < 4:
-            speeds.append(tflops_of(size, times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)))
+            speeds.append(tflops_of(size, measure_times(product, device, 0, _BURN_ROUNDS if device == "cuda" else 1)))
             others += differs(product(), right)
             moments += _at_work(library, address)
     quarter = len(speeds) // 4
@@ -189,7 +193,7 @@ def _opened(stack: ExitStack) -> Nvml | None:
 
 def _at_work(library: Nvml | None, address: str) -> list[dict[str, Any]]:
     try:
-        places, told = (library.addresses(), library.at_work()) if library else ([], [])
+        places, told = (library.addresses(), library.live_values()) if library else ([], [])
     except NvmlError:
         return []
     return [one for place, one in zip(places, told, strict=False) if place == address] or told

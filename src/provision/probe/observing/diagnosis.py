@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..values import Tier
-from . import Bench, Observer
+from . import Observer, ObserverContext
 
 _PATIENCE_S = 280
 _WRONG = ("fail", "warn", "error")
 _MOST_NAMED, _LONGEST = 10, 300
 
 
-def _diagnosis(bench: Bench) -> dict[str, Any]:
+def _diagnosis(bench: ObserverContext) -> dict[str, Any]:
     program = shutil.which("dcgmi", path=bench.environ.get("PATH"))
     none: dict[str, Any] = {"dcgm.level": None, "dcgm.failed": [], "dcgm.passed": None, "dcgm.error": None}
     if program is None:

@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from typing import Any
 
-from ...agent.core.installed_files import Compared, Noted, Record, compare, fitting_another, read_record, unlisted
-from ...agent.core.versions import Unreadable, allows
-from ..canonical import digest
-from ..inventory import NOT_PACKAGES, Installed, damaged, first_found, installed, module_names
-from ..requirements import Requirement, marker_environment, marker_holds, read_requirement
+from ...agent.core.installed_files import FileComparison, InstallNote, RecordFile, compare_files, find_matching_files, find_unlisted_files, read_record
+from ...agent.core.versions import UnreadableVersion, specifier_allows
+from ..canonical import canonical_digest
+from ..inventory import NOT_PACKAGES, Distribution, active_distributions, find_damaged_distributions, find_distributions, top_level_modules
+from ..requirements import Requirement, evaluate_marker, marker_environment, parse_requirement
 from ..values import Tier
-from . import Bench, Observer
+from . import Observer, ObserverContext
 from .folders import working_folder
 
 _MOST_NAMED = 20
 _LONGEST_NOTE = 2**22
 
 
-def _interpreter(bench: Bench) -> dict[str, Any]:
+def _interpreter(bench: ObserverContext) -> dict[str, Any]:
     wanted = os.path.realpath(bench.expected.python_prefix)
     executable = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
     return {
@@ -53,40 +53,40 @@ def _made_with() -> str | None:
     return found[0] if found else None
 
 
-def _locked_set(bench: Bench) -> dict[str, Any]:
-    found = {name: dist.version for name, dist in first_found(_inventory(bench)).items()}
-    brought = brought_by_conda(bench)
+def _locked_set(bench: ObserverContext) -> dict[str, Any]:
+    found = {name: dist.version for name, dist in active_distributions(_inventory(bench)).items()}
+    brought = read_conda_packages(bench)
     shown = set(bench.expected.direct) | ({"torch"} & set(bench.expected.packages))
     return {
         "_packages.installed": found,
         "_packages.brought": {name: one.version for name, one in brought.items()} if brought is not None else None,
-        "_packages.damaged": damaged(_inventory(bench), _entries()),
+        "_packages.damaged": find_damaged_distributions(_inventory(bench), _entries()),
         "packages.count": len(found),
-        "packages.digest": digest(_compared(bench, found)),
-        "packages.provenance": _provenance(bench.expected.note),
+        "packages.digest": canonical_digest(_compared(bench, found)),
+        "packages.provenance": _provenance(bench.expected.provenance_file),
         **{f"package.{name}": found.get(name) for name in sorted(shown)},
     }
 
 
-def _compared(bench: Bench, found: dict[str, str]) -> dict[str, str]:
+def _compared(bench: ObserverContext, found: dict[str, str]) -> dict[str, str]:
     """What one environment's packages are known by: all that are there but for what its image or conda brings besides, which other targets do without."""
     locked, besides = bench.expected.packages, _besides(bench)
     return {name: version for name, version in found.items() if name in locked or not (bench.expected.shared or name in besides)}
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class CondaProvidedPackage:
     """A Python package that a locked file of conda brought: its version, and the files in the prefix that conda made anew, absolute."""
 
     version: str
-    remade: frozenset[str]
+    rebuilt_files: frozenset[str]
 
 
-def brought_by_conda(bench: Bench) -> dict[str, Brought] | None:
+def read_conda_packages(bench: ObserverContext) -> dict[str, CondaProvidedPackage] | None:
     """What conda brought besides the locked packages, as the installer noted of the files that are locked; None where it noted nothing of that."""
     if not bench.expected.conda:
         return {}
-    packages = _noted(bench.expected.note).get("packages")
+    packages = _noted(bench.expected.provenance_file).get("packages")
     told = packages if isinstance(packages, dict) else {}
     of_conda = {name: one for name, one in told.items() if isinstance(one, dict) and str(one.get("conda")) in bench.expected.conda}
     found = {}
@@ -94,13 +94,13 @@ def brought_by_conda(bench: Bench) -> dict[str, Brought] | None:
         remade, version = one.get("remade"), one.get("version")
         paths = [path for path in remade if isinstance(path, str)] if isinstance(remade, list) else []
         if isinstance(version, str):
-            found[str(name)] = Brought(version, frozenset(os.path.normpath(os.path.join(sys.prefix, path)) for path in paths))
+            found[str(name)] = CondaProvidedPackage(version, frozenset(os.path.normpath(os.path.join(sys.prefix, path)) for path in paths))
     return found or None
 
 
-def _besides(bench: Bench) -> frozenset[str]:
+def _besides(bench: ObserverContext) -> frozenset[str]:
     """The names of what may be there and is not locked: by conda's names, and by those that its files turned out to have."""
-    return bench.expected.extras_allowed | (brought_by_conda(bench) or {}).keys()
+    return bench.expected.extras_allowed | (read_conda_packages(bench) or {}).keys()
 
 
 def _provenance(note: str) -> dict[str, int] | None:
@@ -121,11 +121,11 @@ def _noted(path: str) -> dict[str, Any]:
     return note if isinstance(note, dict) else {}
 
 
-def _in_the_way(bench: Bench) -> dict[str, Any]:
+def _in_the_way(bench: ObserverContext) -> dict[str, Any]:
     dists = _inventory(bench)
-    winners = first_found(dists)
+    winners = active_distributions(dists)
     allowed, shared = _besides(bench), bench.expected.shared
-    locked = bench.expected.packages.keys() | (brought_by_conda(bench) or {}).keys()
+    locked = bench.expected.packages.keys() | (read_conda_packages(bench) or {}).keys()
     prefix = os.path.realpath(sys.prefix)
     places: dict[str, set[str]] = {}
     for dist in dists:
@@ -140,32 +140,32 @@ def _in_the_way(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _is_away(dist: Installed, prefix: str) -> bool:
+def _is_away(dist: Distribution, prefix: str) -> bool:
     return dist.editable or not _is_below(os.path.realpath(dist.entry), prefix)
 
 
-def _foreign_entries(bench: Bench) -> list[str]:
+def _foreign_entries(bench: ObserverContext) -> list[str]:
     listed = [os.path.abspath(entry) for entry in bench.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     user = site.getusersitepackages()
     entries = {os.path.abspath(entry) for entry in sys.path}
     return [entry for entry in [*listed, user] if entry in entries]
 
 
-def _hidden_here(bench: Bench) -> list[str]:
+def _hidden_here(bench: ObserverContext) -> list[str]:
     """Modules of the environment and of the standard library that a script or notebook of the working folder would import from there instead."""
     here = working_folder() if bench.expected.target.get("kind") == "local" else None
     if here is None or any(os.path.realpath(entry) == os.path.realpath(here) for entry in _entries()):
         return []
-    own = frozenset().union(*(module_names(entry) for entry in _entries())) | sys.stdlib_module_names
-    return sorted((module_names(here) & own) - NOT_PACKAGES)
+    own = frozenset().union(*(top_level_modules(entry) for entry in _entries())) | sys.stdlib_module_names
+    return sorted((top_level_modules(here) & own) - NOT_PACKAGES)
 
 
 def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
     """Modules that Python takes from a foreign entry although the environment or the standard library has one of that name."""
-    own = frozenset().union(*(module_names(entry) for entry in entries if os.path.abspath(entry) not in foreign)) | sys.stdlib_module_names
+    own = frozenset().union(*(top_level_modules(entry) for entry in entries if os.path.abspath(entry) not in foreign)) | sys.stdlib_module_names
     found = []
     for entry in foreign:
-        for name in sorted(module_names(entry) & own):
+        for name in sorted(top_level_modules(entry) & own):
             spec = PathFinder.find_spec(name)
             origin = spec.origin if spec else None
             if origin and _is_below(os.path.abspath(origin), entry) and not _in_standard_library(origin):
@@ -177,9 +177,9 @@ def _in_standard_library(origin: str) -> bool:
     return any(os.path.dirname(origin) == sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib"))
 
 
-def _requirements_met(bench: Bench) -> dict[str, Any]:
+def _requirements_met(bench: ObserverContext) -> dict[str, Any]:
     """What packages require and do not find; of an image's other packages apart, because the lock promises nothing of them."""
-    winners = first_found(_inventory(bench))
+    winners = active_distributions(_inventory(bench))
     unmet: set[str] = set()
     unread: set[str] = set()
     of_others: set[str] = set()
@@ -202,43 +202,43 @@ def _requirements_met(bench: Bench) -> dict[str, Any]:
     return {"packages.unmet": sorted(unmet)[:_MOST_NAMED], "packages.unread": sorted(unread)[:_MOST_NAMED], "_packages.required_by": required_by, **others}
 
 
-def _judged_python(dist: Installed) -> tuple[bool, str]:
+def _judged_python(dist: Distribution) -> tuple[bool, str]:
     """Whether a package's Requires-Python leaves out the Python that runs, and what to say of it."""
     try:
-        fits = allows(dist.python, platform.python_version())
-    except Unreadable as error:
+        fits = specifier_allows(dist.python, platform.python_version())
+    except UnreadableVersion as error:
         return False, f"{dist.name}: {error}"
     return (False, "") if fits else (True, f"{dist.name} {dist.version} needs Python {dist.python}, this is {platform.python_version()}")
 
 
-def _is_otherwise(name: str, winners: Mapping[str, Installed], bench: Bench) -> bool:
+def _is_otherwise(name: str, winners: Mapping[str, Distribution], bench: ObserverContext) -> bool:
     """Whether a package is locked, and is there in another version or not at all."""
     return name in bench.expected.packages and (name not in winners or winners[name].version != bench.expected.packages[name])
 
 
-def _judged(dist: Installed, requirement: Requirement, found: Installed | None) -> tuple[bool, str]:
+def _judged(dist: Distribution, requirement: Requirement, found: Distribution | None) -> tuple[bool, str]:
     """Whether a requirement is unmet, and what is wrong with it in words ("" when nothing is)."""
     needs = f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}"
     if found is None:
         return True, f"{needs}, which is not installed"
     try:
-        return (False, "") if allows(requirement.specifier, found.version) else (True, f"{needs}, installed is {found.version}")
-    except Unreadable as error:
+        return (False, "") if specifier_allows(requirement.specifier, found.version) else (True, f"{needs}, installed is {found.version}")
+    except UnreadableVersion as error:
         return False, f"{dist.name}: {error}"
 
 
-def _active_requirements(winners: dict[str, Installed], environment: dict[str, str]) -> list[tuple[Installed, Requirement | None, str]]:
+def _active_requirements(winners: dict[str, Distribution], environment: dict[str, str]) -> list[tuple[Distribution, Requirement | None, str]]:
     """All requirements in force, with those of the extras that other requirements ask for."""
     pending = [(dist, "") for dist in winners.values()]
     asked = {(dist.name, "") for dist, _ in pending}
-    active: list[tuple[Installed, Requirement | None, str]] = []
+    active: list[tuple[Distribution, Requirement | None, str]] = []
     while pending:
         dist, extra = pending.pop()
         for line in dist.requires:
             try:
-                requirement = read_requirement(line)
-                holds = marker_holds(requirement.marker, environment, extra) and (not extra or not marker_holds(requirement.marker, environment))
-            except Unreadable as error:
+                requirement = parse_requirement(line)
+                holds = evaluate_marker(requirement.marker, environment, extra) and (not extra or not evaluate_marker(requirement.marker, environment))
+            except UnreadableVersion as error:
                 active.append((dist, None, str(error)))
                 continue
             if holds:
@@ -250,20 +250,20 @@ def _active_requirements(winners: dict[str, Installed], environment: dict[str, s
     return active
 
 
-def _files(bench: Bench) -> dict[str, Any]:
+def _files(bench: ObserverContext) -> dict[str, Any]:
     """The files of the locked packages against their RECORDs and the installer's note, in the deep tiers all by sha256; and what no RECORD lists."""
     dists, hashed = _inventory(bench), bench.expected.tier in (Tier.DEEP, Tier.BURN)
     records = {dist.metadata: read_record(dist.metadata) for dist in dists}
-    winners, note, brought = first_found(dists), _noted(bench.expected.note), brought_by_conda(bench) or {}
+    winners, note, brought = active_distributions(dists), _noted(bench.expected.provenance_file), read_conda_packages(bench) or {}
     told_of = [name for name in brought.keys() - bench.expected.packages.keys() if name in winners and not records[winners[name].metadata].flaw]
     locked = sorted({*(winners.keys() & bench.expected.packages.keys()), *told_of})
-    noted = {name: Noted.of(note, name) for name in locked}
-    compared = {name: compare(records[winners[name].metadata], noted[name], hashed=hashed) for name in locked}
+    noted = {name: InstallNote.from_install_result(note, name) for name in locked}
+    compared = {name: compare_files(records[winners[name].metadata], noted[name], hashed=hashed) for name in locked}
     flawed = {file for one in compared.values() for file in one.flaws}
-    fine = fitting_another(flawed, records.values(), hashed=any(one.hashed for one in compared.values()))
+    fine = find_matching_files(flawed, records.values(), hashed=any(one.hashed for one in compared.values()))
     found: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
     for name, one in compared.items():
-        remade = brought[name].remade if name in brought else frozenset()
+        remade = brought[name].rebuilt_files if name in brought else frozenset()
         kind = _kind_of_flaws(records[winners[name].metadata], noted[name], one)
         found[kind] += [f"{name}: {flaw}" for file, flaw in one.flaws.items() if file not in fine and file not in remade]
     stray_pth, stray = _stray(dists, records, own=_is_own(bench))
@@ -279,34 +279,34 @@ def _files(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _kind_of_flaws(record: Record, noted: Noted, compared: Compared) -> str:
+def _kind_of_flaws(record: RecordFile, noted: InstallNote, compared: FileComparison) -> str:
     """What flaws of a package mean: altered since it was installed, unfit from the first, or not to be told for want of a RECORD."""
-    if not noted.fits and (compared.unchanged or not noted.snapshot):
+    if not noted.record_fits and (compared.unchanged or not noted.snapshot):
         return "never_fitted"
-    return "without_record" if record.flaw and not record.garbled and not noted.record else "altered"
+    return "without_record" if record.flaw and not record.garbled and not noted.record_sha256 else "altered"
 
 
-def _stray(dists: Sequence[Installed], records: Mapping[str, Record], *, own: bool) -> tuple[list[str], list[str]]:
+def _stray(dists: Sequence[Distribution], records: Mapping[str, RecordFile], *, own: bool) -> tuple[list[str], list[str]]:
     """What no RECORD lists: of an interpreter that is not ours only .pth files, because a system's own packages come without RECORDs."""
     prefix = os.path.realpath(sys.prefix)
     pth: list[str] = []
     others: list[str] = []
     for folder in dict.fromkeys(os.path.realpath(one) for one in site.getsitepackages()):
         if _is_below(folder, prefix) or not own:
-            more_pth, more = unlisted(folder, (records[dist.metadata] for dist in dists if os.path.realpath(dist.entry) == folder))
+            more_pth, more = find_unlisted_files(folder, (records[dist.metadata] for dist in dists if os.path.realpath(dist.entry) == folder))
             pth += more_pth
             others += more if own else []
     return pth, others
 
 
-def _is_own(bench: Bench) -> bool:
+def _is_own(bench: ObserverContext) -> bool:
     return sys.prefix != sys.base_prefix and not bench.expected.shared
 
 
-def _inventory(bench: Bench) -> tuple[Installed, ...]:
-    dists: tuple[Installed, ...] | None = bench.memo.get("inventory")
+def _inventory(bench: ObserverContext) -> tuple[Distribution, ...]:
+    dists: tuple[Distribution, ...] | None = bench.memo.get("inventory")
     if dists is None:
-        dists = bench.memo["inventory"] = installed(_entries())
+        dists = bench.memo["inventory"] = find_distributions(_entries())
     return dists
 
 

@@ -12,7 +12,7 @@ _RECORD = 8192
 _MOST_RECORDS = 100_000
 
 
-def xids(root: Path) -> list[int] | None:
+def read_xids(root: Path) -> list[int] | None:
     """Return the numbers of all Xid lines, sorted, each once; None where the log cannot be read."""
     try:
         handle = os.open(root / "dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)

@@ -13,11 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from ..package import own_program
-from ..proofs.launching import ACCELERATE_FILE, DEEPSPEED_FILE, Launch, accelerate_configuration, as_yaml, command_here, deepspeed_configuration, unshown
-from ..proofs.ranks import PATIENCE_S, WEIGHTS, shared_recipe, stuck_in, write_task
-from ..proofs.recipe import Recipe, scratch_folder, settle_environment
+from ..proofs.launching import (
+    ACCELERATE_FILE,
+    DEEPSPEED_FILE,
+    Launch,
+    accelerate_configuration,
+    deepspeed_configuration,
+    launch_command_by_modules,
+    reason_not_testable,
+    to_yaml,
+)
+from ..proofs.ranks import PATIENCE_S, WEIGHTS, shared_recipe, stuck_frames, write_task
+from ..proofs.recipe import Recipe, prepare_environment, scratch_folder
 from ..values import Proof
-from . import Bench, Observer
+from . import Observer, ObserverContext
 
 _PACKAGE = __name__.removesuffix(".observing.launching")
 _STARTER = """import sys
@@ -30,41 +39,41 @@ main(sys.argv[2])
 _ENDS = 5
 
 
-def _strategy(bench: Bench) -> dict[str, Any]:
+def _strategy(bench: ObserverContext) -> dict[str, Any]:
     launch = Launch.of(bench.expected)
-    if unshown(launch):
+    if reason_not_testable(launch):
         return {}
     began = time.perf_counter()
     module = "trainer" if bench.expected.proof is Proof.HF_TRAINER else "loop"
     recipe = shared_recipe(Recipe.of(bench.expected), launch)
     folder = scratch_folder(bench.scratch, "launch")
-    ranks = start(launch, recipe, module, folder, _environment(bench))
-    found = told(ranks)
+    ranks = run_launcher(launch, recipe, module, folder, _environment(bench))
+    found = launch_readings(ranks)
     if launch.strategy == "ddp":
         found["launch.weights_error"] = _error(bench, folder, recipe, module)
-    return {**found, "launch.by": launch.by, "launch.run_s": time.perf_counter() - began}
+    return {**found, "launch.by": launch.effective_launcher, "launch.run_s": time.perf_counter() - began}
 
 
-def start(launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]) -> list[dict[str, Any]]:
+def run_launcher(launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]) -> list[dict[str, Any]]:
     """Train with the declared launcher; what each process wrote down. Raises RuntimeError with the words of the first that failed."""
-    (folder / ACCELERATE_FILE).write_text(as_yaml(accelerate_configuration(launch)), encoding="utf-8")
+    (folder / ACCELERATE_FILE).write_text(to_yaml(accelerate_configuration(launch)), encoding="utf-8")
     (folder / "rank.py").write_text(_STARTER.format(package=_PACKAGE), encoding="utf-8")
     task = write_task(folder, recipe, module, _turned_on(launch, folder), whole=launch.strategy == "ddp")
     program = (str(folder / "rank.py"), str(_root()), str(task))
-    command = command_here(launch, sys.executable, program, str(folder / ACCELERATE_FILE))
+    command = launch_command_by_modules(launch, sys.executable, program, str(folder / ACCELERATE_FILE))
     with open(folder / "launch.log", "wb") as log:
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environ, timeout=PATIENCE_S + 30, check=False)
     said = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
-    if stuck := stuck_in(folder):
+    if stuck := stuck_frames(folder):
         raise TimeoutError(f"the processes did not end within {PATIENCE_S} s: {'; '.join(stuck)}")
     errors = [rank["error"] for rank in said if "error" in rank]
     if errors or ended.returncode or not said:
         # The first to fail has the reason; the others only lost it.
-        raise RuntimeError(errors[0] if errors else f"{launch.by} ended with {ended.returncode}: {_last_words(folder / 'launch.log')}")
+        raise RuntimeError(errors[0] if errors else f"{launch.effective_launcher} ended with {ended.returncode}: {_last_words(folder / 'launch.log')}")
     return said
 
 
-def told(ranks: list[dict[str, Any]]) -> dict[str, Any]:
+def launch_readings(ranks: list[dict[str, Any]]) -> dict[str, Any]:
     """What the processes wrote down, as readings."""
     losses = ranks[0]["losses"]
     return {
@@ -78,15 +87,15 @@ def told(ranks: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _environment(bench: Bench) -> dict[str, str]:
+def _environment(bench: ObserverContext) -> dict[str, str]:
     environ = dict(bench.environ)
-    settle_environment(environ, bench.expected, bench.scratch, every_device=True)
+    prepare_environment(environ, bench.expected, bench.scratch, every_device=True)
     return environ
 
 
 def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
     """The arguments that turn a strategy on where accelerate's file does not."""
-    if not launch.trainer or launch.by == "accelerate":
+    if not launch.trainer or launch.effective_launcher == "accelerate":
         return {}
     if launch.zero_stage:
         (folder / DEEPSPEED_FILE).write_text(dumps(deepspeed_configuration(launch)), encoding="utf-8")
@@ -94,9 +103,9 @@ def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
     return {"fsdp": "full_shard auto_wrap"} if launch.strategy == "fsdp" else {}
 
 
-def _error(bench: Bench, folder: Path, recipe: Recipe, module: str) -> float:
+def _error(bench: ObserverContext, folder: Path, recipe: Recipe, module: str) -> float:
     """The relative Frobenius distance of the first process's weights from those of one process that trained on whole batches."""
-    settle_environment(os.environ, bench.expected, bench.scratch)
+    prepare_environment(os.environ, bench.expected, bench.scratch)
     import torch
 
     alone = replace(recipe, batch=recipe.batch * recipe.ranks, ranks=1)

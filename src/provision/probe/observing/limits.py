@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import Bench
+from . import ObserverContext
 from .cgroups import process_limit
 
 _LIMITS = {"host.address_space_bytes": "RLIMIT_AS", "host.file_size_bytes": "RLIMIT_FSIZE", "host.cpu_time_s": "RLIMIT_CPU", "host.nproc": "RLIMIT_NPROC"}
 
 
-def observe(bench: Bench) -> dict[str, Any]:
+def observe_limits(bench: ObserverContext) -> dict[str, Any]:
     """Each soft limit, None where there is none, and the processes that the control groups leave to start."""
     try:
         import resource

@@ -6,7 +6,7 @@ import multiprocessing
 import sys
 from typing import Any
 
-from . import Bench, Observer
+from . import Observer, ObserverContext
 
 _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
 _WORKERS = 2
@@ -17,7 +17,7 @@ _PREFETCHED, _OF_A_TOKEN = 2, 3 * 8
 EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
 
 
-class Blocks:
+class BlockDataset:
     """64 tensors of 512 KiB, each filled with its own index, so that 8 of them make a batch of 4 MiB; a class of a real module, which spawn can import."""
 
     def __len__(self) -> int:
@@ -29,20 +29,20 @@ class Blocks:
         return torch.full((_LENGTH,), index, dtype=torch.int32)
 
 
-def _by_fork(_bench: Bench) -> dict[str, Any]:
+def _by_fork(_bench: ObserverContext) -> dict[str, Any]:
     # macOS offers fork, but its system libraries do not survive it.
     return _loaded("fork") if sys.platform.startswith("linux") else {"loaders.fork_sum": None}
 
 
-def _by_spawn(_bench: Bench) -> dict[str, Any]:
+def _by_spawn(_bench: ObserverContext) -> dict[str, Any]:
     return _loaded("spawn")
 
 
-def _by_forkserver(_bench: Bench) -> dict[str, Any]:
+def _by_forkserver(_bench: ObserverContext) -> dict[str, Any]:
     return _loaded("forkserver") if "forkserver" in multiprocessing.get_all_start_methods() else {"loaders.forkserver_sum": None}
 
 
-def large_bytes(workers: int, batch: int | None, length: int | None) -> int:
+def prefetched_bytes(workers: int, batch: int | None, length: int | None) -> int:
     """What a worker has to hand over: all that DataLoader's workers hold ready of the declared batches; `LARGE_BYTES` where no batch is declared.
 
     The formula: workers x 2 (prefetch_factor) x batch_size x sequence_length x 3 (input ids, attention mask, labels) x 8 bytes (int64).
@@ -52,7 +52,7 @@ def large_bytes(workers: int, batch: int | None, length: int | None) -> int:
     return workers * _PREFETCHED * batch * length * _OF_A_TOKEN
 
 
-class Large:
+class LargeItemDataset:
     """One item of so many bytes, all of them 7."""
 
     def __init__(self, count: int) -> None:
@@ -67,14 +67,14 @@ class Large:
         return torch.full((self.count,), 7, dtype=torch.uint8)
 
 
-def _large(bench: Bench) -> dict[str, Any]:
+def _large(bench: ObserverContext) -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
     training = bench.expected.training
-    count = large_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
-    dataset: Any = Large(count)
+    count = prefetched_bytes(training.dataloader_workers, training.batch_size, training.sequence_length)
+    dataset: Any = LargeItemDataset(count)
     # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a failure there is told, and not waited for.
     loader = DataLoader(dataset, batch_size=1, num_workers=1, multiprocessing_context=multiprocessing.get_context("fork"), timeout=_PATIENCE_S)
     try:
@@ -88,7 +88,7 @@ def _loaded(method: str) -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
     context = multiprocessing.get_context(method)
-    dataset: Any = Blocks()
+    dataset: Any = BlockDataset()
     loader = DataLoader(dataset, batch_size=_BATCH, num_workers=_WORKERS, multiprocessing_context=context, timeout=_PATIENCE_S)
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
 

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import Bench, Observer, credentials, folders, limits, surroundings
+from . import Observer, ObserverContext, credentials, folders, limits, surroundings
 from .cgroups import cpu_quota, memory_limit
-from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harm
+from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
 
 _ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_tile", "asimd", "sve", "bf16", "i8mm")
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
@@ -27,7 +27,7 @@ _CACHES = {
 """What keeps a cache in the home folder, and the variables of which one takes it elsewhere (huggingface_hub, constants; torch, hub; triton, knobs)."""
 
 
-def _system(bench: Bench) -> dict[str, Any]:
+def _system(bench: ObserverContext) -> dict[str, Any]:
     release = _os_release(bench.root)
     machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
     return {
@@ -45,7 +45,7 @@ def _os_release(root: Path) -> dict[str, str]:
     return {}
 
 
-def _libc(_bench: Bench) -> dict[str, Any]:
+def _libc(_bench: ObserverContext) -> dict[str, Any]:
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (AttributeError, ValueError, OSError):
@@ -53,7 +53,7 @@ def _libc(_bench: Bench) -> dict[str, Any]:
     return {"host.glibc": text.split()[-1] if text.startswith("glibc") else None}
 
 
-def _cpu(bench: Bench) -> dict[str, Any]:
+def _cpu(bench: ObserverContext) -> dict[str, Any]:
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota(bench.root)
     fields = _cpuinfo(bench.root)
@@ -72,7 +72,7 @@ def _cpuinfo(root: Path) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
 
 
-def _memory(bench: Bench) -> dict[str, Any]:
+def _memory(bench: ObserverContext) -> dict[str, Any]:
     total = None
     for line in _text(bench.root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
@@ -82,19 +82,19 @@ def _memory(bench: Bench) -> dict[str, Any]:
     return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(bench.root)}
 
 
-def _disk(bench: Bench) -> dict[str, Any]:
+def _disk(bench: ObserverContext) -> dict[str, Any]:
     places = {"environment": bench.expected.python_prefix, "tmp": tempfile.gettempdir(), "hf_cache": folders.hf_cache(bench)}
     if bench.expected.target.get("kind") == "local" and (working := folders.working_folder()):
         places["working"] = working
     places.update({f"path.{name}": path for name, path in bench.expected.paths.items()})
     # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell which folders should take files.
     packed = [name for name, path in places.items() if not name.startswith("path.") and folders.is_read_only(Path(path))]
-    told = {name: folders.free(Path(path)) for name, path in places.items() if name not in packed}
+    told = {name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed}
     files = {f"disk.{name}.free_files": count for name, (_, count) in told.items() if count is not None}
     return {**{f"disk.{name}.free_bytes": size for name, (size, _) in told.items()}, **files, **{f"disk.{name}.read_only": True for name in packed}}
 
 
-def _shared_memory(bench: Bench) -> dict[str, Any]:
+def _shared_memory(bench: ObserverContext) -> dict[str, Any]:
     folder = bench.root / "dev/shm"
     if not sys.platform.startswith("linux"):
         return {"host.shm_bytes": None, "_shm.applies": False}
@@ -103,10 +103,10 @@ def _shared_memory(bench: Bench) -> dict[str, Any]:
     except FileNotFoundError:
         return {"host.shm_bytes": 0, "host.shm_free_bytes": 0, "host.shm_state": "absent", "_shm.applies": True}
     size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
-    return {"host.shm_bytes": size, "host.shm_free_bytes": left, "host.shm_state": folders.state(folder), "_shm.applies": True}
+    return {"host.shm_bytes": size, "host.shm_free_bytes": left, "host.shm_state": folders.describe_writability(folder), "_shm.applies": True}
 
 
-def _open_files(_bench: Bench) -> dict[str, Any]:
+def _open_files(_bench: ObserverContext) -> dict[str, Any]:
     try:
         import resource
     except ImportError:
@@ -114,7 +114,7 @@ def _open_files(_bench: Bench) -> dict[str, Any]:
     return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
-def _person(bench: Bench) -> dict[str, Any]:
+def _person(bench: ObserverContext) -> dict[str, Any]:
     home = os.path.expanduser("~")
     umask = os.umask(0o077)
     os.umask(umask)
@@ -136,7 +136,7 @@ def _takes_files(folder: str) -> bool:
         return False
 
 
-def _declared_paths(bench: Bench) -> dict[str, Any]:
+def _declared_paths(bench: ObserverContext) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in bench.expected.paths.items():
         path = Path(text)
@@ -147,7 +147,7 @@ def _declared_paths(bench: Bench) -> dict[str, Any]:
 
 
 def _path_state(path: Path, nonce: str) -> str:
-    if (found := folders.reached(path)) != "folder":
+    if (found := folders.describe_path(path)) != "folder":
         return found
     first = path / f".provision-probe-{nonce[:12]}-{os.getpid()}"
     second = first.with_name(first.name + "-renamed")
@@ -183,16 +183,16 @@ def _filesystem(root: Path, path: Path) -> str | None:
     return kind
 
 
-def _harmful_variables(bench: Bench) -> dict[str, Any]:
+def _harmful_variables(bench: ObserverContext) -> dict[str, Any]:
     found = {}
     for name in HARMFUL_VARIABLES:
-        value = harm(name, bench.environ.get(name, ""), bench.root)
+        value = harmful_part(name, bench.environ.get(name, ""), bench.root)
         if value and name not in bench.expected.env:
             found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
     return found
 
 
-def _declared_variables(bench: Bench) -> dict[str, Any]:
+def _declared_variables(bench: ObserverContext) -> dict[str, Any]:
     secret = frozenset(bench.expected.secrets)
     return {f"declared_env.{name}": "set" if name in secret else bench.environ.get(name) for name in bench.expected.env}
 
@@ -213,9 +213,9 @@ OBSERVERS: dict[str, Observer] = {
     "H07": _shared_memory,
     "H08": _open_files,
     "H10": _person,
-    "H12": limits.observe,
+    "H12": limits.observe_limits,
     "W01": _declared_paths,
-    "W03": folders.observe,
+    "W03": folders.observe_folders,
     "E01": _harmful_variables,
     "E02": _declared_variables,
     **credentials.OBSERVERS,

@@ -13,18 +13,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import Bench, Observer
-from .variables import harm
+from . import Observer, ObserverContext
+from .variables import harmful_part
 
 _NAMES = r"(?:cudnn|cublas|cusparse|cusolver|cufft|cupti|nvrtc)\w*|curand|nvJitLink|nccl|cudart|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
-WATCHED = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
+WATCHED_LIBRARIES = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
 """What a wheel of torch brings or requires, and OpenMP runtimes; libcuda is the driver's."""
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
 _OF_SYSTEMS = ("/usr", "/usr/local")
 """Prefixes of interpreters that hold the system's libraries too: there only site-packages count as the environment."""
 
 
-def _libraries(bench: Bench) -> dict[str, Any]:
+def _libraries(bench: ObserverContext) -> dict[str, Any]:
     """Each watched library that lies outside the environment, and all OpenMP runtimes, as paths; None where the system does not tell.
 
     A torch that does not import may have loaded them before it failed, and then they can tell why.
@@ -40,7 +40,9 @@ def _libraries(bench: Bench) -> dict[str, Any]:
         lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {"libraries.outside": None, "libraries.openmp": None}
-    paths = sorted({path for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]) and WATCHED.fullmatch(os.path.basename(path))})
+    paths = sorted(
+        {path for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]) and WATCHED_LIBRARIES.fullmatch(os.path.basename(path))}
+    )
     outside = [path for path in paths if not _is_inside(path, _folders())]
     openmp = sorted({path for path in paths if _OPENMP.match(os.path.basename(path))})
     return {
@@ -48,7 +50,9 @@ def _libraries(bench: Bench) -> dict[str, Any]:
         "libraries.openmp": sorted(os.path.basename(path) for path in openmp),
         "_libraries.count": len(paths),
         "_libraries.imported": imported,
-        "_libraries.variables": {name: part for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if (part := harm(name, bench.environ.get(name, ""), bench.root))},
+        "_libraries.variables": {
+            name: part for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if (part := harmful_part(name, bench.environ.get(name, ""), bench.root))
+        },
     }
 
 

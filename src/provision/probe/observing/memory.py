@@ -10,7 +10,7 @@ PATTERNS = (0x00, -0x5555555555555556, 0x5555555555555555, -1)
 _WORD = 8
 
 
-def hold(device: str, wanted: int, block: int) -> list[Any]:
+def allocate_blocks(device: str, wanted: int, block: int) -> list[Any]:
     """Allocate blocks of `block` bytes (a multiple of 8) until `wanted` bytes are held or the device has no more."""
     import torch
 
@@ -25,23 +25,23 @@ def hold(device: str, wanted: int, block: int) -> list[Any]:
     return blocks
 
 
-def wrong_words(blocks: Sequence[Any]) -> int:
+def count_wrong_words(blocks: Sequence[Any]) -> int:
     """Return how many words of 8 bytes did not hold what was written: all blocks are written before the first is read, with each pattern and its address."""
     found = 0
     for pattern in PATTERNS:
-        write(blocks, pattern)
-        found += differing(blocks, pattern)
+        fill_blocks(blocks, pattern)
+        found += count_differing_words(blocks, pattern)
     write_addresses(blocks)
-    return found + misplaced(blocks)
+    return found + count_misplaced_words(blocks)
 
 
-def write(blocks: Sequence[Any], pattern: int) -> None:
+def fill_blocks(blocks: Sequence[Any], pattern: int) -> None:
     """Fill all blocks with one word."""
     for block in blocks:
         block.fill_(pattern)
 
 
-def differing(blocks: Sequence[Any], pattern: int) -> int:
+def count_differing_words(blocks: Sequence[Any], pattern: int) -> int:
     """Return how many words are not the pattern."""
     return sum(int((block != pattern).sum()) for block in blocks)
 
@@ -54,7 +54,7 @@ def write_addresses(blocks: Sequence[Any]) -> None:
         torch.arange(place * len(block), (place + 1) * len(block), out=block)
 
 
-def misplaced(blocks: Sequence[Any]) -> int:
+def count_misplaced_words(blocks: Sequence[Any]) -> int:
     """Return how many words do not hold their own number."""
     import torch
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from . import Bench
+from . import ObserverContext
 from .variables import HUB_PACKAGES, OFFLINE_VARIABLES
 
 PATIENCE_S = 3.0
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _STEPS = {"name": "its name is not found", "connection": "no connection", "tls": "its certificate is not accepted", "answer": "no answer"}
 
 
-def reach(bench: Bench) -> dict[str, Any]:
+def observe_hub(bench: ObserverContext) -> dict[str, Any]:
     """Where the hub is and how far the way to it leads: `reached` is "" (not asked), a step at which it ended, or "answer"."""
     quiet = {"net.hub": None, "net.reached": "", "net.status": None, "net.problem": None, "net.skew_s": None, "net.proxy": False}
     if not any(name in bench.expected.packages for name in HUB_PACKAGES) or any(bench.expected.env.get(name) for name in OFFLINE_VARIABLES):
@@ -59,7 +59,7 @@ def _default_endpoint() -> str | None:
     return None
 
 
-def _proxy(address: SplitResult, bench: Bench) -> SplitResult | None:
+def _proxy(address: SplitResult, bench: ObserverContext) -> SplitResult | None:
     told_here = {name: bench.environ.get(f"{name}_proxy") or bench.environ.get(f"{name.upper()}_PROXY") or "" for name in ("http", "https", "no")}
     proxies = {**getproxies_environment(), **{name: value for name, value in told_here.items() if value}}
     told = proxies.get(address.scheme) or proxies.get("all")

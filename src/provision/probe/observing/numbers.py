@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..proofs.recipe import weights_hash
-from . import Bench, Observer
-from .cards import CPU, Place, cards_of, in_turn, worst_of
-from .tensors import SEED, device_of, distance, kind_of, normal, seeded, worst
+from . import Observer, ObserverContext
+from .cards import CPU, ComputeDevice, measure_each_card, readings_of_worst, torch_cards
+from .tensors import SEED, device_of, dtype_of, normal_tensor, relative_errors, seeded_generator, worst_errors
 
-Shape = tuple[int, int, int]
+ProductShape = tuple[int, int, int]
 """Rows, depth and columns of a product."""
-_SHAPE: Shape = (512, 1024, 512)
-_LARGE: Shape = (4096, 4096, 4096)
+_SHAPE: ProductShape = (512, 1024, 512)
+_LARGE: ProductShape = (4096, 4096, 4096)
 _EVERY = 64
 """Of a large product each 64th row is compared, so that its truth takes the CPU a moment; tiles of 64 rows or more are all looked at."""
 _TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5)}
@@ -23,13 +23,13 @@ _TOLERANCES = {"fp32": (1.3e-6, 1e-5), "fp16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e
 _SHORT_SUMS = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 
 
-def _products(bench: Bench) -> dict[str, Any]:
-    with long_sums():
+def _products(bench: ObserverContext) -> dict[str, Any]:
+    with full_precision_sums():
         return _errors_of_products(bench)
 
 
 @contextmanager
-def long_sums() -> Iterator[None]:
+def full_precision_sums() -> Iterator[None]:
     """Let no part of a product in 16 bits be added up in 16 bits, as cuBLAS may otherwise when it splits a product along its depth.
 
     torch allows it unless told otherwise (its notes on numerical accuracy). Sound cards would then miss torch's tolerances for single elements by thousands.
@@ -49,22 +49,24 @@ def long_sums() -> Iterator[None]:
             setattr(flags, name, was)
 
 
-def _errors_of_products(bench: Bench) -> dict[str, Any]:
+def _errors_of_products(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
-    cards = cards_of(bench)
+    cards = torch_cards(bench)
     # On a CPU a product in fp16 takes 10 s where one in bf16 takes 0.2 s, and nobody trains in it there.
     kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, **({"fp16": torch.float16} if cards else {})}
     sizes = {"": (_SHAPE, 1), **({"_large": (_LARGE, _EVERY)} if cards else {})}
     found: list[dict[str, Any]] = [{} for _ in cards or [CPU]]
     for name, kind in kinds.items():
         for size, (shape, every) in sizes.items():
-            for one, (error, outside) in zip(found, product_errors(name, kind, cards or [CPU], shape, every, bench.tell), strict=True):
+            for one, (error, outside) in zip(found, product_errors(name, kind, cards or [CPU], shape, every, bench.report_progress), strict=True):
                 one.update({f"numerics.{name}{size}_error": error, f"numerics.{name}{size}_outside": outside})
-    return {"numerics.device": "cuda" if cards else "cpu", **worst_of(cards, found, lambda one: -float(sum(one.values())))}
+    return {"numerics.device": "cuda" if cards else "cpu", **readings_of_worst(cards, found, lambda one: -float(sum(one.values())))}
 
 
-def product_errors(name: str, kind: Any, cards: Sequence[Place], shape: Shape, every: int, tell: Callable[[str], None]) -> list[tuple[float, int]]:
+def product_errors(
+    name: str, kind: Any, cards: Sequence[ComputeDevice], shape: ProductShape, every: int, tell: Callable[[str], None]
+) -> list[tuple[float, int]]:
     """Relative Frobenius error of a product against float64 of the same rounded inputs, and how many elements lie outside torch's tolerances, of each card.
 
     Standard normal numbers, seeded on the CPU so that every device multiplies the same ones. Of the result each row whose number `every` divides is compared.
@@ -74,14 +76,14 @@ def product_errors(name: str, kind: Any, cards: Sequence[Place], shape: Shape, e
     relative, absolute = _TOLERANCES[name]
     allowed = absolute * math.sqrt(shape[1]) + relative * truth.abs()
 
-    def compared(card: Place) -> tuple[float, int]:
-        difference = (product(left, right, card.device)[::every].double().cpu() - truth).abs()
+    def compared(card: ComputeDevice) -> tuple[float, int]:
+        difference = (multiply(left, right, card.device)[::every].double().cpu() - truth).abs()
         return float(difference.norm() / truth.norm()), int((~(difference <= allowed)).sum())
 
-    return in_turn(cards, compared, tell)
+    return measure_each_card(cards, compared, tell)
 
 
-def product(left: Any, right: Any, device: str) -> Any:
+def multiply(left: Any, right: Any, device: str) -> Any:
     """Return the product of two matrices on a device."""
     import torch
 
@@ -91,21 +93,21 @@ def product(left: Any, right: Any, device: str) -> Any:
     return result
 
 
-def _operands(kind: Any, shape: Shape = _SHAPE) -> tuple[Any, Any]:
-    generator = seeded()
-    left, right = normal(shape[:2], generator), normal(shape[1:], generator)
+def _operands(kind: Any, shape: ProductShape = _SHAPE) -> tuple[Any, Any]:
+    generator = seeded_generator()
+    left, right = normal_tensor(shape[:2], generator), normal_tensor(shape[1:], generator)
     return left.to(kind), right.to(kind)
 
 
-def _signature(bench: Bench) -> dict[str, Any]:
+def _signature(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
-    ((error, _),) = product_errors("fp32", torch.float32, (cards_of(bench) or [CPU])[:1], _SHAPE, 1, bench.tell)
+    ((error, _),) = product_errors("fp32", torch.float32, (torch_cards(bench) or [CPU])[:1], _SHAPE, 1, bench.report_progress)
     return {"numerics.fp32_signature": error}
 
 
-def _convolutions(bench: Bench) -> dict[str, Any]:
+def _convolutions(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     device = device_of(bench)
@@ -123,26 +125,26 @@ def convolution_error(device: str) -> list[float]:
     """Return the worst errors (as `distance` tells them) of an fp32 convolution over one and over two dimensions, of its result and of both its gradients."""
     from torch.nn.functional import conv1d, conv2d
 
-    return worst([*_convolved(conv1d, (2, 16, 128), (32, 16, 5), device), *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device)])
+    return worst_errors([*_convolved(conv1d, (2, 16, 128), (32, 16, 5), device), *_convolved(conv2d, (2, 16, 16, 16), (32, 16, 3, 3), device)])
 
 
 def _convolved(convolve: Callable[..., Any], inputs: tuple[int, ...], weights: tuple[int, ...], device: str) -> Iterator[tuple[float, float]]:
     import torch
 
-    generator = seeded()
-    operands = [normal(inputs, generator), normal(weights, generator)]
+    generator = seeded_generator()
+    operands = [normal_tensor(inputs, generator), normal_tensor(weights, generator)]
     sides = []
     for kind, place in ((torch.float64, "cpu"), (torch.float32, device)):
         leaves = [one.to(place, kind).requires_grad_() for one in operands]
         result = convolve(*leaves, padding=1)
-        upstream = normal(result.shape, seeded(SEED + 1)).to(place, kind)
+        upstream = normal_tensor(result.shape, seeded_generator(SEED + 1)).to(place, kind)
         result.backward(upstream)
         sides.append([result, *(leaf.grad for leaf in leaves)])
     for truth, computed in zip(*sides, strict=True):
-        yield distance(computed, truth)
+        yield relative_errors(computed, truth)
 
 
-def _short_products(bench: Bench) -> dict[str, Any]:
+def _short_products(bench: ObserverContext) -> dict[str, Any]:
     if "fp8" not in (bench.memo.get("formats") or []):
         return {"numerics.fp8_error": None}
     try:
@@ -159,11 +161,11 @@ def fp8_error(device: str) -> list[float]:
     """
     import torch
 
-    generator = seeded()
-    left, right = normal((256, 512), generator), normal((256, 512), generator)
+    generator = seeded_generator()
+    left, right = normal_tensor((256, 512), generator), normal_tensor((256, 512), generator)
     left, right = (one.to(torch.float8_e4m3fn).to(device) for one in (left, right))
     result = scaled_product(left, right.t(), torch.tensor(1.0, device=device))
-    return list(distance(result, left.cpu().double() @ right.cpu().double().t()))
+    return list(relative_errors(result, left.cpu().double() @ right.cpu().double().t()))
 
 
 def scaled_product(left: Any, right: Any, one: Any) -> Any:
@@ -177,16 +179,16 @@ def scaled_product(left: Any, right: Any, one: Any) -> Any:
     return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
-def _twice(bench: Bench) -> dict[str, Any]:
-    cards = cards_of(bench)
-    here = repeats(CPU.device)
+def _twice(bench: ObserverContext) -> dict[str, Any]:
+    cards = torch_cards(bench)
+    here = is_repeatable(CPU.device)
     if not cards:
         return {"numerics.repeats": here}
-    found = in_turn(cards, lambda card: {"numerics.repeats": here and repeats(card.device)}, bench.tell)
-    return worst_of(cards, found, lambda one: float(one["numerics.repeats"]))
+    found = measure_each_card(cards, lambda card: {"numerics.repeats": here and is_repeatable(card.device)}, bench.report_progress)
+    return readings_of_worst(cards, found, lambda one: float(one["numerics.repeats"]))
 
 
-def repeats(device: str) -> bool:
+def is_repeatable(device: str) -> bool:
     """Return whether a product in fp32 and one in bf16 give the same bits twice."""
     import torch
 
@@ -194,25 +196,25 @@ def repeats(device: str) -> bool:
     return all(torch.equal(left @ right, left @ right) for left, right in pairs)
 
 
-def _finite(bench: Bench) -> dict[str, Any]:
+def _finite(bench: ObserverContext) -> dict[str, Any]:
     device = device_of(bench)
-    kind = kind_of(bench.expected.training.precision, device)
-    return {"numerics.unfinite": unfinite([*written(kind, device), *gradients(kind, device)])}
+    kind = dtype_of(bench.expected.training.precision, device)
+    return {"numerics.unfinite": count_non_finite([*compute_into_nan_memory(kind, device), *compute_gradients(kind, device)])}
 
 
-def unfinite(tensors: list[Any]) -> int:
+def count_non_finite(tensors: list[Any]) -> int:
     """Return how many elements are no finite numbers."""
     return sum(int((~tensor.isfinite()).sum()) for tensor in tensors)
 
 
-def written(kind: Any, device: str) -> list[Any]:
+def compute_into_nan_memory(kind: Any, device: str) -> list[Any]:
     """Return results of usual operations, written into memory that was full of NaN."""
     import torch
 
     def empty() -> Any:
         return torch.full((64, 256), math.nan, dtype=kind, device=device)
 
-    one = normal((64, 256), seeded()).to(kind).to(device)
+    one = normal_tensor((64, 256), seeded_generator()).to(kind).to(device)
     outs = [empty() for _ in range(4)]
     torch.add(one, one, out=outs[0])
     torch.tanh(one, out=outs[1])
@@ -221,30 +223,30 @@ def written(kind: Any, device: str) -> list[Any]:
     return outs
 
 
-def gradients(kind: Any, device: str) -> list[Any]:
+def compute_gradients(kind: Any, device: str) -> list[Any]:
     """Return the loss of a small network with a norm, an activation and a cross entropy, and the gradients of its weights."""
     import torch
 
     torch.manual_seed(SEED)
     network = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.LayerNorm(128), torch.nn.GELU(), torch.nn.Linear(128, 32)).to(device, kind)
-    inputs = normal((32, 64), seeded()).to(device, kind)
+    inputs = normal_tensor((32, 64), seeded_generator()).to(device, kind)
     loss = torch.nn.functional.cross_entropy(network(inputs), torch.arange(32, device=device))
     loss.backward()
     return [loss.detach(), *(weight.grad for weight in network.parameters())]
 
 
-def _random(bench: Bench) -> dict[str, Any]:
+def _random(bench: ObserverContext) -> dict[str, Any]:
     devices = sorted({"cpu", device_of(bench)})
-    first, again, other = ({device: drawn(device, seed) for device in devices} for seed in (SEED, SEED, SEED + 1))
-    return {f"rng.{device}_sha": settled(first[device], again[device], other[device]) for device in devices}
+    first, again, other = ({device: random_digest(device, seed) for device in devices} for seed in (SEED, SEED, SEED + 1))
+    return {f"rng.{device}_sha": repeatable_digest(first[device], again[device], other[device]) for device in devices}
 
 
-def settled(first: str, again: str, other: str) -> str | None:
+def repeatable_digest(first: str, again: str, other: str) -> str | None:
     """Return the digest of what a seed gives, None where it does not give it twice, or another seed gives the same."""
     return first if first == again != other else None
 
 
-def drawn(device: str, seed: int) -> str:
+def random_digest(device: str, seed: int) -> str:
     """Return a digest of 4096 whole numbers from a seeded generator: whole, so that no instruction set rounds them in its own way."""
     import torch
 
@@ -252,7 +254,7 @@ def drawn(device: str, seed: int) -> str:
     return weights_hash({"drawn": torch.randint(2**31, (4096,), generator=generator, device=device)})[:16]
 
 
-def _steps(bench: Bench) -> dict[str, Any]:
+def _steps(bench: ObserverContext) -> dict[str, Any]:
     return {"numerics.steps_error": steps_error(device_of(bench))}
 
 
@@ -261,7 +263,7 @@ def steps_error(device: str) -> float:
     import torch
     from torch.nn.functional import layer_norm, softmax
 
-    start = normal((64, 512), seeded())
+    start = normal_tensor((64, 512), seeded_generator())
 
     def stepped(values: Any) -> Any:
         weights = torch.nn.Parameter(values.clone())
@@ -273,7 +275,7 @@ def steps_error(device: str) -> float:
         return weights
 
     ways: tuple[Callable[[Any], Any], ...] = (lambda x: softmax(x, -1), lambda x: layer_norm(x, (512,)), stepped)
-    return worst([distance(way(start.to(device)), way(start.double())) for way in ways])[0]
+    return worst_errors([relative_errors(way(start.to(device)), way(start.double())) for way in ways])[0]
 
 
 OBSERVERS: dict[str, Observer] = {

@@ -29,7 +29,7 @@ _UNTOLD: dict[str, Any] = dict.fromkeys(
 )
 
 
-def asked() -> dict[str, Any] | None:
+def query_nvidia_smi() -> dict[str, Any] | None:
     """Return what the program tells, as `driver` and `cards`, or the code that it ended with as `error`; None where there is no such program."""
     program = shutil.which("nvidia-smi")
     if program is None:

@@ -110,7 +110,7 @@ class Nvml:
         """Return what tells the cards apart, and which of them CUDA shows."""
         return [self._identity(handle) for handle in self._handles()]
 
-    def reasons(self) -> list[int | None]:
+    def clock_reasons(self) -> list[int | None]:
         """Return for each card why its clocks are low at this moment, as bits."""
         return [self._reasons(handle) for handle in self._handles()]
 
@@ -122,7 +122,7 @@ class Nvml:
             self._must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
         return handles
 
-    def at_work(self) -> list[dict[str, Any]]:
+    def live_values(self) -> list[dict[str, Any]]:
         """Return what changes of each card while programs run on it."""
         return [self._at_work(handle) for handle in self._handles()]
 

@@ -10,13 +10,13 @@ import time
 from typing import Any
 
 from ..expectations import Expectations
-from ..proofs.declared import STEPS, Plan, Rehearsed, lacking, with_trainer, without_trainer
-from ..proofs.recipe import scratch_folder, settle_environment
-from ..proofs.shape import shape_of
+from ..proofs.declared import STEPS, RehearsalPlan, RehearsalResult, reason_not_rehearsable, rehearse_with_loop, rehearse_with_trainer
+from ..proofs.recipe import prepare_environment, scratch_folder
+from ..proofs.shape import choose_shape
 from ..values import Proof
-from . import Bench, Observer
+from . import Observer, ObserverContext
 from .speed import median
-from .taking import CardPeak, ProcessPeak, available_bytes, spare_the_machine
+from .taking import ProcessMemoryPeak, TorchMemoryPeak, available_bytes, limit_process_memory
 from .tensors import device_of
 
 _SHARE_OF_FREE = 0.8
@@ -32,7 +32,7 @@ _PACED, _PACED_BATCH, _PACED_STEPS = (100_000_000, None, None), (8, 512), 20
 """A model of 100 million parameters, batches of 8 x 512 tokens, 20 steps: large enough to keep a card busy, and small enough for 16 GB."""
 
 
-def plan_of(expected: Expectations) -> Plan | str:
+def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
     """What is to be rehearsed, or why nothing is."""
     training = expected.training
     model = training.model
@@ -42,8 +42,8 @@ def plan_of(expected: Expectations) -> Plan | str:
         return "batch_size and sequence_length of the training are not both given"
     if training.precision == "fp8":
         return "fp8 is not rehearsed"
-    return lacking(training.method, expected.proof is Proof.HF_TRAINER) or Plan(
-        shape=shape_of(model.parameters, model.hidden_size, model.layers),
+    return reason_not_rehearsable(training.method, expected.proof is Proof.HF_TRAINER) or RehearsalPlan(
+        shape=choose_shape(model.parameters, model.hidden_size, model.layers),
         method=training.method,
         precision=training.precision,
         optimizer=training.optimizer,
@@ -54,7 +54,7 @@ def plan_of(expected: Expectations) -> Plan | str:
     )
 
 
-def spread_over(expected: Expectations) -> str:
+def reason_sharded(expected: Expectations) -> str:
     """Why one card rehearses nothing of a training whose strategy gives each card a part of the model or of the optimizer's state; "" where it does not."""
     training, cards = expected.training, expected.gpu_count
     if training.model is None or training.strategy not in _SHARDING or cards < 2:
@@ -66,50 +66,50 @@ def spread_over(expected: Expectations) -> str:
     )
 
 
-def least_bytes(plan: Plan, estimate: int | None) -> int:
+def minimum_bytes(plan: RehearsalPlan, estimate: int | None) -> int:
     """What a rehearsal takes at least: the estimate, or weights, gradients and AdamW's state in 32 bits where there is none, and logits with their gradient."""
     weights = plan.shape.parameters * (16 if plan.method == "full" else 4)
     return (estimate if estimate is not None else weights) + logits_bytes(plan)
 
 
-def logits_bytes(plan: Plan) -> int:
+def logits_bytes(plan: RehearsalPlan) -> int:
     """What logits (and their gradient, in training) take in 32 bits, which no estimate holds: the spec gives no vocabulary."""
     return plan.tokens * plan.shape.vocabulary * (4 if plan.method == "inference" else 8)
 
 
-def too_large(plan: Plan, estimate: int | None, available: int | None) -> str:
+def reason_too_large(plan: RehearsalPlan, estimate: int | None, available: int | None) -> str:
     """Why a plan is not tried on a CPU beside which `available` bytes of RAM are free; "" when it is."""
-    needed = least_bytes(plan, estimate)
+    needed = minimum_bytes(plan, estimate)
     if available is not None and needed > _SHARE_OF_FREE * available:
         return f"it takes about {needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB of RAM are free here"
     return ""
 
 
-def too_long(plan: Plan, rate: float) -> str:
+def reason_too_long(plan: RehearsalPlan, rate: float) -> str:
     """Why a plan is not tried on a CPU that makes `rate` operations a second; "" when it is."""
     # A training step takes 6 operations a parameter and token, 2 of them forward (arXiv 2001.08361, section 2.1).
     seconds = STEPS * 6 * plan.shape.parameters * plan.tokens / (rate * _UTILISATION)
     return f"it would take about {seconds / 60:.1f} minutes on this CPU, and {_MOST_S / 60:.0f} is the most" if seconds > _MOST_S else ""
 
 
-def _two_steps(bench: Bench) -> dict[str, Any]:
-    if why := spread_over(bench.expected):
+def _two_steps(bench: ObserverContext) -> dict[str, Any]:
+    if why := reason_sharded(bench.expected):
         return {"rehearsal.why": why, "rehearsal.sharded": True}
-    plan = plan_of(bench.expected)
+    plan = make_rehearsal_plan(bench.expected)
     if isinstance(plan, str):
         return {"rehearsal.why": plan}
     told = {"rehearsal.why": None, "rehearsal.model": str(plan.shape), "rehearsal.device": plan.device, "rehearsal.logits_bytes": logits_bytes(plan)}
-    settle_environment(os.environ, bench.expected, bench.scratch)
+    prepare_environment(os.environ, bench.expected, bench.scratch)
     available = available_bytes(bench.root)
     if plan.device == "cpu":
-        if why := too_large(plan, bench.expected.estimate_bytes, available):
+        if why := reason_too_large(plan, bench.expected.estimate_bytes, available):
             return {**told, "rehearsal.why": why, "rehearsal.short_of": "memory"}
-        if why := too_long(plan, _rate()):
+        if why := reason_too_long(plan, _rate()):
             return {**told, "rehearsal.why": why, "rehearsal.short_of": "time"}
     _import(bench)
     if plan.device == "cpu" and available is not None:
-        spare_the_machine(available)
-    peak = CardPeak() if plan.device == "cuda" else ProcessPeak()
+        limit_process_memory(available)
+    peak = TorchMemoryPeak() if plan.device == "cuda" else ProcessMemoryPeak()
     error, found = _tried(bench, plan)
     return {
         **told,
@@ -124,11 +124,11 @@ def _two_steps(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _tried(bench: Bench, plan: Plan) -> tuple[str | None, Rehearsed | None]:
+def _tried(bench: ObserverContext, plan: RehearsalPlan) -> tuple[str | None, RehearsalResult | None]:
     try:
         if bench.expected.proof is Proof.HF_TRAINER:
-            return None, with_trainer(plan, scratch_folder(bench.scratch, "rehearsal"))
-        return None, without_trainer(plan)
+            return None, rehearse_with_trainer(plan, scratch_folder(bench.scratch, "rehearsal"))
+        return None, rehearse_with_loop(plan)
     except MemoryError:
         return "MemoryError", None
     except RuntimeError as error:  # torch.cuda.OutOfMemoryError is one, and so is what the allocator of the CPU raises
@@ -142,7 +142,7 @@ def is_out_of_memory(text: str) -> bool:
     return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
 
 
-def _import(bench: Bench) -> None:
+def _import(bench: ObserverContext) -> None:
     """Import all that a run needs, so that what it takes is not counted as the run's."""
     import torch  # noqa: F401
 
@@ -171,21 +171,21 @@ def _card_bytes() -> int:
     return int(torch.cuda.mem_get_info()[1])
 
 
-def _nothing_more(_bench: Bench) -> dict[str, Any]:
+def _nothing_more(_bench: ObserverContext) -> dict[str, Any]:
     return {}  # judged from what the two steps gave
 
 
-def _pace(bench: Bench) -> dict[str, Any]:
+def _pace(bench: ObserverContext) -> dict[str, Any]:
     if device_of(bench) != "cuda":
         return {"pace.tokens_per_s": None}
     declared = bench.expected.training.precision
     precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(declared, "fp32")
-    return pace(Plan(shape_of(*_PACED), "full", precision, "adamw_torch", False, *_PACED_BATCH, "cuda", _PACED_STEPS))
+    return measure_throughput(RehearsalPlan(choose_shape(*_PACED), "full", precision, "adamw_torch", False, *_PACED_BATCH, "cuda", _PACED_STEPS))
 
 
-def pace(plan: Plan) -> dict[str, Any]:
+def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
     """Return the tokens a second of a plain loop over that plan, by the median of its steps after the first quarter, and what was trained."""
-    done = without_trainer(plan)
+    done = rehearse_with_loop(plan)
     settled = done.steps_s[plan.steps // 4 :]
     return {
         "pace.tokens_per_s": plan.tokens / median(list(settled)),

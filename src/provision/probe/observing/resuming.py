@@ -6,15 +6,15 @@ import time
 from typing import Any
 
 from ..proofs.recipe import Recipe, checkpoint_folder
-from . import Bench, Observer
-from .training import STRAIGHT, build_run
+from . import Observer, ObserverContext
+from .training import STRAIGHT_RUN, build_run
 
 
-def _resumes(bench: Bench) -> dict[str, Any]:
+def _resumes(bench: ObserverContext) -> dict[str, Any]:
     recipe = Recipe.of(bench.expected)
     built = build_run(bench, "resumed", recipe)
     began = time.perf_counter()
-    outcome = built.train(resume_from=checkpoint_folder(bench.scratch / STRAIGHT, recipe))
+    outcome = built.train(resume_from=checkpoint_folder(bench.scratch / STRAIGHT_RUN, recipe))
     took = time.perf_counter() - began
     return {"resume.weights_sha": outcome.weights_sha, "resume.steps": outcome.steps, "resume.made": outcome.made, "resume.run_s": took}
 

@@ -6,16 +6,16 @@ import threading
 from collections.abc import Mapping
 from types import TracebackType
 
-from ..checks.driver import slowed
+from ..checks.driver import slowdown_faults
 from .nvml import Nvml, NvmlError
-from .visible import shown
+from .visible import find_visible_devices
 
-UNWATCHED = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
+UNWATCHED_STAGES = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
 """Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a lock that the child waits for."""
 _PAUSE_S = 0.2
 
 
-class Watch:
+class ClockWatch:
     """Asks NVML five times a second from a thread, between `with` and its end. Where the library cannot be asked nothing is seen.
 
     Only the cards that CUDA shows to programs with the variables `environ` are watched.
@@ -29,7 +29,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True, name="clocks")
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ClockWatch:
         """Start asking."""
         if self._on:
             self._thread.start()
@@ -41,19 +41,19 @@ class Watch:
         if self._on:
             self._thread.join(timeout=2)
 
-    def seen(self, stage: str) -> dict[str, list[str]]:
+    def readings(self, stage: str) -> dict[str, list[str]]:
         """Return what slowed a card down in the meantime; {} where nothing could be asked."""
         return {f"nvml.slowed_during.{stage}": sorted(self._faults)} if self._asked else {}
 
     def _look(self) -> None:
         try:
             with Nvml() as library:
-                places = shown(library.identities(), self._environ).places
+                places = find_visible_devices(library.identities(), self._environ).indices
                 while True:
-                    masks = [mask for place, mask in enumerate(library.reasons()) if places is None or place in places]
+                    masks = [mask for place, mask in enumerate(library.clock_reasons()) if places is None or place in places]
                     if any(mask is not None for mask in masks):
                         self._asked += 1
-                    self._faults.update(slowed(masks))
+                    self._faults.update(slowdown_faults(masks))
                     if self._over.wait(_PAUSE_S):
                         return
         except NvmlError:

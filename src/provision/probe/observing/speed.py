@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .numbers import scaled_product
-from .tensors import seeded
+from .tensors import seeded_generator
 
 FORMATS = {"fp16": (7, 0), "tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}
 """The formats that products are timed in, each with the first compute capability that has it. Source: CUDA C++ programming guide."""
@@ -22,7 +22,7 @@ _ENCODING = 128 / 130
 Product = Callable[[], Any]
 
 
-def times(action: Callable[[], Any], device: str, warm: int, rounds: int) -> list[float]:
+def measure_times(action: Callable[[], Any], device: str, warm: int, rounds: int) -> list[float]:
     """Return the seconds of each round, by the card's own clock where there is one; `warm` rounds before them do not count."""
     import torch
 
@@ -64,7 +64,7 @@ def copied_gb_s(device: str, count: int) -> float:
 
     source = random_bytes(count, device)
     target = torch.empty_like(source)
-    return 2 * count / median(times(lambda: target.copy_(source), device, _WARM, _COPIES)) / _GB
+    return 2 * count / median(measure_times(lambda: target.copy_(source), device, _WARM, _COPIES)) / _GB
 
 
 def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, float]:
@@ -74,8 +74,8 @@ def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, flo
     there = random_bytes(count, device)
     here = torch.empty(count, dtype=torch.uint8, pin_memory=pinned and device == "cuda")
     here.copy_(there)
-    up = times(lambda: there.copy_(here, non_blocking=True), device, 1, _MOVES)
-    down = times(lambda: here.copy_(there, non_blocking=True), device, 1, _MOVES)
+    up = measure_times(lambda: there.copy_(here, non_blocking=True), device, 1, _MOVES)
+    down = measure_times(lambda: here.copy_(there, non_blocking=True), device, 1, _MOVES)
     return count / median(up) / _GB, count / median(down) / _GB
 
 
@@ -91,26 +91,26 @@ def link_gb_s(root: Path, address: str) -> float | None:
     return float(speed.group(1)) * width * _ENCODING / 8 if address and speed and 0 < width <= 32 else None
 
 
-def flop(size: int) -> int:
+def flop_count(size: int) -> int:
     """Return the operations of a product of two square matrices: a multiplication and an addition for each of size^3 terms."""
     return 2 * size**3
 
 
 def multiplied_tflops(name: str, device: str, size: int) -> float:
     """Multiply two square matrices of this size in a format. Returns TFLOP/s; the median of 10 products of random numbers, after 3 that do not count."""
-    return tflops_of(size, times(pairs_of(name, device, size), device, _WARM, _ROUNDS))
+    return tflops_of(size, measure_times(make_product(name, device, size), device, _WARM, _ROUNDS))
 
 
 def tflops_of(size: int, seconds: list[float]) -> float:
     """Return the TFLOP/s of the median product of two square matrices."""
-    return flop(size) / median(seconds) / 1e12
+    return flop_count(size) / median(seconds) / 1e12
 
 
-def pairs_of(name: str, device: str, size: int) -> Product:
+def make_product(name: str, device: str, size: int) -> Product:
     """Return what multiplies two standard normal matrices in a format ("fp32", "tf32", "fp16", "bf16", "fp8")."""
     import torch
 
-    left, right = operands(name, device, size)
+    left, right = random_operands(name, device, size)
     if name == "fp8":
         one, across = torch.tensor(1.0, device=device), right.t()
         return lambda: scaled_product(left, across, one)
@@ -120,12 +120,12 @@ def pairs_of(name: str, device: str, size: int) -> Product:
     return lambda: torch.mm(left, right, out=out)
 
 
-def operands(name: str, device: str, size: int) -> tuple[Any, Any]:
+def random_operands(name: str, device: str, size: int) -> tuple[Any, Any]:
     """Return two seeded standard normal matrices in the format's type."""
     import torch
 
     kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
-    generator = seeded() if device == "cpu" else torch.Generator(device=device).manual_seed(20)
+    generator = seeded_generator() if device == "cpu" else torch.Generator(device=device).manual_seed(20)
     made = [torch.randn(size, size, device=device, generator=generator).to(kinds.get(name, torch.float32)) for _ in range(2)]
     return made[0], made[1]
 

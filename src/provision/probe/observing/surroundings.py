@@ -14,8 +14,8 @@ from typing import Any
 
 from ..checks.host import CLOCK_SKEW
 from ..package import own_program
-from . import Bench, Observer
-from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harm
+from . import Observer, ObserverContext
+from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 
 _TRUE = ("1", "true", "yes", "on")
 """What huggingface_hub and transformers take for yes (their constants)."""
@@ -29,15 +29,15 @@ _ASK = "import json, os, sys; json.dump(dict(os.environ), sys.stdout)"
 _MARK = "provision-login-shell:"
 
 
-def _kernel(_bench: Bench) -> dict[str, Any]:
+def _kernel(_bench: ObserverContext) -> dict[str, Any]:
     release = platform.release()
     return {"host.kernel": release, "host.kernel_kind": "gvisor" if (release, platform.version()) == _GVISOR else sys.platform}
 
 
-def _clock(bench: Bench) -> dict[str, Any]:
+def _clock(bench: ObserverContext) -> dict[str, Any]:
     """By how much the newest file that was there before us lies in the future; less than nothing where all is well."""
     prefix, archive = bench.expected.python_prefix, own_program()
-    files = [os.path.join(prefix, "pyvenv.cfg"), bench.expected.note]
+    files = [os.path.join(prefix, "pyvenv.cfg"), bench.expected.provenance_file]
     files += [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")] if archive else []
     stamps = {name: stamp for name in files if (stamp := _changed(name)) is not None}
     newest = max(stamps, key=lambda name: stamps[name], default=None)
@@ -52,7 +52,7 @@ def _changed(name: str) -> float | None:
         return None
 
 
-def _place(bench: Bench) -> dict[str, Any]:
+def _place(bench: ObserverContext) -> dict[str, Any]:
     vendor = f"{_text(bench.root / 'sys/class/dmi/id/sys_vendor')} {_text(bench.root / 'sys/class/dmi/id/product_name')}".lower()
     # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
     workbench = any(os.path.exists(bench.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d"))
@@ -71,18 +71,20 @@ def _hypervisor(root: Path) -> str | None:
     return "a virtual machine" if "hypervisor" in flags.split() else None
 
 
-def _login_shell(bench: Bench) -> dict[str, Any]:
+def _login_shell(bench: ObserverContext) -> dict[str, Any]:
     """What a new login shell of this user sets otherwise than the spec declares, or sets at all where it does harm."""
     told = _environment_of_shell(bench)
     if told is None:
         return {"login.differs": None}
     secret, declared = frozenset(bench.expected.secrets), bench.expected.env
     other = {name: told[name] for name, value in declared.items() if name not in secret and name in told and told[name] != value}
-    harmful = {name for name in HARMFUL_VARIABLES if harm(name, told.get(name, ""), bench.root) and name not in declared and not bench.environ.get(name)}
+    harmful = {
+        name for name in HARMFUL_VARIABLES if harmful_part(name, told.get(name, ""), bench.root) and name not in declared and not bench.environ.get(name)
+    }
     return {"login.differs": sorted({*other, *harmful}), "_login.values": other}
 
 
-def _environment_of_shell(bench: Bench) -> dict[str, str] | None:
+def _environment_of_shell(bench: ObserverContext) -> dict[str, str] | None:
     try:
         import pwd
 
@@ -102,7 +104,7 @@ def _environment_of_shell(bench: Bench) -> dict[str, str] | None:
     return found
 
 
-def _offline(bench: Bench) -> dict[str, Any]:
+def _offline(bench: ObserverContext) -> dict[str, Any]:
     return {"hub.offline_by": [name for name in OFFLINE_VARIABLES if bench.environ.get(name, "").lower() in _TRUE]}
 
 
@@ -113,14 +115,14 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _hub(bench: Bench) -> dict[str, Any]:
+def _hub(bench: ObserverContext) -> dict[str, Any]:
     # Loaded by the deep tier alone: what speaks HTTP costs more than all the rest here.
-    from .network import reach
+    from .network import observe_hub
 
-    return reach(bench)
+    return observe_hub(bench)
 
 
-def _answer(_bench: Bench) -> dict[str, Any]:
+def _answer(_bench: ObserverContext) -> dict[str, Any]:
     """Nothing new: what was found on the way to the hub is judged a second time, for its answer."""
     return {}
 

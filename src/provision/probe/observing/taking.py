@@ -20,7 +20,7 @@ def available_bytes(root: Path) -> int | None:
     return min(known, default=None)
 
 
-class ProcessPeak:
+class ProcessMemoryPeak:
     """The most RAM that this process takes from now on, over what it takes now."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ProcessPeak:
         return max(0, most - self._before) if most is not None else None
 
 
-class CardPeak:
+class TorchMemoryPeak:
     """The most memory that a card gives from now on: what torch reserves, and what is held beside it (its context, other programs)."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class CardPeak:
         return int(torch.cuda.max_memory_reserved() + beside)
 
 
-def spare_the_machine(available: int) -> None:
+def limit_process_memory(available: int) -> None:
     """Let this process fail before others: its data may grow by `available` bytes, and the kernel ends it first when memory runs out. Linux only."""
     if sys.platform != "linux":
         return

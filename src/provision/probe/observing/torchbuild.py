@@ -6,14 +6,14 @@ import ctypes
 import re
 from typing import Any
 
-from . import Bench, Observer, abilities, mapped, numbers
-from .cards import cards_of
+from . import Observer, ObserverContext, abilities, mapped, numbers
+from .cards import torch_cards
 
 _LONGEST = 300
 _TWO = 2.0
 
 
-def _build(_bench: Bench) -> dict[str, Any]:
+def _build(_bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
@@ -32,7 +32,7 @@ def _mkl(told: str) -> str | None:
     return found[1] if found else None
 
 
-def _device(bench: Bench) -> dict[str, Any]:
+def _device(bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     if bench.expected.gpu_type == "mps":
@@ -45,15 +45,15 @@ def _device(bench: Bench) -> dict[str, Any]:
     return {"gpu.available": available, "gpu.count": count, **set_here, **errors}
 
 
-def _errors(bench: Bench) -> dict[str, str]:
+def _errors(bench: ObserverContext) -> dict[str, str]:
     """By card that does not add two numbers: what it says. That cards are counted does not show that one may be used.
 
     Empty where no card is declared: then none is woken.
     """
     found = {}
-    for card in cards_of(bench):
+    for card in torch_cards(bench):
         name = card.name or "cuda:0"
-        bench.tell(name)
+        bench.report_progress(name)
         try:
             with card.current():
                 said = _added(card.device)
@@ -61,7 +61,7 @@ def _errors(bench: Bench) -> dict[str, str]:
             said = f"{type(error).__name__}: {_first_line(error)}"
         if said:
             found[name] = said
-    bench.tell("")
+    bench.report_progress("")
     return found
 
 
@@ -96,7 +96,7 @@ def init_code() -> int | None:
         return None
 
 
-def _architecture(_bench: Bench) -> dict[str, Any]:
+def _architecture(_bench: ObserverContext) -> dict[str, Any]:
     import torch
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)

@@ -9,30 +9,30 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..proofs.recipe import Built, Outcome, Recipe, checkpoint_folder, scratch_folder, settle_environment
+from ..proofs.recipe import Recipe, TrainingOutcome, TrainingRun, checkpoint_folder, prepare_environment, scratch_folder
 from ..values import Proof
-from . import Bench, Observer
+from . import Observer, ObserverContext
 
 _ENDS = 5
-STRAIGHT = "straight"
+STRAIGHT_RUN = "straight"
 
 
-def build_run(bench: Bench, name: str, recipe: Recipe) -> Built:
+def build_run(bench: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
     """A run of the declared framework, ready to train in its own folder below the scratch folder."""
-    settle_environment(os.environ, bench.expected, bench.scratch)
-    build: Callable[[Recipe, Path, dict[str, Any]], Built] = _proof_module(bench).Build
+    prepare_environment(os.environ, bench.expected, bench.scratch)
+    build: Callable[[Recipe, Path, dict[str, Any]], TrainingRun] = _proof_module(bench).Build
     return build(recipe, scratch_folder(bench.scratch, name), bench.expected.training.arguments)
 
 
-def _imports_and_arguments(bench: Bench) -> dict[str, Any]:
+def _imports_and_arguments(bench: ObserverContext) -> dict[str, Any]:
     recipe = bench.memo["recipe"] = Recipe.of(bench.expected)
-    built = bench.memo["built"] = build_run(bench, STRAIGHT, recipe)
+    built = bench.memo["built"] = build_run(bench, STRAIGHT_RUN, recipe)
     return {**built.notes, "train.device": built.placement()["train.device"]}
 
 
-def _learns(bench: Bench) -> dict[str, Any]:
+def _learns(bench: ObserverContext) -> dict[str, Any]:
     began = time.perf_counter()
-    outcome: Outcome = bench.memo["built"].train()
+    outcome: TrainingOutcome = bench.memo["built"].train()
     bench.memo["outcome"] = outcome
     return {
         "train.loss_first": _mean(outcome.losses[:_ENDS]),
@@ -44,19 +44,19 @@ def _learns(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _precision(bench: Bench) -> dict[str, Any]:
-    outcome: Outcome = bench.memo["outcome"]
+def _precision(bench: ObserverContext) -> dict[str, Any]:
+    outcome: TrainingOutcome = bench.memo["outcome"]
     error = outcome.product_error
     return {"train.dtype": outcome.dtype, **({} if error is None else {"train.product_error": error})}
 
 
-def _placement(bench: Bench) -> dict[str, Any]:
+def _placement(bench: ObserverContext) -> dict[str, Any]:
     found: dict[str, Any] = bench.memo["built"].placement()
     return found
 
 
-def _checkpoint(bench: Bench) -> dict[str, Any]:
-    folder = checkpoint_folder(bench.scratch / STRAIGHT, bench.memo["recipe"])
+def _checkpoint(bench: ObserverContext) -> dict[str, Any]:
+    folder = checkpoint_folder(bench.scratch / STRAIGHT_RUN, bench.memo["recipe"])
     wanted: tuple[str, ...] = _proof_module(bench).CHECKPOINT_FILES
     missing = [name for name in wanted if not (folder / name).is_file()]
     broken = [f"{name}: {problem}" for name in wanted if name not in missing and (problem := reload_problem(folder / name))]
@@ -82,32 +82,32 @@ def reload_problem(file: Path) -> str:
     return ""
 
 
-def _options(bench: Bench) -> dict[str, Any]:
-    built: Built = bench.memo["built"]
-    built.witness_options()
+def _options(bench: ObserverContext) -> dict[str, Any]:
+    built: TrainingRun = bench.memo["built"]
+    built.record_effective_options()
     return {"train.options": {name: list(pair) for name, pair in built.options.items()}}
 
 
-def _repeats(bench: Bench) -> dict[str, Any]:
+def _repeats(bench: ObserverContext) -> dict[str, Any]:
     return {"train.repeat_sha": build_run(bench, "repeat", bench.memo["recipe"]).train().weights_sha}
 
 
-def _data_round_trip(bench: Bench) -> dict[str, Any]:
+def _data_round_trip(bench: ObserverContext) -> dict[str, Any]:
     from ..proofs.data import round_trip
 
     return {f"train.{name}": value for name, value in round_trip(scratch_folder(bench.scratch, "data"), bench.expected.packages).items()}
 
 
-def _adapter(bench: Bench) -> dict[str, Any]:
-    from ..proofs.adapter import adapt
+def _adapter(bench: ObserverContext) -> dict[str, Any]:
+    from ..proofs.adapter import train_adapter
 
     if bench.expected.training.method == "qlora" and bench.memo["recipe"].device != "cuda":
         return {}
-    found = adapt(bench.memo["recipe"], scratch_folder(bench.scratch, "adapter"), quantized=bench.expected.training.method == "qlora")
+    found = train_adapter(bench.memo["recipe"], scratch_folder(bench.scratch, "adapter"), quantized=bench.expected.training.method == "qlora")
     return {f"train.adapter_{name}": value for name, value in found.items()}
 
 
-def _proof_module(bench: Bench) -> Any:
+def _proof_module(bench: ObserverContext) -> Any:
     return import_module("..proofs.trainer" if bench.expected.proof is Proof.HF_TRAINER else "..proofs.loop", __package__)
 
 

@@ -59,7 +59,7 @@ _DRIVER_FOLDERS = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib", "/usr/local/nvi
 """Where Colab, and containers with a card, put the driver's libraries; images name them whether or not a card is there (Colab; nvidia/cuda, Dockerfiles)."""
 
 
-def harm(name: str, value: str, root: Path) -> str:
+def harmful_part(name: str, value: str, root: Path) -> str:
     """Return the part of a variable's value that does harm, "" where none does.
 
     Of LD_LIBRARY_PATH the driver's own folders are left out, which hold libcuda or are made for it: without them it may not be found.

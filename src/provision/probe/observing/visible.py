@@ -11,31 +11,31 @@ _NUMBER = re.compile(r"\+?\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleDevices:
     """How many cards CUDA shows, and which by their places among the driver's; `places` is None where the variables do not tell which."""
 
     count: int
-    places: tuple[int, ...] | None
+    indices: tuple[int, ...] | None
 
 
-def shown(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> Shown:
+def find_visible_devices(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> VisibleDevices:
     """Return which of the driver's cards (with `uuid`, `address`, `name`, `total_bytes` and `mig`, None where untold) CUDA shows.
 
     As the CUDA programming guide says of CUDA_VISIBLE_DEVICES: numbers, or beginnings of UUIDs; what stands behind the first that names no card is not read.
     A card that is named twice leaves none (torch.cuda, _parse_visible_devices). Parts of cards (MIG) are CUDA's to count: of those all cards are told.
     """
-    everything = Shown(len(cards), tuple(range(len(cards))))
+    everything = VisibleDevices(len(cards), tuple(range(len(cards))))
     text = environ.get("CUDA_VISIBLE_DEVICES")
     words = [word.strip() for word in (text or "").split(",")]
     by_uuid = [word for word in words if word.startswith("GPU-")]
     if text is None or any(word.startswith("MIG-") for word in words) or any(card["mig"] for card in cards):
         return everything
     if by_uuid and not all(card["uuid"] for card in cards):
-        return Shown(len(cards), None) if len(cards) > 1 else everything
+        return VisibleDevices(len(cards), None) if len(cards) > 1 else everything
     places = _named(words, cards)
     if not places or len(places) == len(cards) or len(by_uuid) == len(words) or _ordered(cards, environ):
-        return Shown(len(places), tuple(sorted(places)))
-    return Shown(len(places), None)
+        return VisibleDevices(len(places), tuple(sorted(places)))
+    return VisibleDevices(len(places), None)
 
 
 def _named(words: Sequence[str], cards: Sequence[Mapping[str, Any]]) -> list[int]:

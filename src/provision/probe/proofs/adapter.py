@@ -6,13 +6,13 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from .recipe import Recipe, Sequences, weights_hash
+from .recipe import Recipe, SequenceDataset, weights_hash
 from .trainer import own_arguments, tiny_model
 
 STEPS, RANK, RATE = 40, 8, 2e-2
 
 
-def adapt(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
+def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
     """Train an adapter. Returns first and last loss, whether the base is unchanged, how many numbers train, and whether the saved adapter answers alike.
 
     With `quantized` the base is loaded in 4 bit by bitsandbytes, as QLoRA does; that needs a GPU.
@@ -32,14 +32,14 @@ def adapt(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
         base.enable_input_require_grads()
     untouched = weights_hash(base.state_dict())
     model = get_peft_model(base, LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"))
-    dataset: Any = Sequences()
+    dataset: Any = SequenceDataset()
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset)
     trainer.train()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     # Takes off what accelerate wrapped around the forward pass: the adapter that is read back has no autocast either.
     model = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     model.save_pretrained(str(folder / "saved"))
-    symbols = torch.tensor([Sequences()[1]["input_ids"]], device=next(model.parameters()).device)
+    symbols = torch.tensor([SequenceDataset()[1]["input_ids"]], device=next(model.parameters()).device)
     answers = _answers(model, symbols)
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     bare = model.unload()

@@ -18,7 +18,7 @@ _WARM, _ROUNDS = 2, 5
 _PATIENCE = timedelta(seconds=50)
 
 
-def work(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
+def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
     """Join as one of the processes that torchrun started, and write what was found to `folder`/RANK.json; `sizes` are the bytes of the messages to time."""
     import torch
     from torch import distributed
@@ -33,14 +33,14 @@ def work(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str,
     distributed.init_process_group(backend, timeout=_PATIENCE)
     distributed.barrier()
     _note(folder, rank, STEPS[1])
-    wrong = wrong_sums(rank, ranks, device)
+    wrong = count_wrong_sums(rank, ranks, device)
     _note(folder, rank, STEPS[2])
     found = {"wrong": wrong, "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes]}
     distributed.destroy_process_group()
     (folder / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
-def wrong_sums(rank: int, ranks: int, device: str) -> int:
+def count_wrong_sums(rank: int, ranks: int, device: str) -> int:
     """Add up vectors of whole numbers over all ranks. Returns how many of the sums are wrong; whole numbers this small are exact in fp32."""
     import torch
     from torch import distributed
@@ -80,7 +80,7 @@ def _seconds(count: int, device: str) -> float:
     return sorted(measured[_WARM:])[_ROUNDS // 2]
 
 
-def alone(backend: str, scratch: Path) -> int:
+def run_alone(backend: str, scratch: Path) -> int:
     """Join as the only process, add up, and return how many sums are wrong: shows that the backend's library loads and starts."""
     from torch import distributed
 
@@ -90,18 +90,18 @@ def alone(backend: str, scratch: Path) -> int:
         os.unlink(handle)
     distributed.init_process_group(backend, init_method=name, rank=0, world_size=1, timeout=_PATIENCE)
     try:
-        return wrong_sums(0, 1, device)
+        return count_wrong_sums(0, 1, device)
     finally:
         distributed.destroy_process_group()
 
 
-def steps(folder: Path, ranks: int) -> list[str | None]:
+def read_steps(folder: Path, ranks: int) -> list[str | None]:
     """Return the last of `STEPS` that each rank got through, in their order; None of one that got through none."""
     files = [folder / f"{rank}.step" for rank in range(ranks)]
     return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 
 
-def told(folder: Path, ranks: int) -> list[dict[str, Any]]:
+def read_rank_reports(folder: Path, ranks: int) -> list[dict[str, Any]]:
     """Return what the ranks wrote, in their order; those that wrote nothing are left out."""
     files = [folder / f"{rank}.json" for rank in range(ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .loop import optimizer_named
-from .shape import Shape
+from .shape import ModelShape
 
 STEPS = 2
 _LORA_RANK = 8
@@ -22,10 +22,10 @@ _RATE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RehearsalPlan:
     """What is rehearsed: sizes of the model and of a batch, and how it is trained. `device` is "cpu", "cuda" or "mps"."""
 
-    shape: Shape
+    shape: ModelShape
     method: str
     precision: str
     optimizer: str
@@ -42,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class RehearsalResult:
     """What the steps gave: parameters in the model and trained ones, the losses, and the seconds of each step."""
 
     parameters: int
@@ -56,10 +56,10 @@ class Rehearsed:
         return all(math.isfinite(loss) for loss in self.losses)
 
 
-class Tokens:
+class RandomTokens:
     """Random tokens, the same at every place: what they are does not change what they take. Needs no torch."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RehearsalPlan) -> None:
         self._length, self._count, self._vocabulary = plan.sequence_length, plan.batch_size * plan.steps, plan.shape.vocabulary
 
     def __len__(self) -> int:
@@ -70,11 +70,11 @@ class Tokens:
         return {"input_ids": symbols, "labels": symbols}
 
 
-def without_trainer(plan: Plan) -> Rehearsed:
+def rehearse_with_loop(plan: RehearsalPlan) -> RehearsalResult:
     """The steps of a plain torch loop over a decoder of that shape. Raises what torch raises."""
     import torch
 
-    model = decoder(plan)
+    model = build_decoder(plan)
     optimizer = optimizer_named(plan.optimizer)(model.parameters(), lr=_RATE)
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext if kind is None else lambda: torch.autocast(plan.device, dtype=kind)
@@ -90,12 +90,12 @@ def without_trainer(plan: Plan) -> Rehearsed:
         losses.append(float(loss.detach()))
         took.append(time.perf_counter() - began)
     count = sum(tensor.numel() for tensor in model.parameters())
-    return Rehearsed(count, count, tuple(losses), tuple(took))
+    return RehearsalResult(count, count, tuple(losses), tuple(took))
 
 
-def with_trainer(plan: Plan, folder: Path) -> Rehearsed:
+def rehearse_with_trainer(plan: RehearsalPlan, folder: Path) -> RehearsalResult:
     """The steps of Trainer over a Llama of that shape, or as many forward passes for inference. Raises what torch, transformers and peft raise."""
-    model = llama(plan)
+    model = build_llama(plan)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     if plan.method == "inference":
         return _inferred(plan, model, parameters)
@@ -105,7 +105,7 @@ def with_trainer(plan: Plan, folder: Path) -> Rehearsed:
     return _trained(plan, model, folder, parameters, trained)
 
 
-def lacking(method: str, proof_is_trainer: bool) -> str:
+def reason_not_rehearsable(method: str, proof_is_trainer: bool) -> str:
     """Why a method cannot be rehearsed here; "" when it can."""
     if method == "qlora":
         return "4-bit weights are not rehearsed: random ones would first be quantized, and that is not what a run does"
@@ -116,7 +116,7 @@ def lacking(method: str, proof_is_trainer: bool) -> str:
     return ""
 
 
-def _trained(plan: Plan, model: Any, folder: Path, parameters: int, trained: int) -> Rehearsed:
+def _trained(plan: RehearsalPlan, model: Any, folder: Path, parameters: int, trained: int) -> RehearsalResult:
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
@@ -134,14 +134,14 @@ def _trained(plan: Plan, model: Any, folder: Path, parameters: int, trained: int
     fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
     wanted = _arguments(plan, folder, fields)
     arguments = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
-    dataset: Any = Tokens(plan)
+    dataset: Any = RandomTokens(plan)
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset, callbacks=[Clock()])
     trainer.train()
     losses = tuple(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
-    return Rehearsed(parameters, trained, losses, tuple(end - begin for begin, end in zip(marks[::2], marks[1::2], strict=False)))
+    return RehearsalResult(parameters, trained, losses, tuple(end - begin for begin, end in zip(marks[::2], marks[1::2], strict=False)))
 
 
-def _arguments(plan: Plan, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
     checkpointing = "activation_checkpointing" if "activation_checkpointing" in fields else "gradient_checkpointing"
     return {
@@ -162,7 +162,7 @@ def _arguments(plan: Plan, folder: Path, fields: frozenset[str]) -> dict[str, An
     }
 
 
-def llama(plan: Plan) -> Any:
+def build_llama(plan: RehearsalPlan) -> Any:
     """Return a Llama of that shape with random weights, made on the device: the machine may have less memory than its card."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -197,7 +197,7 @@ def _adapted(model: Any) -> Any:
     return get_peft_model(model, LoraConfig(r=_LORA_RANK, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
 
 
-def _inferred(plan: Plan, model: Any, parameters: int) -> Rehearsed:
+def _inferred(plan: RehearsalPlan, model: Any, parameters: int) -> RehearsalResult:
     import torch
 
     model.eval()
@@ -207,19 +207,19 @@ def _inferred(plan: Plan, model: Any, parameters: int) -> Rehearsed:
             began = time.perf_counter()
             losses.append(float(model(input_ids=batch, use_cache=True).logits[:, -1].float().mean()))
             took.append(time.perf_counter() - began)
-    return Rehearsed(parameters, 0, tuple(losses), tuple(took))
+    return RehearsalResult(parameters, 0, tuple(losses), tuple(took))
 
 
-def _batches(plan: Plan) -> Iterator[Any]:
+def _batches(plan: RehearsalPlan) -> Iterator[Any]:
     import torch
 
-    tokens = Tokens(plan)
+    tokens = RandomTokens(plan)
     for step in range(plan.steps):
         rows = [tokens[step * plan.batch_size + row]["input_ids"] for row in range(plan.batch_size)]
         yield torch.tensor(rows, device=plan.device)
 
 
-def decoder(plan: Plan) -> Any:
+def build_decoder(plan: RehearsalPlan) -> Any:
     """Return a decoder of that shape with random weights, made on the device."""
     import torch
     from torch import nn

@@ -42,7 +42,7 @@ class Launch:
         return self.gpus or (CPU_PROCESSES if self.strategy != "none" else 1)
 
     @property
-    def by(self) -> str:
+    def effective_launcher(self) -> str:
         """The program that starts it: what was asked for; left to us, torchrun for ddp, and accelerate, whose file holds them, for the others."""
         if self.launcher != "auto":
             return self.launcher
@@ -56,7 +56,7 @@ class Launch:
         return int(self.strategy[-1]) if self.strategy.startswith("deepspeed-zero") else 0
 
 
-def unshown(launch: Launch) -> str:
+def reason_not_testable(launch: Launch) -> str:
     """Why the check cannot show this strategy; "" when it can."""
     if launch.strategy != "ddp" and not launch.gpus:
         return f"{launch.strategy} needs a GPU: without one accelerate trains by plain ddp"
@@ -65,17 +65,17 @@ def unshown(launch: Launch) -> str:
     return "one process has nobody to share its gradients with" if launch.processes == 1 else ""
 
 
-def command(launch: Launch, program: Sequence[str] = ("train.py",), configuration: str = ACCELERATE_FILE) -> tuple[str, ...]:
+def launch_command(launch: Launch, program: Sequence[str] = ("train.py",), configuration: str = ACCELERATE_FILE) -> tuple[str, ...]:
     """The words that start `program`, as a person types them in the environment.
 
     torchrun gets its own address, because it otherwise asks for the machine's name, which not every machine can resolve.
     """
-    return (*_STARTERS[launch.by], *_options(launch, configuration), *program)
+    return (*_STARTERS[launch.effective_launcher], *_options(launch, configuration), *program)
 
 
-def command_here(launch: Launch, python: str, program: Sequence[str], configuration: str) -> tuple[str, ...]:
+def launch_command_by_modules(launch: Launch, python: str, program: Sequence[str], configuration: str) -> tuple[str, ...]:
     """The same command through an interpreter's own modules, because what lies on the PATH may belong to another environment."""
-    return (python, *_MODULES[launch.by], *_options(launch, configuration), *program)
+    return (python, *_MODULES[launch.effective_launcher], *_options(launch, configuration), *program)
 
 
 def accelerate_configuration(launch: Launch) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
     }
 
 
-def as_yaml(document: dict[str, Any]) -> str:
+def to_yaml(document: dict[str, Any]) -> str:
     """A document of texts, numbers, truth values and one level of mappings as YAML."""
     lines = []
     for key, value in document.items():
@@ -143,7 +143,7 @@ def _options(launch: Launch, configuration: str) -> tuple[str, ...]:
         "python": (),
         "torchrun": ("--standalone", "--local-addr=127.0.0.1", f"--nproc_per_node={launch.processes}"),
         "accelerate": ("--config_file", configuration),
-    }[launch.by]
+    }[launch.effective_launcher]
 
 
 def _deepspeed_of_accelerate(launch: Launch) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from .recipe import EXAMPLES, VOCABULARY, Outcome, Recipe, Sequences, checkpoint_folder, family, weights_hash
-from .witness import Movement, Workers, lose, wrappers
+from .recipe import EXAMPLES, VOCABULARY, Recipe, SequenceDataset, TrainingOutcome, checkpoint_folder, optimizer_family, weights_hash
+from .witness import WeightSnapshot, WorkerCounter, wrapper_classes, zero_weights
 
 CHECKPOINT_FILES = ("model.pt", "optimizer.pt", "rng_state.pt", "state.json")
 _WIDTH, _HEADS, _INNER = 64, 4, 128
@@ -48,12 +48,12 @@ class Build:
         self.optimizer = kind(self.layers.parameters(), lr=recipe.learning_rate * _RATE_FACTORS.get(kind.__name__, 1.0))
         self.options: dict[str, tuple[Any, Any]] = {"optimizer": (kind.__name__, type(self.optimizer).__name__)}
 
-    def train(self, resume_from: Path | None = None) -> Outcome:
+    def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
         import torch
 
         start = self._restore(resume_from) if resume_from else 0
-        before, workers = Movement(self.layers), Workers()
+        before, workers = WeightSnapshot(self.layers), WorkerCounter()
         self.layers.train()
         losses: list[float] = []
         types: list[str] = []
@@ -61,7 +61,7 @@ class Build:
         checkpointed = 0
         forward = self._wrapped() if self.recipe.ranks > 1 else self._forward
         for step, symbols in enumerate(loader, start + 1):
-            workers.look()
+            workers.update()
             with self._precision():
                 logits, passes = forward(symbols.to(self.recipe.device))
                 types.append(str(logits.dtype).replace("torch.", ""))
@@ -75,8 +75,8 @@ class Build:
                 self._save(step)
         self.options["gradient_checkpointing"] = (self.recipe.gradient_checkpointing, checkpointed > 0)
         self.options["dataloader_workers"] = (self.recipe.workers, workers.most)
-        weights, still = weights_hash(self.layers.state_dict()), before.still(self.layers)
-        return Outcome(tuple(losses), weights, types[-1] if types else "", start + len(losses), len(losses), still)
+        weights, still = weights_hash(self.layers.state_dict()), before.unchanged(self.layers)
+        return TrainingOutcome(tuple(losses), weights, types[-1] if types else "", start + len(losses), len(losses), still)
 
     def _wrapped(self) -> Any:
         import torch
@@ -90,14 +90,19 @@ class Build:
         """Where it runs: one process with one device, and what is wrapped around the model."""
         device = next(self.layers.parameters()).device.type
         mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
-        return {"train.device": device, "train.n_gpu": int(device == "cuda"), "train.parallel_mode": mode, "train.wrapper": ", ".join(wrappers(self.wrapped))}
+        return {
+            "train.device": device,
+            "train.n_gpu": int(device == "cuda"),
+            "train.parallel_mode": mode,
+            "train.wrapper": ", ".join(wrapper_classes(self.wrapped)),
+        }
 
     @property
     def model(self) -> Any:
         """The module that is trained."""
         return self.layers
 
-    def witness_options(self) -> None:
+    def record_effective_options(self) -> None:
         """Training itself has noted them."""
 
     def _forward(self, symbols: Any) -> tuple[Any, int]:
@@ -131,7 +136,7 @@ class Build:
             epoch += 1
         first = self.recipe.rank * self.recipe.batch
         batches = [order[step * together + first :][: self.recipe.batch] for step in range(start, self.recipe.steps)]
-        dataset: Any = Sequences()
+        dataset: Any = SequenceDataset()
         # A generator of its own: starting workers must not draw from the random state that the checkpoint carries.
         return DataLoader(dataset, batch_sampler=batches, num_workers=self.recipe.workers, collate_fn=_stacked, generator=torch.Generator())
 
@@ -149,7 +154,7 @@ class Build:
     def _restore(self, folder: Path) -> int:
         import torch
 
-        lose(self.layers)
+        zero_weights(self.layers)
         self.layers.load_state_dict(torch.load(folder / "model.pt", weights_only=True))
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
         random_state = torch.load(folder / "rng_state.pt", weights_only=True)
@@ -163,7 +168,7 @@ def optimizer_named(optimizer: str) -> Any:
     """The class of torch.optim for a declared optimizer. Raises ValueError for one that torch itself does not have."""
     import torch
 
-    name = _OPTIMIZERS.get(family(optimizer))
+    name = _OPTIMIZERS.get(optimizer_family(optimizer))
     kind = getattr(torch.optim, name, None) if name else None
     if kind is None:
         raise ValueError(f"torch.optim has no optimizer for {optimizer!r}; known here: {', '.join(sorted(_OPTIMIZERS))}")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from .launching import Launch
-from .recipe import Recipe, family, scratch_folder
+from .recipe import Recipe, optimizer_family, scratch_folder
 
 WEIGHTS = "weights.pt"
-TOGETHER = 8
+SAMPLES_PER_STEP = 8
 """Samples of a step over all processes; with more of them, one each."""
 
 PATIENCE_S = 180
@@ -28,8 +28,8 @@ def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
     """The recipe of one process of several. Without dropout, whose random numbers differ between processes, and without workers."""
     device = recipe.device if launch.gpus else "cpu"
     # At a rate of 1, SGD without momentum multiplies differences of rounding; half of it still learns.
-    rate = recipe.learning_rate / 2 if family(recipe.optimizer) == "sgd" else recipe.learning_rate
-    batch = max(1, TOGETHER // launch.processes)
+    rate = recipe.learning_rate / 2 if optimizer_family(recipe.optimizer) == "sgd" else recipe.learning_rate
+    batch = max(1, SAMPLES_PER_STEP // launch.processes)
     return replace(recipe, batch=batch, ranks=launch.processes, dropout=0.0, workers=0, device=device, learning_rate=rate)
 
 
@@ -57,7 +57,7 @@ def main(task: str) -> None:
         raise
 
 
-def stuck_in(folder: Path) -> list[str]:
+def stuck_frames(folder: Path) -> list[str]:
     """Where the processes that ended themselves had waited: the innermost frame of each."""
     stacks = [(file.stem, file.read_text(encoding="utf-8", errors="replace")) for file in sorted(folder.glob("rank-*.stack"))]
     return [f"{name} in {':'.join(frames[0])}" for name, text in stacks if (frames := _FRAME.findall(text.split("Current thread")[-1] or text))]

@@ -58,13 +58,13 @@ class Recipe:
             workers=training.dataloader_workers,
             gradient_checkpointing=training.gradient_checkpointing,
             device=device,
-            learning_rate=LEARNING_RATES.get(family(training.optimizer), _OTHER_RATE),
+            learning_rate=LEARNING_RATES.get(optimizer_family(training.optimizer), _OTHER_RATE),
             attention=str(training.arguments.get(ATTENTION, "flash_attention_2" if flash else "")),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrainingOutcome:
     """What one run gave: the loss of each step, the hash of the final weights, the type that a linear layer's output had, and the step it ended at.
 
     `made` counts the steps that this process made, which after a resume are fewer; `still` names the weights that are as they were before.
@@ -80,13 +80,13 @@ class Outcome:
     product_error: float | None = None
 
 
-class Built(Protocol):
+class TrainingRun(Protocol):
     """A run that is ready to train. `options` maps each declared option to (declared, in effect)."""
 
     options: dict[str, tuple[Any, Any]]
     notes: dict[str, Any]
 
-    def train(self, resume_from: Path | None = None) -> Outcome:
+    def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
         ...
 
@@ -94,12 +94,12 @@ class Built(Protocol):
         """Where it runs, as readings: device, number of GPUs that one process spreads over, parallel mode, classes wrapped around the model."""
         ...
 
-    def witness_options(self) -> None:
+    def record_effective_options(self) -> None:
         """After training: look what is really in effect, and note it in `options`."""
         ...
 
 
-class Sequences:
+class SequenceDataset:
     """Sequences in which each symbol follows from the one before: x' = (5 x + 3) mod 124. Needs no torch, so workers import little."""
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class Sequences:
         return {"input_ids": symbols, "labels": symbols}
 
 
-def family(optimizer: str) -> str:
+def optimizer_family(optimizer: str) -> str:
     """The first word of an optimizer's name: "adamw_torch_fused" is of the family "adamw"."""
     return optimizer.lower().split("_")[0]
 
@@ -122,7 +122,7 @@ def checkpoint_folder(folder: Path, recipe: Recipe) -> Path:
     return folder / f"checkpoint-{recipe.save_at}"
 
 
-def settle_environment(environ: MutableMapping[str, str], expected: Expectations, scratch: Path, *, every_device: bool = False) -> None:
+def prepare_environment(environ: MutableMapping[str, str], expected: Expectations, scratch: Path, *, every_device: bool = False) -> None:
     """Point caches at the scratch folder and show the run one device at most, or all of them; has to happen before torch is imported."""
     environ["HF_HOME"] = str(scratch / "hf")
     environ["ACCELERATE_USE_CPU"] = "false" if expected.gpu_type else "true"

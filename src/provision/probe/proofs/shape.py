@@ -16,7 +16,7 @@ _DEPTH = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ModelShape:
     """A decoder with gated feed-forward layers, whose embedding is also its head."""
 
     hidden: int
@@ -35,7 +35,7 @@ class Shape:
         return f"{self.layers} layers of {self.hidden}, inner {self.inner}, vocabulary {self.vocabulary}"
 
 
-def shape_of(parameters: int, hidden: int | None, layers: int | None) -> Shape:
+def choose_shape(parameters: int, hidden: int | None, layers: int | None) -> ModelShape:
     """The shape nearest to `parameters`; the sizes that are given are kept, so it may be far from it where they contradict each other."""
     if hidden is None or layers is None:
         hidden, layers = _proportioned(parameters, hidden, layers)
@@ -43,7 +43,7 @@ def shape_of(parameters: int, hidden: int | None, layers: int | None) -> Shape:
     vocabulary = max(least, min(_LARGEST_VOCABULARY, (parameters - layers * _layer(hidden, round(_USUAL_INNER * hidden)) - hidden) // hidden))
     left = parameters - vocabulary * hidden - hidden
     inner = max(1, round((left / layers - 4 * hidden**2 - 2 * hidden) / (3 * hidden)))
-    return Shape(hidden, layers, inner, vocabulary, _heads(hidden))
+    return ModelShape(hidden, layers, inner, vocabulary, _heads(hidden))
 
 
 def _layer(hidden: int, inner: int) -> int:

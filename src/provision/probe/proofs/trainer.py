@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from .recipe import ATTENTION, VOCABULARY, Outcome, Recipe, Sequences, weights_hash
-from .witness import LinearWitness, Movement, Passes, attention_called, built_optimizer, lose, wrappers
+from .recipe import ATTENTION, VOCABULARY, Recipe, SequenceDataset, TrainingOutcome, weights_hash
+from .witness import ForwardPassCounter, LinearLayerRecorder, WeightSnapshot, built_optimizer, detect_attention, wrapper_classes, zero_weights
 
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "optimizer.pt", "rng_state.pth", "scheduler.pt", "trainer_state.json", "training_args.bin")
 NOT_EXERCISED = frozenset({"output_dir", "push_to_hub", "report_to", "deepspeed", "fsdp", "fsdp_config", "accelerator_config", "resume_from_checkpoint"})
@@ -39,26 +39,26 @@ class Build:
         own = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
         set_seed(recipe.seed)
         self.model = tiny_model(recipe)
-        dataset: Any = Sequences()
+        dataset: Any = SequenceDataset()
         self.trainer = Trainer(model=self.model, args=own, train_dataset=dataset)
         self.trainer.create_optimizer()
         self.options: dict[str, tuple[Any, Any]] = declared
 
-    def train(self, resume_from: Path | None = None) -> Outcome:
+    def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
         if resume_from:
-            lose(self.model)
+            zero_weights(self.model)
         # Of several processes each may have a part of every weight only: there R13 compares weights.
-        before, passes = Movement(self.model) if self.recipe.ranks == 1 else None, Passes(self.model)
+        before, passes = WeightSnapshot(self.model) if self.recipe.ranks == 1 else None, ForwardPassCounter(self.model)
         try:
-            with LinearWitness(first_linear(self.model)) as linear:
+            with LinearLayerRecorder(first_linear(self.model)) as linear:
                 self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
         finally:
             passes.remove()
         self._recomputed, self._workers = len(linear.types) > passes.count > 0, passes.workers.most
         losses = tuple(float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry)
         weights, step = weights_hash(self.model.state_dict()), self.trainer.state.global_step
-        return Outcome(losses, weights, linear.dtype, step, passes.count, before.still(self.model) if before else (), linear.product_error())
+        return TrainingOutcome(losses, weights, linear.dtype, step, passes.count, before.unchanged(self.model) if before else (), linear.product_error())
 
     def placement(self) -> dict[str, Any]:
         """Where it runs: the Trainer's device, the GPUs it would spread over by itself, its parallel mode, and what is wrapped around the model."""
@@ -67,10 +67,10 @@ class Build:
             "train.device": next(self.model.parameters()).device.type,
             "train.n_gpu": arguments.n_gpu,
             "train.parallel_mode": _plain(arguments.parallel_mode),
-            "train.wrapper": ", ".join(wrappers(self.trainer.model_wrapped)),
+            "train.wrapper": ", ".join(wrapper_classes(self.trainer.model_wrapped)),
         }
 
-    def witness_options(self) -> None:
+    def record_effective_options(self) -> None:
         """After training: the class of the optimizer, whether layers were recomputed, the workers that lived, the attention that is called."""
         import torch
 
@@ -78,10 +78,10 @@ class Build:
         self.options["optimizer"] = (recipe.optimizer, built_optimizer(recipe.optimizer, self.trainer.optimizer))
         self.options["gradient_checkpointing"] = (recipe.gradient_checkpointing, self._recomputed)
         self.options["dataloader_workers"] = (recipe.workers, self._workers)
-        symbols = torch.tensor([Sequences()[0]["input_ids"]], device=next(self.model.parameters()).device)
+        symbols = torch.tensor([SequenceDataset()[0]["input_ids"]], device=next(self.model.parameters()).device)
         wanted = recipe.attention or self.model.config._attn_implementation
         with self.trainer.compute_loss_context_manager():
-            self.options["attention"] = (wanted, attention_called(self.model, symbols))
+            self.options["attention"] = (wanted, detect_attention(self.model, symbols))
 
     def _declared_arguments(self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]) -> dict[str, tuple[Any, Any]]:
         from transformers import TrainingArguments

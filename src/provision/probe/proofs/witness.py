@@ -18,7 +18,7 @@ _BESIDE = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise
 """Words that say how an optimizer is made, not which it is."""
 
 
-class LinearWitness:
+class LinearLayerRecorder:
     """Watches a linear layer: the type of each output, and inputs, weight and output of the first call."""
 
     def __init__(self, layer: Any) -> None:
@@ -26,7 +26,7 @@ class LinearWitness:
         self._first: tuple[Any, Any, Any] | None = None
         self._hook = layer.register_forward_hook(self._note)
 
-    def __enter__(self) -> LinearWitness:
+    def __enter__(self) -> LinearLayerRecorder:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,7 +51,7 @@ class LinearWitness:
         return float((output - exact).norm() / exact.norm())
 
 
-def attention_called(model: Any, symbols: Any) -> str:
+def detect_attention(model: Any, symbols: Any) -> str:
     """The attention that one forward pass calls: "sdpa", "flash_attention_2", "flex_attention", or "eager" when none of these is called."""
     import torch
     from torch.overrides import TorchFunctionMode
@@ -108,31 +108,31 @@ def _is_called(kind: str, words: list[str]) -> bool:
     return not left
 
 
-class Passes:
+class ForwardPassCounter:
     """Counts the forward passes of a model while it trains, and the most worker processes that lived meanwhile."""
 
     def __init__(self, model: Any) -> None:
         self.count = 0
-        self.workers = Workers()
+        self.workers = WorkerCounter()
         self._hook: Any = model.register_forward_pre_hook(self._note)
 
     def _note(self, _model: Any, _inputs: Any) -> None:
         self.count += 1
-        self.workers.look()
+        self.workers.update()
 
     def remove(self) -> None:
         """Stop counting."""
         self._hook.remove()
 
 
-class Workers:
+class WorkerCounter:
     """The processes that were started since, by multiprocessing: `most` is how many lived at once in any look. A DataLoader says how many it was asked for."""
 
     def __init__(self) -> None:
         self.most = 0
         self._before = self._alive()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Count those that live now."""
         self.most = max(self.most, len(self._alive() - self._before))
 
@@ -141,25 +141,25 @@ class Workers:
         return {child.pid for child in multiprocessing.active_children()}
 
 
-class Movement:
+class WeightSnapshot:
     """The weights of a model as they are now, to tell later which of them did not move."""
 
     def __init__(self, model: Any) -> None:
         self._before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
-    def still(self, model: Any) -> tuple[str, ...]:
+    def unchanged(self, model: Any) -> tuple[str, ...]:
         """Return the names of the weights that are what they were, number by number."""
         now = {name: weight.detach() for name, weight in model.named_parameters()}
         return tuple(name for name, before in self._before.items() if now[name].shape == before.shape and bool((now[name].to(before.device) == before).all()))
 
 
-def lose(model: Any) -> None:
+def zero_weights(model: Any) -> None:
     """Set every weight to zero: what a run then has of them, it has read from a checkpoint."""
     for weight in model.parameters():
         weight.data.zero_()
 
 
-def wrappers(model: Any) -> list[str]:
+def wrapper_classes(model: Any) -> list[str]:
     """The names of the classes around a model, outermost first, and of the base classes that fully_shard mixes in."""
     names: list[str] = []
     while model is not None:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provision.targets.colab import programs
-from provision.verification import zipped
+from provision.verification import zip_files
 
-HERE = '{"ABOUT": "HERE"}'
+PLACEHOLDER = '{"ABOUT": "HERE"}'
 """The word in the templates that gives way to what the cell is about."""
 _LINE = 120
 _SHORT = 12
@@ -32,29 +32,29 @@ _FILTER = {
 }
 
 
-def payload_of(document: bytes, members: Mapping[str, bytes]) -> bytes:
+def build_payload(document: bytes, members: Mapping[str, bytes]) -> bytes:
     """Return the payload: a zip file of the document and the programs, with the same bytes every time."""
-    return zipped({"document.json": document, **members})
+    return zip_files({"document.json": document, **members})
 
 
-def sha256_of(payload: bytes) -> str:
+def digest_payload(payload: bytes) -> str:
     """Return the digest that a cell checks its payload by, in hexadecimal digits."""
     return hashlib.sha256(payload).hexdigest()
 
 
-def short(sha256: str) -> str:
+def to_payload_folder_name(sha256: str) -> str:
     """Return the name of the folder that a payload is unpacked into."""
     return sha256[:_SHORT]
 
 
 @functools.lru_cache(maxsize=4)
-def packed(payload: bytes) -> tuple[str, ...]:
+def encode_payload(payload: bytes) -> tuple[str, ...]:
     """Return a payload as lines of text; kept, since one command asks for the same several times."""
     text = base64.b85encode(lzma.compress(payload, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])).decode()
     return tuple(text[start : start + _LINE] for start in range(0, len(text), _LINE))
 
 
-def unpacked(lines: Sequence[str]) -> bytes:
+def decode_payload(lines: Sequence[str]) -> bytes:
     """Return the payload that lines of text hold; raises ValueError when they hold none."""
     try:
         return lzma.decompress(base64.b85decode("".join(lines)))
@@ -62,17 +62,17 @@ def unpacked(lines: Sequence[str]) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def text_of(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
+def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
     """Return the cell's text. `about` says for people what it is; the payload comes after it, as lines or by its address."""
-    return programs.cell().replace(HERE, literal({**about, "payload_url": url, "payload": [] if url else list(payload)}))
+    return programs.read_cell_template().replace(PLACEHOLDER, to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}))
 
 
-def filled(template: str, about: Mapping[str, Any]) -> str:
+def fill_template(template: str, about: Mapping[str, Any]) -> str:
     """Return the text of another cell."""
-    return template.replace(HERE, literal(about))
+    return template.replace(PLACEHOLDER, to_literal(about))
 
 
-def about_in(text: str) -> dict[str, Any] | None:
+def parse_about(text: str) -> dict[str, Any] | None:
     """Return the document that stands in a cell's text, None where there is none."""
     try:
         tree = ast.parse(text)
@@ -87,19 +87,19 @@ def about_in(text: str) -> dict[str, Any] | None:
     return None
 
 
-def same(one: str, other: str) -> bool:
+def is_same_cell(one: str, other: str) -> bool:
     """Tell whether two cells are the same program with the same payload; how a payload was compressed does not count."""
     if one == other:
         return True
-    abouts = [about_in(text) for text in (one, other)]
+    abouts = [parse_about(text) for text in (one, other)]
     if None in abouts:
         return False
     first, second = ({**about} for about in abouts if about is not None)
     lines = [about.pop("payload", []) for about in (first, second)]
-    return first == second and _rest(one) == _rest(other) and _holds(lines[0], lines[1])
+    return first == second and _without_payload(one) == _without_payload(other) and _is_same_payload(lines[0], lines[1])
 
 
-def literal(about: Mapping[str, Any]) -> str:
+def to_literal(about: Mapping[str, Any]) -> str:
     """Return texts, numbers, lists and mappings of them as a Python literal, one key a line: JSON, but for characters that JSON writes as two."""
     return "{\n" + "".join(f"    {_text(key)}: {_value(value)},\n" for key, value in about.items()) + "}"
 
@@ -115,15 +115,15 @@ def _text(text: str) -> str:
     return json.dumps(text) if text.isascii() or max(text) < "\U00010000" else ascii(text)
 
 
-def _rest(text: str) -> str:
+def _without_payload(text: str) -> str:
     before, _, after = text.partition('"payload": [')
     return before + after.partition("\n}")[2]
 
 
-def _holds(one: Any, other: Any) -> bool:
+def _is_same_payload(one: Any, other: Any) -> bool:
     if not all(isinstance(line, str) for line in (*one, *other)):
         return False
     try:
-        return unpacked(one) == unpacked(other) if one and other else one == other
+        return decode_payload(one) == decode_payload(other) if one and other else one == other
     except ValueError:
         return False

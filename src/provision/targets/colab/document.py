@@ -10,14 +10,14 @@ from typing import Any
 
 import provision
 from provision.facts import Facts
-from provision.facts.parts import colab_packages
-from provision.facts.places import Runtime
-from provision.lock import Chosen, Package
-from provision.lock.portion import PYPI, is_wheel
-from provision.lock.wheels import runs_on
-from provision.targets.colab.naming import colab
-from provision.targets.colab.shapes import shape_of
-from provision.targets.target import Place
+from provision.facts.parts import load_colab_packages
+from provision.facts.places import ColabRuntime
+from provision.lock import LockedPackage, TargetChoice
+from provision.lock.portion import DEFAULT_INDEX_URL, is_wheel
+from provision.lock.wheels import wheel_runs_on
+from provision.targets.colab.naming import get_colab_target
+from provision.targets.colab.shapes import find_shape
+from provision.targets.target import TargetContext
 from provision.verification import expectations_of
 
 SCHEMA = "provision.cell/1"
@@ -26,24 +26,24 @@ _OWN = "google-colab"
 """Colab's own package: no index has it, so nothing could bring it back."""
 
 
-def document_of(place: Place, facts: Facts, uv: Mapping[str, Any], nonce: str = "") -> dict[str, Any]:
+def build_agent_config(place: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = "") -> dict[str, Any]:
     """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
 
     Without a nonce it gets the one that follows from all the rest, so that the same choices are the same bytes.
     """
-    document = _said(place, facts, uv)
-    nonce = nonce or hashlib.sha256(written(document)).hexdigest()[:NONCE_DIGITS]
+    document = _build_declaration(place, facts, uv)
+    nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
     return {**document, "nonce": nonce, "expectations": {**document["expectations"], "nonce": nonce}}
 
 
-def written(document: Mapping[str, Any]) -> bytes:
+def encode_config(document: Mapping[str, Any]) -> bytes:
     """Return a document's bytes: sorted, ASCII, one line."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def _said(place: Place, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
-    spec, target, environment = place.spec, colab(place), place.environment
-    expectations = expectations_of(place.promised, place.target, place.lock, environment, PurePosixPath())
+def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
+    spec, target, environment = place.spec, get_colab_target(place), place.environment
+    expectations = expectations_of(place.effective_spec, place.target, place.lock, environment, PurePosixPath())
     runtime = facts.runtimes.get(target.runtime)
     return {
         "schema": SCHEMA,
@@ -68,8 +68,8 @@ def _said(place: Place, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _runtime(runtime: Runtime, place: Place, facts: Facts) -> dict[str, Any]:
-    cpu = place.spec.gpu.none and f"{runtime.runtime}-cpu" in colab_packages()  # machines without a GPU have an image of their own since 2025-12
+def _runtime(runtime: ColabRuntime, place: TargetContext, facts: Facts) -> dict[str, Any]:
+    cpu = place.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()  # machines without a GPU have an image of their own since 2025-12
     return {
         "version": runtime.runtime,
         "as_of": runtime.evidence.as_of,
@@ -77,39 +77,39 @@ def _runtime(runtime: Runtime, place: Place, facts: Facts) -> dict[str, Any]:
         "torch": runtime.torch,
         "flavour": "cpu" if cpu else runtime.flavour,
         "os": runtime.os,
-        "driver": None if place.spec.gpu.none else facts.conditions["host driver"].value,
+        "driver": None if place.spec.gpu.is_none else facts.conditions["host driver"].value,
     }
 
 
-def _gpu(place: Place, facts: Facts) -> dict[str, Any] | None:
+def _gpu(place: TargetContext, facts: Facts) -> dict[str, Any] | None:
     gpu = place.spec.gpu
-    if gpu.none:
+    if gpu.is_none:
         return None
-    shape = shape_of(gpu, colab(place).shape, facts)
+    shape = find_shape(gpu, get_colab_target(place).shape, facts)
     return {"type": gpu.type, "device": (shape.device or None) if shape else None, "count": gpu.count}
 
 
-def _install(place: Place) -> dict[str, Any]:
+def _install(place: TargetContext) -> dict[str, Any]:
     """Return what the installer is given: every file by hash; on top of a runtime it touches nothing else there."""
-    held = sorted(place.lock.held_by(place.environment), key=lambda one: one.name)
+    held = sorted(place.lock.packages_in(place.environment), key=lambda one: one.name)
     used = {"pypi", *(one.index for one in held)}
-    given = place.stand_in.indexes if place.stand_in else {}
-    known = {name: given.get(name) or address for name, address in {"pypi": PYPI, **place.lock.indexes}.items() if name in used}
+    given = place.sandbox_sources.indexes if place.sandbox_sources else {}
+    known = {name: given.get(name) or address for name, address in {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}.items() if name in used}
     return {
         "schema": "provision.install/1",
-        "mode": "shared" if colab(place).isolation == "system" else "own",
+        "mode": "shared" if get_colab_target(place).isolation == "system" else "own",
         "python_version": place.lock.python,
         "audit": "size",
         "packages": [{"name": one.name, "version": one.version, "index": one.index, "files": _files(one, place)} for one in held],
         "indexes": {name: address for name, address in known.items() if address},
-        "links": list(place.stand_in.links) if place.stand_in else [],
+        "links": list(place.sandbox_sources.find_links) if place.sandbox_sources else [],
     }
 
 
-def _files(package: Package, place: Place) -> dict[str, str]:
+def _files(package: LockedPackage, place: TargetContext) -> dict[str, str]:
     """Return the files that a runtime can use: a lock for several platforms holds others too."""
-    return {file.name: file.sha256 for file in package.files if not is_wheel(file) or runs_on(file.name, place.lock.python, place.platform)}
+    return {file.name: file.sha256 for file in package.files if not is_wheel(file) or wheel_runs_on(file.name, place.lock.python, place.platform)}
 
 
-def _predicted(chosen: Chosen) -> dict[str, Any]:
+def _predicted(chosen: TargetChoice) -> dict[str, Any]:
     return {"kept": list(chosen.kept), "changed": dict(chosen.changed), "added": list(chosen.added), "restart": list(chosen.restart)}

@@ -9,13 +9,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from provision.effects import Reader
-from provision.errors import WorldError
+from provision.errors import ExternalError
 
 _LIMIT = 2**20
 _GITHUB = re.compile(r"(?:https?://(?:[^/@]*@)?github\.com/|(?:ssh://)?git@github\.com[:/])([A-Za-z0-9-]+)/([A-Za-z0-9._-]+?)(?:\.git)?/?")
 
 
-def link_to(notebook: Path, reader: Reader) -> str | None:
+def build_colab_link(notebook: Path, reader: Reader) -> str | None:
     """Return the address that opens a notebook from its branch on GitHub; None where remote or branch are not known, or are elsewhere.
 
     Whether the notebook was pushed, and the repository is public, nobody here can tell.
@@ -31,7 +31,7 @@ def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
         head, common = _folders(root, reader)
         branch = _branch(_text(head / "HEAD", reader))
         owner = _owner(_text(common / "config", reader))
-    except WorldError:
+    except ExternalError:
         return None
     if branch is None or owner is None:
         return None

@@ -13,17 +13,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.places import ColabTarget
-from provision.safe import safe_line
-from provision.targets.colab.cell import same
+from provision.safe import escape_line
+from provision.targets.colab.cell import is_same_cell
 
-ABOUT, MAKE, VERIFY, RUN, YOURS = "provision-about", "provision-environment", "provision-verify", "provision-run", "provision-yours"
-_OURS = (ABOUT, MAKE, VERIFY, RUN, YOURS)
+ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL = (
+    "provision-about",
+    "provision-environment",
+    "provision-verify",
+    "provision-run",
+    "provision-yours",
+)
+_CELL_IDS = (ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL)
 _DIGEST = "provision_sha256"
-_HERE = "# Your code here: what the cells above made is what it imports.\n"
-_APART = "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in the environment.\n"
+_USER_CELL_TEXT = "# Your code here: what the cells above made is what it imports.\n"
+_USER_CELL_TEXT_VENV = "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in the environment.\n"
 
 
-def metadata_of(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
+def build_metadata(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
     """Return what the notebook asks Colab for; `asked` is what the facts list for the machine. Colab may open it on something else all the same."""
     colab: dict[str, Any] = {"provenance": [], **{key: asked[key] for key in ("gpuType", "machine_shape") if key in asked}}
     if target.runtime != "latest":
@@ -32,21 +38,21 @@ def metadata_of(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]
     return {**accelerator, "colab": colab, "kernelspec": {"display_name": "Python 3", "name": "python3"}, "language_info": {"name": "python"}}
 
 
-def notebook_of(metadata: Mapping[str, Any], about: str, texts: Mapping[str, str]) -> dict[str, Any]:
+def build_notebook(metadata: Mapping[str, Any], about: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the notebook (nbformat 4.5): what it is, then the program of each cell by its id, then room for one's own."""
-    own = _APART if RUN in texts else _HERE
-    cells = [_cell(ABOUT, about, "markdown"), *(_cell(name, text, "code", form=True) for name, text in texts.items()), _cell(YOURS, own, "code")]
+    own = _USER_CELL_TEXT_VENV if RUN_CELL in texts else _USER_CELL_TEXT
+    cells = [_cell(ABOUT_CELL, about, "markdown"), *(_cell(name, text, "code", form=True) for name, text in texts.items()), _cell(USER_CELL, own, "code")]
     return {"cells": cells, "metadata": dict(metadata), "nbformat": 4, "nbformat_minor": 5}
 
 
-def said(lines: Mapping[str, str], title: str, words: str) -> str:
+def format_markdown(lines: Mapping[str, str], title: str, words: str) -> str:
     """Return Markdown: a title, a sentence, and a list; every value is code, so that none of it is markup."""
-    return "\n".join([f"## {title}", "", words, "", *(f"- {name}: {code(value)}" for name, value in lines.items())])
+    return "\n".join([f"## {title}", "", words, "", *(f"- {name}: {format_code(value)}" for name, value in lines.items())])
 
 
-def code(text: str) -> str:
+def format_code(text: str) -> str:
     """Return text as code in Markdown, whatever it holds."""
-    line = safe_line(text)
+    line = escape_line(text)
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     blank = " " if line.startswith(("`", " ")) or line.endswith(("`", " ")) else ""
     return f"{fence}{blank}{line}{blank}{fence}"
@@ -58,31 +64,31 @@ def dumps(notebook: Mapping[str, Any]) -> str:
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-def is_ours(document: Any) -> bool:
+def is_rendered_notebook(document: Any) -> bool:
     """Tell whether a document is a notebook with the cell of ours that makes the environment."""
-    return any(_name(cell) == MAKE for cell in _cells(document))
+    return any(_name(cell) == ENVIRONMENT_CELL for cell in _cells(document))
 
 
-def refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def update_notebook(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notebook as it should be now: with the cells that people added to it or copied and edited, and the results of what stays as it is."""
-    found, others, _ = _sorted(there, ours)
-    left = {YOURS} if others and YOURS not in found else set()  # who writes cells elsewhere and has removed that one does without it
-    cells = [_kept(found.get(_name(cell)), cell) for cell in ours["cells"] if _name(cell) not in left]
+    found, others, _ = _sort_cells(there, ours)
+    left = {USER_CELL} if others and USER_CELL not in found else set()  # who writes cells elsewhere and has removed that one does without it
+    cells = [_choose_cell(found.get(_name(cell)), cell) for cell in ours["cells"] if _name(cell) not in left]
     minor = there.get("nbformat_minor", 5)
     if minor < 5:  # such cells have no id of their own
         cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
-    return {**there, "cells": [*cells, *others], "metadata": _refreshed(_mapping(there, "metadata"), ours["metadata"])}
+    return {**there, "cells": [*cells, *others], "metadata": _update_metadata(_mapping(there, "metadata"), ours["metadata"])}
 
 
-def edited_copies(there: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
+def find_edited_copies(there: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the rendered cells of which a notebook has an edited copy, which stays."""
-    return _sorted(there, ours)[2]
+    return _sort_cells(there, ours)[2]
 
 
-def _sorted(there: Any, ours: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
+def _sort_cells(there: Any, ours: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
     """Return the rendered cells of a notebook by name, all cells of people, and the names of those of which there are edited copies."""
     made = {_name(cell): cell for cell in ours["cells"]}
-    by_name = {name: [cell for cell in _cells(there) if _name(cell) == name] for name in _OURS}
+    by_name = {name: [cell for cell in _cells(there) if _name(cell) == name] for name in _CELL_IDS}
     found = {name: _original(cells, made.get(name)) for name, cells in by_name.items() if cells}
     others, copied = list[Any](), list[str]()
     for cell in _cells(there):
@@ -90,7 +96,7 @@ def _sorted(there: Any, ours: Mapping[str, Any]) -> tuple[dict[str, Any], list[A
         if name not in found:
             others.append(cell)
         elif cell is not found[name] and not _is_rendered(cell, found[name], made.get(name)):
-            others.append(_as_own(cell, {_name(one) for one in (*_cells(there), *others)}))
+            others.append(_as_user_cell(cell, {_name(one) for one in (*_cells(there), *others)}))
             copied.append(name)
     return found, others, tuple(copied)
 
@@ -99,22 +105,22 @@ def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
     """Return which of the cells of one name is the rendered one: as it is to be, else as it was rendered once, else the one with that id, else the first."""
     if len(cells) == 1:
         return cells[0]
-    current = (cell for cell in cells if ours is not None and same(_source(cell), _source(ours)))
+    current = (cell for cell in cells if ours is not None and is_same_cell(_source(cell), _source(ours)))
     earlier = (cell for cell in cells if _digest(cell) == _mapping(cell, "metadata").get(_DIGEST))
-    by_id = (cell for cell in cells if cell.get("id") in _OURS)
+    by_id = (cell for cell in cells if cell.get("id") in _CELL_IDS)
     return next(current, None) or next(earlier, None) or next(by_id, cells[0])
 
 
 def _is_rendered(copy: Mapping[str, Any], original: Mapping[str, Any], ours: Mapping[str, Any] | None) -> bool:
     """Return whether a copy holds nothing that a person wrote."""
-    if _name(copy) == YOURS:
-        return _source(copy) in (_HERE.rstrip(), _APART.rstrip(), "")
+    if _name(copy) == USER_CELL:
+        return _source(copy) in (_USER_CELL_TEXT.rstrip(), _USER_CELL_TEXT_VENV.rstrip(), "")
     if _digest(copy) == _mapping(copy, "metadata").get(_DIGEST) or _source(copy) == _source(original):
         return True
-    return ours is not None and same(_source(copy), _source(ours))
+    return ours is not None and is_same_cell(_source(copy), _source(ours))
 
 
-def _as_own(copy: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
+def _as_user_cell(copy: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
     """Return an edited copy as a cell of its own, with an id that is neither that of a rendered cell nor taken."""
     stem = name = f"{_name(copy)}-copy-{_digest(copy)[:8]}"
     number = 1
@@ -122,7 +128,7 @@ def _as_own(copy: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
         number += 1
         name = f"{stem}-{number}"
     metadata = {key: value for key, value in _mapping(copy, "metadata").items() if key != _DIGEST}
-    own = {"id": name} if copy.get("id") in _OURS else {}
+    own = {"id": name} if copy.get("id") in _CELL_IDS else {}
     return {**copy, **own, "metadata": {**metadata, "id": name}}
 
 
@@ -130,7 +136,7 @@ def _digest(cell: Mapping[str, Any]) -> str:
     return hashlib.sha256(_source(cell).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _refreshed(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def _update_metadata(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     colab = {key: value for key, value in _mapping(there, "colab").items() if key not in ("gpuType", "machine_shape", "runtime_attributes")}
     kept = {key: value for key, value in there.items() if key != "accelerator"}
     return {**ours, **kept, "colab": {**ours["colab"], **colab}}
@@ -145,8 +151,8 @@ def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, A
     return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
 
 
-def _kept(there: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> Mapping[str, Any]:
-    if there is None or (_name(ours) != YOURS and not same(_source(there), _source(ours))):
+def _choose_cell(there: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> Mapping[str, Any]:
+    if there is None or (_name(ours) != USER_CELL and not is_same_cell(_source(there), _source(ours))):
         return ours
     return there
 
@@ -159,7 +165,7 @@ def _cells(document: Any) -> list[Any]:
 def _name(cell: Mapping[str, Any]) -> str:
     # Colab writes format 4.0, in which a cell's id stands in its metadata.
     name = cell.get("id")
-    return str(name if name in _OURS else _mapping(cell, "metadata").get("id", ""))
+    return str(name if name in _CELL_IDS else _mapping(cell, "metadata").get("id", ""))
 
 
 def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

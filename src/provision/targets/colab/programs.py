@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from provision import verification
-from provision.assets import asset
+from provision.assets import find_asset
 
 _CELL, _VERIFY, _RUN = "templates/colab-cell.py", "templates/colab-verify.py", "templates/colab-run.py"
 
 
-def members() -> Mapping[str, bytes]:
+def build_payload_members() -> Mapping[str, bytes]:
     """Return the programs by the name they have in the payload."""
-    return {"cell.pyz": verification.cell(), "installer.pyz": verification.installer(), "probe.pyz": verification.parcel()}
+    return {"cell.pyz": verification.notebook_zipapp(), "installer.pyz": verification.installer_zipapp(), "probe.pyz": verification.probe_zipapp()}
 
 
-def cell() -> str:
+def read_cell_template() -> str:
     """Return the program of the first cell."""
-    return asset(_CELL).read_text(encoding="utf-8")
+    return find_asset(_CELL).read_text(encoding="utf-8")
 
 
-def verify() -> str:
+def read_verify_template() -> str:
     """Return the program of the cell that shows the report."""
-    return asset(_VERIFY).read_text(encoding="utf-8")
+    return find_asset(_VERIFY).read_text(encoding="utf-8")
 
 
-def run() -> str:
+def read_run_template() -> str:
     """Return the program of the cell that runs a script in the environment of its own."""
-    return asset(_RUN).read_text(encoding="utf-8")
+    return find_asset(_RUN).read_text(encoding="utf-8")

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 
 from provision.facts import Facts
 from provision.places import ColabTarget
-from provision.targets.colab.naming import colab
-from provision.targets.colab.shapes import shape_of
-from provision.targets.target import Place, Refusal
-from provision.targets.unmade import LATER, unmade
+from provision.targets.colab.naming import get_colab_target
+from provision.targets.colab.shapes import find_shape
+from provision.targets.target import Refusal, TargetContext
+from provision.targets.unmade import NOT_SUPPORTED_YET, find_common_refusals
 
 
-def refusals_of(place: Place, facts: Facts, foreign: tuple[str, ...]) -> Iterator[Refusal]:
+def find_refusals(place: TargetContext, facts: Facts, foreign: tuple[str, ...]) -> Iterator[Refusal]:
     """Yield everything that is refused; `foreign` are files of others that stand where ours would."""
-    target = colab(place)
-    yield from unmade(place.spec)
-    yield from _of_the_runtime(place, target, facts)
-    yield from _of_cards(place, target, facts)
-    yield from _unavailable(place)
+    target = get_colab_target(place)
+    yield from find_common_refusals(place.spec)
+    yield from _runtime_refusals(place, target, facts)
+    yield from _gpu_refusals(place, target, facts)
+    yield from _unsupported_fields(place)
     for name in foreign:
         yield Refusal(("targets", place.target), f"{name} is there, and no render made it", "move it away, or rename the spec")
 
 
-def _of_the_runtime(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
+def _runtime_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
     route = ("targets", place.target, "runtime")
     if target.runtime not in facts.runtimes and target.isolation == "system":
         hint = f"write one of {', '.join(facts.runtimes)}, or isolation: venv"
@@ -32,17 +32,17 @@ def _of_the_runtime(place: Place, target: ColabTarget, facts: Facts) -> Iterator
         yield Refusal(route, "via: colab-cli gets the newest runtime, whatever is asked for", "write runtime: latest, or via: browser")
 
 
-def _of_cards(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
-    gpu, shape = place.spec.gpu, shape_of(place.spec.gpu, target.shape, facts)
+def _gpu_refusals(place: TargetContext, target: ColabTarget, facts: Facts) -> Iterator[Refusal]:
+    gpu, shape = place.spec.gpu, find_shape(place.spec.gpu, target.shape, facts)
     route = ("targets", place.target, "gpu") if target.gpu is not None else ("gpu",)
     if shape is None:
-        elsewhere = shape_of(gpu, "standard", facts)
+        elsewhere = find_shape(gpu, "standard", facts)
         offered = ", ".join(dict.fromkeys(row.card for row in facts.shapes))
         if elsewhere is not None:
             yield Refusal(("targets", place.target, "shape"), f"Colab has no machine of shape high with {gpu.type}", "leave shape out, or name another card")
         else:
             yield Refusal(route, f"Colab has no {gpu.type}", f"take one of {offered}")
-    if gpu.none:
+    if gpu.is_none:
         return
     if gpu.count > 1:
         yield Refusal(route, f"a Colab runtime has one GPU, and {gpu.count} are asked for", f"write gpu: {gpu.type}")
@@ -50,16 +50,18 @@ def _of_cards(place: Place, target: ColabTarget, facts: Facts) -> Iterator[Refus
         yield Refusal(route, f"gpu: {gpu} cannot be shown to compute without torch", "add torch to `packages`, or write gpu: none")
 
 
-def _unavailable(place: Place) -> Iterator[Refusal]:
+def _unsupported_fields(place: TargetContext) -> Iterator[Refusal]:
     spec = place.spec
     if spec.cuda_toolkit is not None:
-        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on a runtime: {LATER}", "remove the field; a runtime with a GPU brings its own toolkit")
+        yield Refusal(
+            ("cuda_toolkit",), f"installing a CUDA toolkit on a runtime: {NOT_SUPPORTED_YET}", "remove the field; a runtime with a GPU brings its own toolkit"
+        )
     for name, reference in spec.secrets.items():
-        if colab(place).via == "colab-cli":
+        if get_colab_target(place).via == "colab-cli":
             yield Refusal(("secrets", name), "Colab gives its secrets to a browser only, and via: colab-cli has none", "write via: browser, or leave it out")
         elif reference.colab is None:
             yield Refusal(("secrets", name), "a notebook takes secrets from Colab's own store only", f"write {{colab: {name}}}")
-    if place.stand_in is not None:
+    if place.sandbox_sources is not None:
         yield Refusal(("targets", place.target), "a sandbox has no Colab", "pick another target with --target, or leave --sandbox out")
         return
     for name, address in place.lock.indexes.items():

@@ -1,21 +1,28 @@
 """A Vertex AI Workbench instance: made from a lock by the program that it runs at each start, and judged by the report that comes back."""
 
-from provision.targets.workbench.former import full_name, go_last, is_former, places_of, with_former, without_former
-from provision.targets.workbench.kind import PART, Have, Workbench, run_of
-from provision.targets.workbench.naming import LINEAGE
-from provision.targets.workbench.planning import RESTARTED
+from provision.targets.workbench.former import (
+    build_resource_name,
+    expand_zones,
+    find_deleted_last,
+    forget_former_instance,
+    is_former_part,
+    record_former_instance,
+)
+from provision.targets.workbench.kind import INSTANCE_PART, WorkbenchDriver, WorkbenchObservation, get_run_location
+from provision.targets.workbench.naming import LINEAGE_LABEL
+from provision.targets.workbench.planning import RESTART_NOTE
 
 __all__ = [
-    "LINEAGE",
-    "PART",
-    "RESTARTED",
-    "Have",
-    "Workbench",
-    "full_name",
-    "go_last",
-    "is_former",
-    "places_of",
-    "run_of",
-    "with_former",
-    "without_former",
+    "INSTANCE_PART",
+    "LINEAGE_LABEL",
+    "RESTART_NOTE",
+    "WorkbenchDriver",
+    "WorkbenchObservation",
+    "build_resource_name",
+    "expand_zones",
+    "find_deleted_last",
+    "forget_former_instance",
+    "get_run_location",
+    "is_former_part",
+    "record_former_instance",
 ]

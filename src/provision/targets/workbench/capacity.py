@@ -7,32 +7,32 @@ from typing import NamedTuple
 from provision.effects import CloudReader
 from provision.facts import Card
 from provision.facts.machines import region_of
-from provision.targets.workbench.naming import Names
+from provision.targets.workbench.naming import ResourceNames
 
 _METRICS = {"T4": "NVIDIA_T4_GPUS", "V100": "NVIDIA_V100_GPUS", "P4": "NVIDIA_P4_GPUS", "L4": "NVIDIA_L4_GPUS"}
 _METRICS |= {"A100-40GB": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS", "H100-80GB": "NVIDIA_H100_GPUS"}
 """Compute Engine's quotas by card (compute.v1 discovery document, Quota.metric)."""
 
 
-class Outlook(NamedTuple):
+class CapacityCheck(NamedTuple):
     """What was learned: notes for the plan, and why no zone can have it ("" where one may)."""
 
     notes: tuple[str, ...] = ()
     problem: str = ""
 
 
-class Held(NamedTuple):
+class ReleasedGpus(NamedTuple):
     """Cards that an instance holds and that come free before the new one is made: the service's name of the card, the zone, how many."""
 
-    card: str
+    accelerator_type: str
     zone: str
-    cards: int
+    quantity: int
 
 
-def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader, held: Held | None = None) -> Outlook:
+def check_capacity(names: ResourceNames, card: Card | None, count: int, cloud: CloudReader, held: ReleasedGpus | None = None) -> CapacityCheck:
     """Return what quota and zones say about cards; what cannot be read is no obstacle."""
     if card is None:
-        return Outlook()
+        return CapacityCheck()
     notes, open_zones = [], list(names.zones)
     for region in dict.fromkeys(region_of(zone) for zone in names.zones):
         rows = cloud.quotas(names.project, region)
@@ -42,7 +42,7 @@ def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader, 
             continue
         limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
         notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")
-        free = held.cards if held and held.card == card.workbench and region_of(held.zone) == region else 0
+        free = held.quantity if held and held.accelerator_type == card.workbench and region_of(held.zone) == region else 0
         if limit - used + free < count:
             open_zones = [zone for zone in open_zones if region_of(zone) != region]
     short = not open_zones
@@ -52,5 +52,5 @@ def outlook_of(names: Names, card: Card | None, count: int, cloud: CloudReader, 
             notes.append(f"capacity: {zone} has no {card.name}")
             open_zones.remove(zone)
     if open_zones:
-        return Outlook(tuple(notes))
-    return Outlook(tuple(notes), "; ".join(notes) if short else f"none of the zones has {card.name}: {', '.join(names.zones)}")
+        return CapacityCheck(tuple(notes))
+    return CapacityCheck(tuple(notes), "; ".join(notes) if short else f"none of the zones has {card.name}: {', '.join(names.zones)}")

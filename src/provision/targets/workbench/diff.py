@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from provision.targets.workbench.body import MADE, NEVER, NEVER_ABOVE
+from provision.targets.workbench.body import CREATION_METADATA_KEY, IMMUTABLE_FIELDS, IMMUTABLE_SETUP_FIELDS
 
 Body = Mapping[str, Any]
 
 
-class Way(Enum):
+class ChangeMethod(Enum):
     """How a field changes: while the instance runs, while it is stopped, by a disk's own call (GROW), or not at all (another instance takes its place)."""
 
     RUNNING = "running"
@@ -25,23 +25,23 @@ class Way(Enum):
     REPLACE = "replace"
 
 
-class Change(NamedTuple):
+class FieldChange(NamedTuple):
     """One field, as the update mask names it, with what it is and what it is to be (None: it goes)."""
 
     path: str
-    had: Any
-    wants: Any
-    way: Way
+    actual: Any
+    desired: Any
+    method: ChangeMethod
 
 
-_OF_SETUP = {
-    "machineType": Way.STOPPED,
-    "acceleratorConfigs": Way.STOPPED,
-    "gpuDriverConfig": Way.STOPPED,
-    "shieldedInstanceConfig": Way.STOPPED,
-    "reservationAffinity": Way.STOPPED,
-    "tags": Way.RUNNING,
-    "disablePublicIp": Way.RUNNING,
+_SETUP_FIELD_METHODS = {
+    "machineType": ChangeMethod.STOPPED,
+    "acceleratorConfigs": ChangeMethod.STOPPED,
+    "gpuDriverConfig": ChangeMethod.STOPPED,
+    "shieldedInstanceConfig": ChangeMethod.STOPPED,
+    "reservationAffinity": ChangeMethod.STOPPED,
+    "tags": ChangeMethod.RUNNING,
+    "disablePublicIp": ChangeMethod.RUNNING,
 }
 """Fields below gceSetup that a mask may name (notebooks.v2 discovery document, instances.patch), and when (magic-modules, workbench Instance.yaml)."""
 _READ_AT_START: tuple[str, ...] = ("disable-mixer", "enable-jupyterlab4", "enable-jupyterlab4-preview", "geminicli-disabled", "geminicli-tc-accepted")
@@ -49,12 +49,12 @@ _READ_AT_START += ("notebook-disable-downloads", "notebook-disable-nbconvert", "
 """Keys of metadata that an instance reads when it starts (magic-modules, pre_update/workbench_instance.go.tmpl)."""
 
 
-def changes(wanted: Body, real: Body, sent: Body | None) -> tuple[Change, ...]:
+def find_changes(wanted: Body, real: Body, sent: Body | None) -> tuple[FieldChange, ...]:
     """Return what differs. `sent` is the body as it was sent last, None where that is not recorded: then only what the service tells is compared."""
     return tuple(_changes(wanted, real, sent or {}))
 
 
-def patch(found: tuple[Change, ...]) -> tuple[dict[str, Any], str]:
+def build_patch(found: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
     """Return body and update mask for changes that need no other instance; a key of a map that goes is sent as "", since maps are merged."""
     body: dict[str, Any] = {}
     masks = []
@@ -62,69 +62,69 @@ def patch(found: tuple[Change, ...]) -> tuple[dict[str, Any], str]:
         place, (*above, last) = body, _parts(change.path)
         for key in above:
             place = place.setdefault(key, {})
-        place[last] = change.wants if change.wants is not None else "" if _of_map(change.path) else _empty(change.had)
+        place[last] = change.desired if change.desired is not None else "" if _of_map(change.path) else _empty(change.actual)
         masks.append("/".join([*above, last] if not _of_map(change.path) else above))
     return body, ",".join(_mask(path) for path in dict.fromkeys(masks))
 
 
-def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[Change]:
+def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
     yield from _map("labels", wanted, real, sent)
     new, now, old = (body.get("gceSetup", {}) for body in (wanted, real, sent))
     for change in _map("metadata", new, now, old):
         key = change.path.partition("/")[2]
-        if key != MADE:
-            yield change._replace(path=f"gceSetup/{change.path}", way=Way.STOPPED if key in _READ_AT_START else Way.RUNNING)
-    for key, way in _OF_SETUP.items():
+        if key != CREATION_METADATA_KEY:
+            yield change._replace(path=f"gceSetup/{change.path}", method=ChangeMethod.STOPPED if key in _READ_AT_START else ChangeMethod.RUNNING)
+    for key, way in _SETUP_FIELD_METHODS.items():
         wants, had = new.get(key), now.get(key)
         if not _same(key, wants, had, old.get(key)):
             if key == "tags":  # those of the service are nobody's business
                 had = [tag for tag in had or () if tag in (*(wants or ()), *(old.get(key) or ()))]
-            yield Change(f"gceSetup/{key}", had, wants, Way.REPLACE if _impossible(key, wants, had) else way)
+            yield FieldChange(f"gceSetup/{key}", had, wants, ChangeMethod.REPLACE if _needs_replacement(key, wants, had) else way)
     if sent:
-        yield from _of_making(wanted, now, sent)
+        yield from _creation_changes(wanted, now, sent)
     elif (image := now.get("vmImage", {}).get("name")) and image != new["vmImage"]["name"]:
-        yield Change("gceSetup/vmImage", now["vmImage"], new["vmImage"], Way.REPLACE)
+        yield FieldChange("gceSetup/vmImage", now["vmImage"], new["vmImage"], ChangeMethod.REPLACE)
 
 
-def _of_making(wanted: Body, now: Body, sent: Body) -> Iterator[Change]:
+def _creation_changes(wanted: Body, now: Body, sent: Body) -> Iterator[FieldChange]:
     """Yield what differs from what an instance was made with; of disks only growing is no new instance."""
     new, old = wanted.get("gceSetup", {}), sent.get("gceSetup", {})
-    for key in NEVER:
-        way = _way_of_disk(new.get(key), old.get(key), now.get(key)) if key in ("bootDisk", "dataDisks") else Way.REPLACE
+    for key in IMMUTABLE_SETUP_FIELDS:
+        way = _disk_change_method(new.get(key), old.get(key), now.get(key)) if key in ("bootDisk", "dataDisks") else ChangeMethod.REPLACE
         if way is not None and new.get(key) != old.get(key):
             real = _disk(now.get(key)).get("diskSizeGb")
             had = old.get(key)
-            if way is Way.GROW and real is not None:
+            if way is ChangeMethod.GROW and real is not None:
                 had = {**_disk(had), "diskSizeGb": real}
-            yield Change(f"gceSetup/{key}", had, new.get(key), way)
-    for key in NEVER_ABOVE:
+            yield FieldChange(f"gceSetup/{key}", had, new.get(key), way)
+    for key in IMMUTABLE_FIELDS:
         if wanted.get(key) != sent.get(key):
-            yield Change(key, sent.get(key), wanted.get(key), Way.REPLACE)
+            yield FieldChange(key, sent.get(key), wanted.get(key), ChangeMethod.REPLACE)
 
 
-def _impossible(key: str, wants: Any, had: Any) -> bool:
+def _needs_replacement(key: str, wants: Any, had: Any) -> bool:
     """Tell whether the service refuses this change: a public address back, or from G2 machines to others (Workbench documentation, Change machine type)."""
     if key == "machineType":
         return _last(wants).startswith("g2-") != _last(had).startswith("g2-")
     return key == "disablePublicIp" and not wants
 
 
-def _way_of_disk(wants: Any, sent: Any, real: Any) -> Way | None:
+def _disk_change_method(wants: Any, sent: Any, real: Any) -> ChangeMethod | None:
     """Return how a disk becomes as wanted; None where it is, since somebody grew it by hand at least as far."""
     one, other, told = _disk(wants), _disk(sent), _disk(real)
     if {**one, "diskSizeGb": ""} != {**other, "diskSizeGb": ""} or _size(one) < _size(other):
-        return Way.REPLACE
-    return None if _size(told) >= _size(one) else Way.GROW
+        return ChangeMethod.REPLACE
+    return None if _size(told) >= _size(one) else ChangeMethod.GROW
 
 
-def _map(key: str, wanted: Body, real: Body, sent: Body) -> Iterator[Change]:
+def _map(key: str, wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
     wants, had, ours = wanted.get(key, {}), real.get(key, {}), sent.get(key, {})
     for name in wants:
         if wants[name] != had.get(name) and (wants[name] or had.get(name)):  # an empty value and none are the same to the service
-            yield Change(f"{key}/{name}", had.get(name), wants[name], Way.RUNNING)
+            yield FieldChange(f"{key}/{name}", had.get(name), wants[name], ChangeMethod.RUNNING)
     for name in ours:
         if name not in wants and had.get(name):
-            yield Change(f"{key}/{name}", had[name], None, Way.RUNNING)
+            yield FieldChange(f"{key}/{name}", had[name], None, ChangeMethod.RUNNING)
 
 
 def _same(key: str, wants: Any, had: Any, sent: Any) -> bool:

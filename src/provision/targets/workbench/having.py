@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.facts import Facts
-from provision.facts.places import family_and_day
+from provision.facts.places import split_image_name
 from provision.plan import Action
 from provision.state import Intent
-from provision.targets.target import Place
+from provision.targets.target import TargetContext
 from provision.targets.workbench import programs
-from provision.targets.workbench.body import Choices, Run, body_of, made_of, run_on
-from provision.targets.workbench.capacity import Outlook
-from provision.targets.workbench.diff import Change, Way, changes
-from provision.targets.workbench.document import document_of, holds, written
-from provision.targets.workbench.image import Picked
-from provision.targets.workbench.machine import Chosen
-from provision.targets.workbench.naming import LINEAGE, Names
+from provision.targets.workbench.body import AgentRun, InstanceChoices, build_body, read_creation_body, read_run
+from provision.targets.workbench.capacity import CapacityCheck
+from provision.targets.workbench.diff import ChangeMethod, FieldChange, find_changes
+from provision.targets.workbench.document import build_agent_config, compute_declared_digest, encode_config
+from provision.targets.workbench.image import ImageChoice
+from provision.targets.workbench.machine import MachineChoice
+from provision.targets.workbench.naming import LINEAGE_LABEL, ResourceNames
 
-RUNNING = ("ACTIVE", "PROVISIONING", "STARTING", "INITIALIZING", "UPGRADING")
-RESTING = ("STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
-_UNKNOWN = Outlook()
+RUNNING_STATES = ("ACTIVE", "PROVISIONING", "STARTING", "INITIALIZING", "UPGRADING")
+STOPPED_STATES = ("STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
+_NOT_CHECKED = CapacityCheck()
 
 
 @dataclass(frozen=True, slots=True)
-class Have:
+class WorkbenchObservation:
     """What was found, and what was decided from it: the instance with its zone, what is recorded, machine type, image, quotas; `fresh` is the run to be.
 
     `others` bear the same name and are not the one; `doomed` tells that another instance is to take the place of the one that is there;
@@ -36,113 +36,118 @@ class Have:
     """
 
     facts: Facts
-    names: Names
-    real: Mapping[str, Any] | None
+    names: ResourceNames
+    instance: Mapping[str, Any] | None
     zone: str
     others: tuple[Mapping[str, Any], ...]
     recorded: Mapping[str, Any] | None
     intent: Intent | None
-    chosen: Chosen
-    picked: Picked
-    fresh: str
-    outlook: Outlook = _UNKNOWN
+    machine_choice: MachineChoice
+    image_choice: ImageChoice
+    next_nonce: str
+    capacity: CapacityCheck = _NOT_CHECKED
     drift: tuple[str, ...] = ()
-    whole: bool = False
-    doomed: bool = False
-    formers: tuple[tuple[str, Action], ...] = ()
+    is_complete: bool = False
+    needs_replacement: bool = False
+    former_instances: tuple[tuple[str, Action], ...] = ()
 
     @property
     def exists(self) -> bool:
         """Whether the instance is there, and ours."""
-        return self.real is not None
+        return self.instance is not None
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Whether an earlier run was cut short at it."""
         return self.intent is not None
 
     @property
-    def resting(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether it is stopped, or on its way to that."""
-        return self.state in RESTING
+        return self.state in STOPPED_STATES
 
     @property
-    def able(self) -> bool:
+    def is_updatable(self) -> bool:
         """Whether it is in a state from which it can be changed."""
-        return self.state in (*RUNNING, *RESTING)
+        return self.state in (*RUNNING_STATES, *STOPPED_STATES)
 
     @property
-    def decided(self) -> bool:
+    def is_resolved(self) -> bool:
         """Whether enough is known to say what is wanted."""
-        return bool(self.picked.name and self.chosen.machine_type and self.names.folder)
+        return bool(self.image_choice.name and self.machine_choice.machine_type and self.names.folder)
 
     @property
     def condition(self) -> str:
         """How it stands, in words."""
         if not self.exists:
             return "gone" if self.recorded else "absent"
-        if self.interrupted or not self.whole:
+        if self.is_interrupted or not self.is_complete:
             return "half-made"
         if self.drift:
             return "outdated"
-        return "current, stopped" if self.resting else "current"
+        return "current, stopped" if self.is_stopped else "current"
 
     @property
     def state(self) -> str:
         """The instance's state as the service tells it; "" where there is none."""
-        return str(self.real.get("state", "")) if self.real else ""
+        return str(self.instance.get("state", "")) if self.instance else ""
 
 
-def image_of(record: Mapping[str, Any] | None, real: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def get_source_image(record: Mapping[str, Any] | None, real: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the image (project, name, family) that an instance was made from, as recorded, else as it says itself; None where there is no instance."""
     if real is None:
         return None
     if record and isinstance(record.get("image"), Mapping):
         image: Mapping[str, Any] = record["image"]
         return image
-    image = made_of(real).get("gceSetup", {}).get("vmImage", {})
+    image = read_creation_body(real).get("gceSetup", {}).get("vmImage", {})
     name = str(image.get("name", ""))
-    return {"project": str(image.get("project", "")), "name": name, "family": family_and_day(name)[0]} if name else None
+    return {"project": str(image.get("project", "")), "name": name, "family": split_image_name(name)[0]} if name else None
 
 
-def document_for(place: Place, have: Have) -> tuple[Run, bytes]:
+def prepare_run(place: TargetContext, have: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the run to be, and its document."""
-    document = written(document_of(place, have.names, have.fresh, programs.fetched(), programs.uv()))
-    return Run(have.fresh, hashlib.sha256(document).hexdigest(), holds(place)), document
+    document = encode_config(build_agent_config(place, have.names, have.next_nonce, programs.build_programs(), programs.read_pinned_uv()))
+    return AgentRun(have.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(place)), document
 
 
-def run_at(place: Place, have: Have) -> Run:
+def select_run(place: TargetContext, have: WorkbenchObservation) -> AgentRun:
     """Return the run that the instance is at, where that is ours and for what is declared now, else a new one."""
-    told = run_on(have.real or {})
+    told = read_run(have.instance or {})
     ours = (have.intent.details.get("nonce") if have.intent else None) or (have.recorded or {}).get("nonce")
-    if told is not None and told.holds == holds(place) and ours in (None, told.nonce) and told.document == f"{have.names.run(told.nonce)}document.json":
+    if (
+        told is not None
+        and told.declared_digest == compute_declared_digest(place)
+        and ours in (None, told.nonce)
+        and told.config_uri == f"{have.names.run_folder(told.nonce)}document.json"
+    ):
         return told
-    return document_for(place, have)[0]
+    return prepare_run(place, have)[0]
 
 
-def body_for(place: Place, have: Have, run: Run) -> dict[str, Any]:
+def build_desired_body(place: TargetContext, have: WorkbenchObservation, run: AgentRun) -> dict[str, Any]:
     """Return the body of the instance that is wanted, told of a run."""
-    card = have.facts.card(place.spec.gpu.type) if not place.spec.gpu.none else None
-    choices = Choices(have.chosen.machine_type, have.picked.project, have.picked.name, card, place.spec.gpu.count if card else 0)
-    return body_of(place, have.names, choices, run, have.facts)
+    card = have.facts.card(place.spec.gpu.type) if not place.spec.gpu.is_none else None
+    choices = InstanceChoices(have.machine_choice.machine_type, have.image_choice.project, have.image_choice.name, card, place.spec.gpu.count if card else 0)
+    return build_body(place, have.names, choices, run, have.facts)
 
 
-def differing(place: Place, have: Have, run: Run) -> tuple[Change, ...]:
+def find_differences(place: TargetContext, have: WorkbenchObservation, run: AgentRun) -> tuple[FieldChange, ...]:
     """Return what differs between the instance that is wanted, told of a run, and the one that is there."""
-    sent = (have.recorded or {}).get("body") or made_of(have.real or {})
-    found = changes(body_for(place, have, run), have.real or {}, sent)
+    sent = (have.recorded or {}).get("body") or read_creation_body(have.instance or {})
+    found = find_changes(build_desired_body(place, have, run), have.instance or {}, sent)
     if have.zone not in have.names.zones:
-        found = (*found, Change("zone", have.zone, ", ".join(have.names.zones), Way.REPLACE))
+        found = (*found, FieldChange("zone", have.zone, ", ".join(have.names.zones), ChangeMethod.REPLACE))
     # Two texts of the same values are the same run.
-    return tuple(change for change in found if not (change.path.endswith("/provision-run") and _same_text(change.had, change.wants)))
+    return tuple(change for change in found if not (change.path.endswith("/provision-run") and _is_same_json(change.actual, change.desired)))
 
 
-def taken_over(have: Have) -> bool:
+def is_adopted(have: WorkbenchObservation) -> bool:
     """Tell whether the instance was made by another state."""
-    return have.real is not None and have.real.get("labels", {}).get(LINEAGE) != have.names.lineage
+    return have.instance is not None and have.instance.get("labels", {}).get(LINEAGE_LABEL) != have.names.lineage
 
 
-def _same_text(one: Any, other: Any) -> bool:
+def _is_same_json(one: Any, other: Any) -> bool:
     try:
         return bool(json.loads(one) == json.loads(other))
     except (TypeError, ValueError):

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from provision.facts import Facts
-from provision.facts.places import family_and_day
+from provision.facts.places import split_image_name
 
 _PROJECT = "cloud-notebooks-managed"
 """The project of Workbench's own images (Workbench documentation, Image versioning)."""
 _DATED = re.compile(r"-(\d{8})-(\d{4})-rc(\d+)$")
 
 
-class Picked(NamedTuple):
+class ImageChoice(NamedTuple):
     """An image by project and exact name, and the family that it was resolved from ("" for a name that was given); or why there is none."""
 
     project: str
@@ -23,35 +23,35 @@ class Picked(NamedTuple):
     problem: str = ""
 
 
-def newest_family(facts: Facts) -> str:
+def find_newest_family(facts: Facts) -> str:
     """Return the family of Workbench's images that came last."""
     return max((image for image in facts.images.values() if image.kind == "workbench" and not image.legacy), key=lambda image: image.released).family
 
 
-def floats(asked: str | None) -> bool:
+def is_image_unpinned(asked: str | None) -> bool:
     """Tell whether what the spec says of the image has to be resolved: it says nothing, or names a family."""
-    return asked is None or not family_and_day(asked)[1]
+    return asked is None or not split_image_name(asked)[1]
 
 
-def pick(asked: str | None, facts: Facts, config: Mapping[str, Any] | None, recorded: Mapping[str, Any] | None) -> Picked:
+def choose_image(asked: str | None, facts: Facts, config: Mapping[str, Any] | None, recorded: Mapping[str, Any] | None) -> ImageChoice:
     """Return the image of an instance.
 
     `config` is what getConfig answered in the first zone, None where it was not asked or did not answer. What was resolved for an instance that exists
     (`recorded`: project, name, family) stays as long as the spec asks for the same family: images come out weekly, and that is no reason for a new machine.
     """
-    family = family_and_day(asked)[0] if asked else newest_family(facts)
+    family = split_image_name(asked)[0] if asked else find_newest_family(facts)
     row = facts.images.get(family)
     project = row.project if row else _PROJECT
-    if asked is not None and not floats(asked):
-        return Picked(project, asked)
+    if asked is not None and not is_image_unpinned(asked):
+        return ImageChoice(project, asked)
     if recorded is not None and recorded.get("family") == family:
-        return Picked(str(recorded["project"]), str(recorded["name"]), family)
+        return ImageChoice(str(recorded["project"]), str(recorded["name"]), family)
     if config is None:
-        return Picked(project, "", family, f"the images of the family {family} could not be asked for")
+        return ImageChoice(project, "", family, f"the images of the family {family} could not be asked for")
     offered = [str(image.get("imageName", "")) for image in config.get("availableImages", ()) if image.get("imageFamily") == family]
     if not offered:
-        return Picked(project, "", family, f"Workbench offers no image of the family {family} there")
-    return Picked(project, max(offered, key=_age), family)
+        return ImageChoice(project, "", family, f"Workbench offers no image of the family {family} there")
+    return ImageChoice(project, max(offered, key=_age), family)
 
 
 def _age(name: str) -> tuple[str, str, int, str]:

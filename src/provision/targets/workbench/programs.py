@@ -7,25 +7,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision import verification
-from provision.assets import asset
+from provision.assets import find_asset
 from provision.targets.workbench.document import Program
 
 _TEMPLATE = "templates/workbench-startup.sh"
 _UV = "templates/workbench-uv.json"
 
 
-def startup() -> bytes:
+def read_startup_program() -> bytes:
     """Return the program that an instance runs at each start."""
-    return asset(_TEMPLATE).read_bytes()
+    return find_asset(_TEMPLATE).read_bytes()
 
 
-def fetched() -> Mapping[str, Program]:
+def build_programs() -> Mapping[str, Program]:
     """Return the programs that the startup program fetches, by name."""
-    made = {"device": verification.device(), "installer": verification.installer(), "probe": verification.parcel()}
+    made = {"device": verification.workbench_zipapp(), "installer": verification.installer_zipapp(), "probe": verification.probe_zipapp()}
     return {name: Program(f"{name}.pyz", content) for name, content in made.items()}
 
 
-def uv() -> dict[str, Any]:
+def read_pinned_uv() -> dict[str, Any]:
     """Return the uv that an instance installs with: its version, and the sha256 of its wheels by file name."""
-    document: dict[str, Any] = json.loads(asset(_UV).read_bytes())
+    document: dict[str, Any] = json.loads(find_asset(_UV).read_bytes())
     return document

@@ -8,27 +8,29 @@ from typing import Any
 from provision.facts import Facts
 from provision.facts.machines import region_of
 from provision.places import WorkbenchTarget
-from provision.targets.target import Place, Refusal
-from provision.targets.unmade import LATER, unmade
-from provision.targets.workbench.capacity import Outlook
-from provision.targets.workbench.image import Picked
-from provision.targets.workbench.machine import Chosen
-from provision.targets.workbench.owning import of_this_kind, whose
+from provision.targets.target import Refusal, TargetContext
+from provision.targets.unmade import NOT_SUPPORTED_YET, find_common_refusals
+from provision.targets.workbench.capacity import CapacityCheck
+from provision.targets.workbench.image import ImageChoice
+from provision.targets.workbench.machine import MachineChoice
+from provision.targets.workbench.owning import describe_owner, is_made_for
 
 
-def workbench(place: Place) -> WorkbenchTarget:
+def get_workbench_target(place: TargetContext) -> WorkbenchTarget:
     """Return the target of a place; the registry asks by kind."""
     target = place.spec.targets[place.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101 - the registry asks by kind
     return target
 
 
-def refusals_of(place: Place, facts: Facts, chosen: Chosen, picked: Picked, foreign: tuple[Mapping[str, Any], ...], outlook: Outlook) -> Iterator[Refusal]:
+def find_refusals(
+    place: TargetContext, facts: Facts, chosen: MachineChoice, picked: ImageChoice, foreign: tuple[Mapping[str, Any], ...], outlook: CapacityCheck
+) -> Iterator[Refusal]:
     """Yield everything that is refused; `foreign` are instances that bear our name, are not ours, and stand in the way."""
-    target, own = workbench(place), ("targets", place.target)
-    yield from unmade(place.spec)
-    yield from _unavailable(place, target)
-    yield from _of_cards(place, facts)
+    target, own = get_workbench_target(place), ("targets", place.target)
+    yield from find_common_refusals(place.spec)
+    yield from _unsupported_fields(place, target)
+    yield from _gpu_refusals(place, facts)
     if target.bucket is None:
         hint = f"make one (gcloud storage buckets create gs://NAME --location={region_of(target.zones[0])}) and write bucket: gs://NAME/provision"
         yield Refusal((*own, "bucket"), "the program and the report travel through a bucket, and none is named", hint)
@@ -40,44 +42,44 @@ def refusals_of(place: Place, facts: Facts, chosen: Chosen, picked: Picked, fore
         yield Refusal(
             (*own, "image"), picked.problem, "write the exact name: gcloud compute images list --project=cloud-notebooks-managed --no-standard-images"
         )
-    yield from (_not_ours(place, own, real, alone=len(foreign) == 1) for real in foreign)
+    yield from (_refuse_foreign_instance(place, own, real, alone=len(foreign) == 1) for real in foreign)
     if outlook.problem:
         yield Refusal((*own, "zones"), outlook.problem, "ask for quota at console.cloud.google.com/iam-admin/quotas, or name other zones")
 
 
-def _not_ours(place: Place, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool) -> Refusal:
+def _refuse_foreign_instance(place: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool) -> Refusal:
     """Return what is said of an instance that bears our name and that the state at hand did not make."""
     renamed = "rename the spec file or the target"
-    if not of_this_kind(real, place):
+    if not is_made_for(real, place):
         hint = f"it is not touched: {renamed}, or delete it yourself"
-        return Refusal(own, f"an instance of this name is there, and provision did not make it for this spec and target: {whose(real)}", hint)
+        return Refusal(own, f"an instance of this name is there, and provision did not make it for this spec and target: {describe_owner(real)}", hint)
     adopt = f"if that state is lost, take the instance over with `provision apply --adopt --target {place.target}`"
     ways = (renamed, "or run `provision destroy` where it was made", f"or, {adopt}" if alone else "or delete all but one of them yourself")
-    return Refusal(own, f"an instance of this name is there, and another state made it: {whose(real)}", ", ".join(ways))
+    return Refusal(own, f"an instance of this name is there, and another state made it: {describe_owner(real)}", ", ".join(ways))
 
 
-def _unavailable(place: Place, target: WorkbenchTarget) -> Iterator[Refusal]:
+def _unsupported_fields(place: TargetContext, target: WorkbenchTarget) -> Iterator[Refusal]:
     spec, own = place.spec, ("targets", place.target)
     if spec.cuda_toolkit is not None:
-        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on an instance: {LATER}", "remove the field; the image brings its own toolkit")
+        yield Refusal(("cuda_toolkit",), f"installing a CUDA toolkit on an instance: {NOT_SUPPORTED_YET}", "remove the field; the image brings its own toolkit")
     if target.managed_euc:
         yield Refusal(
             (*own, "managed_euc"), "with managed credentials the service may drop the program that makes the environment without a word", "leave it out"
         )
     if target.image is not None and ("/" in target.image or ":" in target.image):
-        yield Refusal((*own, "image"), f"container images: {LATER}", "name an image of a virtual machine, as in workbench-instances-2603")
+        yield Refusal((*own, "image"), f"container images: {NOT_SUPPORTED_YET}", "name an image of a virtual machine, as in workbench-instances-2603")
     for name, reference in spec.secrets.items():
         if reference.secret is None:
             yield Refusal(("secrets", name), "an instance fetches secrets from Secret Manager only", "write {secret: projects/PROJECT/secrets/NAME/versions/1}")
-    if place.stand_in is None:
+    if place.sandbox_sources is None:
         for name, address in {**place.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
                 yield Refusal((*own, "mirrors"), f"the index {name} lies on this machine, out of the instance's reach", "name a mirror with an http address")
 
 
-def _of_cards(place: Place, facts: Facts) -> Iterator[Refusal]:
+def _gpu_refusals(place: TargetContext, facts: Facts) -> Iterator[Refusal]:
     gpu = place.spec.gpu
-    if gpu.none:
+    if gpu.is_none:
         return
     card = facts.card(gpu.type)
     if card is None or not card.workbench:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.facts import Facts
-from provision.safe import redact, safe_line
-from provision.targets.workbench.diff import Change
-from provision.targets.workbench.naming import LINEAGE
+from provision.safe import escape_line, redact
+from provision.targets.workbench.diff import FieldChange
+from provision.targets.workbench.naming import LINEAGE_LABEL
 
-_MOST = 100
+_MAX_CHARACTERS = 100
 """Characters of a value that a plan shows. Our choice."""
-_OF_RUN = ("gceSetup/metadata/provision-run", "labels/provision-lock", f"labels/{LINEAGE}")
+_HIDDEN_PATHS = ("gceSetup/metadata/provision-run", "labels/provision-lock", f"labels/{LINEAGE_LABEL}")
 """What changes with every run, or with the state: the packages, the promises and whose it is are told of in their own words."""
 _FIELDS = {
     "gceSetup/machineType": "machine_type",
@@ -31,14 +31,14 @@ _DISKS = {"gceSetup/bootDisk": "boot_disk", "gceSetup/dataDisks": "data_disk"}
 _SHIELDED = {"enableSecureBoot": "secure_boot", "enableVtpm": "vtpm", "enableIntegrityMonitoring": "integrity_monitoring"}
 
 
-def told(found: tuple[Change, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
+def describe_changes(found: tuple[FieldChange, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
     """Return every field of the spec that differs, with its value from and to; what a new run brings with it is left out."""
-    lines = [pair for change in found if change.path not in _OF_RUN for pair in _pairs(change, facts)]
+    lines = [pair for change in found if change.path not in _HIDDEN_PATHS for pair in _pairs(change, facts)]
     return tuple((field, f"{_shown(had)} -> {_shown(wants)}") for field, had, wants in lines)
 
 
-def _pairs(change: Change, facts: Facts) -> Iterator[tuple[str, Any, Any]]:
-    path, had, wants = change.path, change.had, change.wants
+def _pairs(change: FieldChange, facts: Facts) -> Iterator[tuple[str, Any, Any]]:
+    path, had, wants = change.path, change.actual, change.desired
     if path in _DISKS:
         yield from _of_disk(_DISKS[path], _first(had), _first(wants), facts)
     elif path == "gceSetup/shieldedInstanceConfig":
@@ -125,5 +125,5 @@ def _shown(value: Any) -> str:
         return "true" if value else "false"
     if value in (None, "", [], {}):
         return "none"
-    text = safe_line(redact(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
-    return text if len(text) <= _MOST else f"{text[:_MOST]}..."
+    text = escape_line(redact(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

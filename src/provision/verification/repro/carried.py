@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.errors import Refused
-from provision.probe.catalogue import applies, asked
+from provision.probe.catalogue import is_applicable, select_checks
 from provision.probe.expectations import Expectations, parse_expectations
 from provision.probe.values import ProbeError
-from provision.verification.parcel import parcel
+from provision.verification.parcel import probe_zipapp
 
 _WIDTH = 150
 _ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = frozenset("EWX"), frozenset({"Y01", "E02"}), frozenset({"W01", "H06"}), frozenset("RS")
 
 
-def carried(name: str, promised: Mapping[str, Any], tier: str) -> tuple[dict[str, Any], str]:
+def pack_probe_for_check(name: str, promised: Mapping[str, Any], tier: str) -> tuple[dict[str, Any], str]:
     """Return the values of the program that asks the check `name` alone, and the probe as text.
 
     Raises Refused where these expectations do not ask for that check, or are not of this version.
     """
     try:
-        document = narrowed(name, promised, tier)
+        document = narrow_expectations(name, promised, tier)
         expected = parse_expectations(document, "expectations.json")
     except (ProbeError, TypeError, AttributeError, KeyError, ValueError) as error:
         why = str(error) if isinstance(error, ProbeError) else "they are not what this version of provision writes"
@@ -32,10 +32,10 @@ def carried(name: str, promised: Mapping[str, Any], tier: str) -> tuple[dict[str
     if not _asks(name, expected):
         hint = "name the spec, and the target, that the report answers"
         raise Refused(f"the expectations do not ask for {name}", why=f"they are of tier {expected.tier.value}, and declare nothing that it looks at", hint=hint)
-    return {"check": name, "expectations": document}, packed(parcel())
+    return {"check": name, "expectations": document}, encode_probe(probe_zipapp())
 
 
-def narrowed(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any]:
+def narrow_expectations(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any]:
     """Return the expectations that one check needs: nothing that names the spec, its folders or its secrets, unless the check asks for that."""
     identity, _, subject = name.partition(":")
     family = identity[:1]
@@ -57,11 +57,11 @@ def narrowed(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any
     }
 
 
-def packed(probe: bytes) -> str:
+def encode_probe(probe: bytes) -> str:
     """Return the probe's zip file as lines of text, compressed."""
     text = base64.b64encode(zlib.compress(probe, 9)).decode("ascii")
     return "\n".join(text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH))
 
 
 def _asks(name: str, expected: Expectations) -> bool:
-    return any(one.id == name and applies(one.check, expected) for one in asked(expected, frozenset({name})))
+    return any(one.id == name and is_applicable(one.check, expected) for one in select_checks(expected, frozenset({name})))

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from provision.probe.checks.device import FREE, PRODUCT_FAILS, STEADY
+from provision.probe.checks.device import BURN_STEADINESS, FREE_SHARE, PRODUCT_FAILS
 from provision.probe.checks.driver import CARD_USED, FATAL_XIDS, VRAM_SHARE
 from provision.probe.checks.several import BUS_WARNS
-from provision.probe.judging.cards import memory_band
+from provision.probe.judging.cards import memory_range
 from provision.probe.observing.memory import PATTERNS
 from provision.probe.observing.speed import FORMATS
-from provision.verification.repro.failed import Failed, Lacking, Programs, Values
+from provision.verification.repro.failed import CaseBuilder, FailedCheck, NoShortProgram, Programs
 
 _AT_WORK_S, _MINUTE_S = 20, 60
 _GIB = 2**30
 
 
-def _driver(failed: Failed) -> dict[str, Any]:
-    if failed.identity == "D02":
+def _driver(failed: FailedCheck) -> dict[str, Any]:
+    if failed.check_id == "D02":
         return {"driver": failed.expected, "count": None}
     return {"driver": None, "count": int(str(failed.expected).partition(" x ")[0])}
 
 
-def _cards(failed: Failed) -> dict[str, Any]:
-    identity, wanted = failed.identity, failed.expected
-    if failed.of("gpu", "type") == "mps":
-        raise Lacking("the program is for NVIDIA's cards")
+def _cards(failed: FailedCheck) -> dict[str, Any]:
+    identity, wanted = failed.check_id, failed.expected
+    if failed.expectation("gpu", "type") == "mps":
+        raise NoShortProgram("the program is for NVIDIA's cards")
     case: dict[str, Any] = {"count": None, "name": None, "least_bytes": None, "most_bytes": None, "capability": None}
     if identity == "T02":
         return {**case, "count": int(str(wanted).partition(" x ")[0])}
     if identity == "D03":
         if not str(wanted)[:1].isalpha():
-            raise Lacking("the short program looks for a name, and a compute capability is asked for")
+            raise NoShortProgram("the short program looks for a name, and a compute capability is asked for")
         return {**case, "name": wanted}
     if identity == "T05":
         return {**case, "capability": list(FORMATS[wanted])}
@@ -39,53 +39,53 @@ def _cards(failed: Failed) -> dict[str, Any]:
         return case
     if failed.message.endswith(" declared"):
         return {**case, "least_bytes": int(wanted * VRAM_SHARE)}
-    least, most = memory_band(wanted)
+    least, most = memory_range(wanted)
     return {**case, "least_bytes": int(least), "most_bytes": int(most)}
 
 
-def _slowed_idle(failed: Failed) -> dict[str, Any]:
+def _slowed_idle(failed: FailedCheck) -> dict[str, Any]:
     if "while it works" in failed.message:
-        raise Lacking("the card slows itself down at work only")
+        raise NoShortProgram("the card slows itself down at work only")
     return {"what": "slowed"}
 
 
-def _slowed_at_work(failed: Failed) -> dict[str, Any]:
-    return {"card": failed.card, "format": failed.readings.get("speed.format") or "fp16", "seconds": _AT_WORK_S, "share": 0.0}
+def _slowed_at_work(failed: FailedCheck) -> dict[str, Any]:
+    return {"card": failed.gpu_index, "format": failed.readings.get("speed.format") or "fp16", "seconds": _AT_WORK_S, "share": 0.0}
 
 
-def _steady(failed: Failed) -> dict[str, Any]:
+def _steady(failed: FailedCheck) -> dict[str, Any]:
     if failed.readings.get("burn.other_results"):
-        raise Lacking("the short program compares speeds, and products came out otherwise")
-    return {"card": failed.card, "format": failed.readings.get("speed.format") or "fp16", "seconds": _MINUTE_S, "share": STEADY.value}
+        raise NoShortProgram("the short program compares speeds, and products came out otherwise")
+    return {"card": failed.gpu_index, "format": failed.readings.get("speed.format") or "fp16", "seconds": _MINUTE_S, "share": BURN_STEADINESS.value}
 
 
-def _held(failed: Failed) -> dict[str, Any]:
-    wanted = int(failed.number(_GIB))
+def _held(failed: FailedCheck) -> dict[str, Any]:
+    wanted = int(failed.expected_number(_GIB))
     if failed.check.get("status") == "warn":
-        return {"card": failed.card, "bytes": 0, "free": int(FREE.value * wanted), "words": []}
-    return {"card": failed.card, "bytes": wanted, "free": 0, "words": []}
+        return {"card": failed.gpu_index, "bytes": 0, "free": int(FREE_SHARE.value * wanted), "words": []}
+    return {"card": failed.gpu_index, "bytes": wanted, "free": 0, "words": []}
 
 
-def _written(failed: Failed) -> dict[str, Any]:
-    return {"card": failed.card, "bytes": int(failed.readings.get("memory.held_bytes") or _GIB), "free": 0, "words": list(PATTERNS)}
+def _written(failed: FailedCheck) -> dict[str, Any]:
+    return {"card": failed.gpu_index, "bytes": int(failed.readings.get("memory.held_bytes") or _GIB), "free": 0, "words": list(PATTERNS)}
 
 
-def _speed(what: str) -> Values:
-    return lambda failed: {"card": failed.card, "least": {what or str(failed.readings.get("speed.format") or "fp16"): failed.number(0)}}
+def _speed(what: str) -> CaseBuilder:
+    return lambda failed: {"card": failed.gpu_index, "least": {what or str(failed.readings.get("speed.format") or "fp16"): failed.expected_number(0)}}
 
 
-def _formats(failed: Failed) -> dict[str, Any]:
+def _formats(failed: FailedCheck) -> dict[str, Any]:
     if failed.raised:
-        raise Lacking("the report does not say in which format")
-    return {"card": failed.card, "least": {str(name): PRODUCT_FAILS.value * peak for name, peak in failed.expected.items()}}
+        raise NoShortProgram("the report does not say in which format")
+    return {"card": failed.gpu_index, "least": {str(name): PRODUCT_FAILS.value * peak for name, peak in failed.expected.items()}}
 
 
-def _together(ranks: int | None, share: float = 0.0) -> Values:
-    def values(failed: Failed) -> dict[str, Any]:
-        count = ranks or failed.of("gpu", "count") or failed.readings.get("gpu.count")
+def _together(ranks: int | None, share: float = 0.0) -> CaseBuilder:
+    def values(failed: FailedCheck) -> dict[str, Any]:
+        count = ranks or failed.expectation("gpu", "count") or failed.readings.get("gpu.count")
         if not isinstance(count, int):
-            raise Lacking("the report does not say how many cards compute together")
-        return {"backend": "nccl", "processes": count, "bytes": _GIB if share else 0, "least_gb_s": share * failed.number(0) if share else 0.0}
+            raise NoShortProgram("the report does not say how many cards compute together")
+        return {"backend": "nccl", "processes": count, "bytes": _GIB if share else 0, "least_gb_s": share * failed.expected_number(0) if share else 0.0}
 
     return values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provision.probe.checks.compiling import SAME
+from provision.probe.checks.compiling import COMPILED_ERROR
 from provision.probe.checks.numerics import (
     ATTENTION,
     BF16_ERROR,
@@ -15,75 +15,75 @@ from provision.probe.checks.numerics import (
     STEPS_ERROR,
     TF32_ERROR,
 )
-from provision.probe.observing.abilities import FLAGS
-from provision.probe.observing.compiling import COMPILERS_OF_CARDS, COMPILERS_OF_CPUS
-from provision.probe.observing.loaders import large_bytes
-from provision.verification.repro.failed import Failed, Programs, Values
+from provision.probe.observing.abilities import TORCH_FLAGS
+from provision.probe.observing.compiling import CPU_COMPILERS, CUDA_COMPILERS
+from provision.probe.observing.loaders import prefetched_bytes
+from provision.verification.repro.failed import CaseBuilder, FailedCheck, Programs
 
 _KINDS = {"bf16": "bfloat16", "fp8": "bfloat16", "fp16": "float16"}
 _WORD = 4
 
 
-def _build(failed: Failed) -> dict[str, Any]:
+def _build(failed: FailedCheck) -> dict[str, Any]:
     if failed.raised:
         return {"version": failed.readings.get("package.torch") or "", "flavour": None}
     return {"version": failed.expected["version"], "flavour": failed.expected["flavour"]}
 
 
-def _libraries(failed: Failed) -> dict[str, Any]:
+def _libraries(failed: FailedCheck) -> dict[str, Any]:
     return {"libraries": {} if failed.raised else {str(name): str(version) for name, version in failed.expected.items()}}
 
 
-def _flags(failed: Failed) -> dict[str, Any]:
-    return {"flags": {} if failed.raised else {str(name): FLAGS[name] for name in failed.observed}}
+def _flags(failed: FailedCheck) -> dict[str, Any]:
+    return {"flags": {} if failed.raised else {str(name): TORCH_FLAGS[name] for name in failed.observed}}
 
 
-def _products(failed: Failed) -> dict[str, Any]:
+def _products(failed: FailedCheck) -> dict[str, Any]:
     tf32 = failed.expected.get("fp32") == TF32_ERROR.value if isinstance(failed.expected, dict) else False
     card = failed.device == "cuda"
     short = {"bf16": BF16_ERROR.value, **({"fp16": FP16_ERROR.value} if card else {})}
-    bounds = {"fp32": (TF32_ERROR if tf32 else FP32_ERROR).value, **(short if failed.identity != "N02" else {})}
+    bounds = {"fp32": (TF32_ERROR if tf32 else FP32_ERROR).value, **(short if failed.check_id != "N02" else {})}
     return {
         "device": failed.device,
-        "card": failed.card,
+        "card": failed.gpu_index,
         "bounds": bounds,
-        "sizes": [[512, 1024], *([[4096, 4096]] if card and failed.identity == "N01" else [])],
+        "sizes": [[512, 1024], *([[4096, 4096]] if card and failed.check_id == "N01" else [])],
     }
 
 
-def _computing(**values: Any) -> Values:
+def _computing(**values: Any) -> CaseBuilder:
     return lambda failed: {"device": failed.device, **values}
 
 
-def _convolutions(failed: Failed) -> dict[str, Any]:
-    return {"device": failed.device, "bound": failed.number(CONVOLUTION.value), "cudnn": "without cuDNN" not in failed.message}
+def _convolutions(failed: FailedCheck) -> dict[str, Any]:
+    return {"device": failed.device, "bound": failed.expected_number(CONVOLUTION.value), "cudnn": "without cuDNN" not in failed.message}
 
 
-def _kind(failed: Failed) -> str:
-    declared = str(failed.of("training", "precision"))
+def _kind(failed: FailedCheck) -> str:
+    declared = str(failed.expectation("training", "precision"))
     return _KINDS.get(declared, "float32") if declared != "fp16" or failed.device == "cuda" else "float32"
 
 
-def _attention(wanted: str) -> Values:
-    def values(failed: Failed) -> dict[str, Any]:
-        slow = failed.identity == "T07" and failed.expected not in ("math", None) and not failed.raised
+def _attention(wanted: str) -> CaseBuilder:
+    def values(failed: FailedCheck) -> dict[str, Any]:
+        slow = failed.check_id == "T07" and failed.expected not in ("math", None) and not failed.raised
         return {"device": failed.device, "kind": _kind(failed), "wanted": "fast" if slow else wanted, "times": ATTENTION.value}
 
     return values
 
 
-def _loaders(method: str) -> Values:
+def _loaders(method: str) -> CaseBuilder:
     return lambda _: {"method": method, "workers": 2, "rows": 64, "batch": 8, "length": 131072}
 
 
-def _large(failed: Failed) -> dict[str, Any]:
-    workers, batch, length = (failed.of("training", name) for name in ("dataloader_workers", "batch_size", "sequence_length"))
-    return {"method": "fork", "workers": 1, "rows": 1, "batch": 1, "length": large_bytes(workers or 0, batch, length) // _WORD}
+def _large(failed: FailedCheck) -> dict[str, Any]:
+    workers, batch, length = (failed.expectation("training", name) for name in ("dataloader_workers", "batch_size", "sequence_length"))
+    return {"method": "fork", "workers": 1, "rows": 1, "batch": 1, "length": prefetched_bytes(workers or 0, batch, length) // _WORD}
 
 
-def _compilers(failed: Failed) -> dict[str, Any]:
-    card = failed.of("gpu", "type") or failed.readings.get("gpu.name")
-    return {"variables": ["CC", "CXX"] if card else ["CXX"], "compilers": list(COMPILERS_OF_CARDS if card else COMPILERS_OF_CPUS)}
+def _compilers(failed: FailedCheck) -> dict[str, Any]:
+    card = failed.expectation("gpu", "type") or failed.readings.get("gpu.name")
+    return {"variables": ["CC", "CXX"] if card else ["CXX"], "compilers": list(CUDA_COMPILERS if card else CPU_COMPILERS)}
 
 
 PROGRAMS: Programs = {
@@ -105,5 +105,5 @@ PROGRAMS: Programs = {
     "L03": (("loaders", _loaders("forkserver")),),
     "L04": (("loaders", _large),),
     "K01": (("compiler", _compilers),),
-    "K02": (("compiled", _computing(bound=SAME.value)),),
+    "K02": (("compiled", _computing(bound=COMPILED_ERROR.value)),),
 }

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 
 from provision.effects import CondaRecord
-from provision.lock.portion import Portion, is_wheel
+from provision.lock.portion import TargetView, is_wheel
 from provision.views.exports import MADE_BY
 
-_OWN = "conda-forge"
+_PUBLIC_CHANNEL = "conda-forge"
 
 
-def environment_yml(portion: Portion, name: str, asked: frozenset[str], channels: Mapping[str, str]) -> str:
+def render_environment_yml(portion: TargetView, name: str, asked: frozenset[str], channels: Mapping[str, str]) -> str:
     """Return environment.yml: every conda package by version and build, what the index brings by hash.
 
     `asked` are the conda names that the spec asks for, `channels` the address of each channel that conda does not know by its name alone.
@@ -34,7 +34,7 @@ def environment_yml(portion: Portion, name: str, asked: frozenset[str], channels
     return "\n".join([*lines, *(["  - pip:"] if indexed else []), *(f"      - {json.dumps(line)}" for line in indexed)]) + "\n"
 
 
-def explicit(portion: Portion, roots: Mapping[str, str]) -> str:
+def render_explicit_list(portion: TargetView, roots: Mapping[str, str]) -> str:
     """Return an explicit list for `conda create --file`; `roots` holds the address of every channel. What the index brings is not in it."""
     platform = next((package.subdir for package in portion.conda if package.subdir != "noarch"), "noarch")
     lines = [
@@ -47,28 +47,28 @@ def explicit(portion: Portion, roots: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"{roots[p.channel]}{p.subdir}/{p.file}#{p.md5 or 'sha256:' + p.sha256}" for p in portion.conda)]) + "\n"
 
 
-def _head(portion: Portion, form: str) -> Iterator[str]:
+def _head(portion: TargetView, form: str) -> Iterator[str]:
     yield f"# {MADE_BY} --format {form}`: change the spec, lock, and export again."
     yield f"# For Python {portion.python} on {', '.join(environment.key for environment in portion.environments)}; lock {portion.digest}"
 
 
-def _channels(portion: Portion) -> list[str]:
+def _channels(portion: TargetView) -> list[str]:
     """Return the channels in the order that conda asks them: the public one last, so that a private package is not looked for there first."""
-    return sorted({package.channel for package in portion.conda}, key=lambda name: (name == _OWN, name))
+    return sorted({package.channel for package in portion.conda}, key=lambda name: (name == _PUBLIC_CHANNEL, name))
 
 
 def _spec(package: CondaRecord, channels: Mapping[str, str]) -> str:
-    bound = "" if package.channel == _OWN else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
+    bound = "" if package.channel == _PUBLIC_CHANNEL else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
     return f"{bound}{package.name}={package.version}={package.build}"
 
 
-def _indexed(portion: Portion) -> Iterator[str]:
+def _indexed(portion: TargetView) -> Iterator[str]:
     """Yield the lines that conda hands to pip. pip takes hashes for all as soon as one line has some."""
-    if not portion.held:
+    if not portion.packages:
         return
     yield from (f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values()) if url)
     yield "--only-binary :all:"
-    yield from (f"--no-binary {held.package.name}" for held in portion.held if not all(is_wheel(file) for file in held.package.files))
-    for held in portion.held:
+    yield from (f"--no-binary {held.package.name}" for held in portion.packages if not all(is_wheel(file) for file in held.package.files))
+    for held in portion.packages:
         hashes = " ".join(f"--hash=sha256:{sha256}" for sha256 in sorted({file.sha256 for file in held.package.files}))
         yield f"{held.package.name}=={held.package.version} {hashes}"

@@ -10,13 +10,13 @@ from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from provision.effects import CondaRecord
-from provision.lock.conda import index_name
-from provision.lock.model import Package
-from provision.lock.portion import Held, Portion
+from provision.lock.conda import to_index_name
+from provision.lock.model import LockedPackage
+from provision.lock.portion import TargetView, ViewedPackage
 from provision.views.exports import MADE_BY
 
 
-def text(portion: Portion, name: str, direct: tuple[str, ...], of_conda: frozenset[str] = frozenset()) -> str:
+def render_cyclonedx(portion: TargetView, name: str, direct: tuple[str, ...], of_conda: frozenset[str] = frozenset()) -> str:
     """Return the document: the same bytes for the same lock.
 
     `name` is the spec's, `direct` are the canonical names of the packages that it lists, `of_conda` conda's names of what it asks of conda.
@@ -24,12 +24,12 @@ def text(portion: Portion, name: str, direct: tuple[str, ...], of_conda: frozens
     references = _references(portion)
     conda = {package.name: [_conda_purl(one) for one in portion.conda if one.name == package.name] for package in portion.conda}
     # What conda brings is the package of the index, wherever one of the index requires it.
-    known = {**{index_name(package): found for package, found in conda.items()}, **references}
+    known = {**{to_index_name(package): found for package, found in conda.items()}, **references}
     root = f"provision:{name}"
     asked = (*_sorted(direct, references), *_sorted(tuple(of_conda), conda))
     needs = [{"ref": root, "dependsOn": sorted({*asked})}]
     needs += [{"ref": _conda_purl(one), "dependsOn": _sorted(_needed(one), conda)} for one in portion.conda]
-    needs += [{"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, known)} for h in portion.held]
+    needs += [{"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, known)} for h in portion.packages]
     keys = [environment.key for environment in portion.environments]
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -47,13 +47,13 @@ def text(portion: Portion, name: str, direct: tuple[str, ...], of_conda: frozens
                 *({"name": "provision:flavour", "value": flavour} for flavour in sorted({e.flavour for e in portion.environments if e.flavour})),
             ],
         },
-        "components": [*map(_of_conda, portion.conda), *(_component(held, portion) for held in portion.held)],
+        "components": [*map(_conda_component, portion.conda), *(_component(held, portion) for held in portion.packages)],
         "dependencies": needs,
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-def _component(held: Held, portion: Portion) -> dict[str, Any]:
+def _component(held: ViewedPackage, portion: TargetView) -> dict[str, Any]:
     package, purl = held.package, _purl(held.package, portion)
     properties = [{"name": "provision:index", "value": package.index}]
     if label := package.version.partition("+")[2]:
@@ -66,7 +66,7 @@ def _component(held: Held, portion: Portion) -> dict[str, Any]:
     return _library(package.name, package.version, purl, hashes, properties)
 
 
-def _of_conda(package: CondaRecord) -> dict[str, Any]:
+def _conda_component(package: CondaRecord) -> dict[str, Any]:
     hashes = [(algorithm, digest) for algorithm, digest in (("MD5", package.md5), ("SHA-256", package.sha256)) if digest]
     return _library(package.name, package.version, _conda_purl(package), hashes, [{"name": "provision:channel", "value": package.channel}])
 
@@ -96,15 +96,15 @@ def _needed(package: CondaRecord) -> tuple[str, ...]:
     return tuple(re.split("[=<>!~\\[]", word.rpartition("::")[2])[0] for word in words)
 
 
-def _purl(package: Package, portion: Portion) -> str:
+def _purl(package: LockedPackage, portion: TargetView) -> str:
     """Return the package's URL; one of another index says so, since that index may give the name to other software than PyPI does."""
     index = "" if package.index == "pypi" else f"?repository_url={quote(portion.indexes[package.index], safe=':/')}"
     return f"pkg:pypi/{package.name}@{quote(package.version, safe='')}{index}"
 
 
-def _references(portion: Portion) -> dict[str, list[str]]:
+def _references(portion: TargetView) -> dict[str, list[str]]:
     references: dict[str, list[str]] = {}
-    for held in portion.held:
+    for held in portion.packages:
         references.setdefault(held.package.name, []).append(_purl(held.package, portion))
     return references
 

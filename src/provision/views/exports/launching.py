@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 
-from provision.probe.proofs.launching import DEEPSPEED_FILE, Launch, accelerate_configuration, as_yaml, deepspeed_configuration
-from provision.probe.proofs.launching import command as words_of
+from provision.probe.proofs.launching import DEEPSPEED_FILE, Launch, accelerate_configuration, deepspeed_configuration, to_yaml
+from provision.probe.proofs.launching import launch_command as words_of
 from provision.views.exports import MADE_BY
 
 
-def accelerate(launch: Launch) -> str:
+def render_accelerate_config(launch: Launch) -> str:
     """Return the file that `accelerate launch --config_file` reads."""
-    return f"# {MADE_BY} --format accelerate`: change the spec, and export again.\n{as_yaml(accelerate_configuration(launch))}"
+    return f"# {MADE_BY} --format accelerate`: change the spec, and export again.\n{to_yaml(accelerate_configuration(launch))}"
 
 
-def deepspeed(launch: Launch) -> str:
+def render_deepspeed_config(launch: Launch) -> str:
     """Return DeepSpeed's file. JSON has no comments, and DeepSpeed's readers take no key that they do not know, so nothing in it says who made it."""
     return json.dumps(deepspeed_configuration(launch), indent=2) + "\n"
 
 
-def command(launch: Launch) -> str:
+def render_launch_command(launch: Launch) -> str:
     """Return the command, after comments that say what else it needs."""
     notes = []
-    if launch.by == "accelerate":
+    if launch.effective_launcher == "accelerate":
         notes.append("# accelerate.yaml: provision export --format accelerate --out accelerate.yaml")
     elif launch.zero_stage:
         notes.append(f"# {DEEPSPEED_FILE}: provision export --format deepspeed --out {DEEPSPEED_FILE}")

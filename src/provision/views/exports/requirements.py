@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.lock.portion import Held, Portion, is_wheel
+from provision.lock.portion import TargetView, ViewedPackage, is_wheel
 from provision.views.exports import MADE_BY
 
 
-def text(portion: Portion) -> str:
+def render_requirements(portion: TargetView) -> str:
     """Return the file. pip gives an index no packages of its own, so it is the hashes that keep one index from standing in for another."""
-    built = ",".join(held.package.name for held in portion.held if not all(is_wheel(file) for file in held.package.files))
+    built = ",".join(held.package.name for held in portion.packages if not all(is_wheel(file) for file in held.package.files))
     options = f"--require-hashes --no-deps --only-binary :all:{f' --no-binary {built}' if built else ''}"
     keys = ", ".join(environment.key for environment in portion.environments)
     lines = [
@@ -20,10 +20,10 @@ def text(portion: Portion) -> str:
         *(f"{'--extra-index-url' if number else '--index-url'} {url}" for number, url in enumerate(portion.indexes.values()) if url),
         "",
     ]
-    return "\n".join([*lines, *(" \\\n    ".join(_requirement(held)) for held in portion.held)]) + "\n"
+    return "\n".join([*lines, *(" \\\n    ".join(_requirement(held)) for held in portion.packages)]) + "\n"
 
 
-def _requirement(held: Held) -> Iterator[str]:
+def _requirement(held: ViewedPackage) -> Iterator[str]:
     marker = f" ; {held.marker}" if held.marker else ""
     yield f"{held.package.name}=={held.package.version}{marker}"
     for sha256 in sorted({file.sha256 for file in held.package.files}):

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 
-def string(value: str) -> str:
+def to_toml_string(value: str) -> str:
     """Return a string. JSON leaves control characters beyond ASCII as they are: TOML forbids the first of them, and a terminal may obey the others."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def strings(values: Sequence[str]) -> str:
+def to_toml_array(values: Sequence[str]) -> str:
     """Return an array of strings, one a line when there are several."""
     if len(values) < 2:
-        return f"[{', '.join(string(value) for value in values)}]"
-    return "[\n" + "".join(f"    {string(value)},\n" for value in values) + "]"
+        return f"[{', '.join(to_toml_string(value) for value in values)}]"
+    return "[\n" + "".join(f"    {to_toml_string(value)},\n" for value in values) + "]"
 
 
-def table(**values: str) -> str:
+def to_toml_table(**values: str) -> str:
     """Return an inline table of strings."""
-    return "{ " + ", ".join(f"{key} = {string(value)}" for key, value in values.items()) + " }"
+    return "{ " + ", ".join(f"{key} = {to_toml_string(value)}" for key, value in values.items()) + " }"

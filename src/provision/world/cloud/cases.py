@@ -10,30 +10,30 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from provision.world.cloud import ways_out
-from provision.world.cloud.ways_out import Words
+from provision.world.cloud.ways_out import HintValues
 
 
-class Case(NamedTuple):
+class ErrorPattern(NamedTuple):
     """A row: it holds where the code is among `codes` (none: any) and one of `patterns` is found in the message, or the reason is among `reasons`."""
 
     kind: str
-    width: str | Callable[[Words], str]
-    what: str | Callable[[Words], str]
-    hint: str | Callable[[Words], str]
+    scope: str | Callable[[HintValues], str]
+    what: str | Callable[[HintValues], str]
+    hint: str | Callable[[HintValues], str]
     patterns: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     codes: tuple[int, ...] = ()
     operation: bool | None = None
-    repeats: int | None = 0
+    max_retries: int | None = 0
 
 
 _LOGIN = "gcloud auth application-default login"
-_AGAIN = "it usually passes by itself: run the same command again in a few minutes"
+_RETRY_HINT = "it usually passes by itself: run the same command again in a few minutes"
 _EXISTS = ("exists", "fatal", "there is something of this name already", "gcloud workbench instances list --project={project} --location={zone}")
 
-CASES: tuple[Case, ...] = (
+ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     # Who asks.
-    Case(
+    ErrorPattern(
         "quota-project",
         "fatal",
         "no quota project is set for your credentials",
@@ -45,7 +45,7 @@ CASES: tuple[Case, ...] = (
         ),
         ("USER_PROJECT_DENIED",),
     ),
-    Case(
+    ErrorPattern(
         "api-disabled",
         "fatal",
         "an API is not enabled in project {project}: {service}",
@@ -56,7 +56,7 @@ CASES: tuple[Case, ...] = (
         ),
         ("SERVICE_DISABLED", "accessNotConfigured"),
     ),
-    Case(
+    ErrorPattern(
         "billing",
         "fatal",
         "project {project} has no billing account",
@@ -64,7 +64,7 @@ CASES: tuple[Case, ...] = (
         (r"requires billing to be enabled", r"[Bb]illing (?:account|has not been|is disabled)"),
         ("BILLING_DISABLED", "UREQ_PROJECT_BILLING_NOT_FOUND"),
     ),
-    Case(
+    ErrorPattern(
         "scopes",
         "fatal",
         "your credentials lack the scope for Google Cloud",
@@ -72,15 +72,15 @@ CASES: tuple[Case, ...] = (
         (r"insufficient authentication scopes",),
         ("ACCESS_TOKEN_SCOPE_INSUFFICIENT", "insufficientPermissions"),
     ),
-    Case("credentials", "fatal", "Google Cloud does not accept your credentials", _LOGIN, codes=(16,)),
-    Case(
+    ErrorPattern("credentials", "fatal", "Google Cloud does not accept your credentials", _LOGIN, codes=(16,)),
+    ErrorPattern(
         "act-as",
         "fatal",
         "you may not use the service account of the instance",
-        ways_out.actas_hint,
+        ways_out.act_as_hint,
         (r"needs iam\.serviceAccounts\.[aA]ctAs .*? on (?:VM )?Service Account (?P<account>[^\s,]+)", r"(?P<permission>iam\.serviceAccounts\.actAs)"),
     ),
-    Case(
+    ErrorPattern(
         "account",
         "fatal",
         "there is no service account {account}",
@@ -92,27 +92,27 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     # How much there is.
-    Case(
+    ErrorPattern(
         "throttled",
         "zone",
         "Compute Engine takes no more operations at the moment",
-        _AGAIN,
+        _RETRY_HINT,
         (r"RESOURCE_OPERATION_RATE_EXCEEDED", r"[Oo]peration rate exceeded"),
         ("RESOURCE_OPERATION_RATE_EXCEEDED",),
         operation=True,
     ),
-    Case(
+    ErrorPattern(
         "rate",
         "retry",
         "Google Cloud asks for fewer requests",
-        _AGAIN,
+        _RETRY_HINT,
         (r"Quota exceeded for quota metric '[^']+' and limit '[^']+ per (?:minute|second|day)", r"[Rr]ate [Ll]imit [Ee]xceeded"),
         ("RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "userRateLimitExceeded", "RESOURCE_OPERATION_RATE_EXCEEDED"),
-        repeats=None,
+        max_retries=None,
     ),
-    Case(
+    ErrorPattern(
         "quota",
-        ways_out.quota_width,
+        ways_out.quota_scope,
         ways_out.quota_what,
         ways_out.quota_hint,
         (
@@ -124,7 +124,7 @@ CASES: tuple[Case, ...] = (
         ),
         ("QUOTA_EXCEEDED", "quotaExceeded"),
     ),
-    Case(
+    ErrorPattern(
         "capacity",
         "zone",
         "the zone has no machine of this kind free",
@@ -143,23 +143,23 @@ CASES: tuple[Case, ...] = (
             "VM_MIN_COUNT_NOT_REACHED",
         ),
     ),
-    Case(
+    ErrorPattern(
         "capacity",
         "zone",
         "the zone did not keep the machine: it was taken away, or is not ready",
-        _AGAIN + ", or list further zones",
+        _RETRY_HINT + ", or list further zones",
         (r"UNSUPPORTED_OPERATION", r"RESOURCE_NOT_READY"),
         ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_READY", "resourceNotReady"),
     ),
     # What the organization allows.
-    Case(
+    ErrorPattern(
         "policy",
         "fatal",
         "a policy of the organization forbids it: {constraint}",
         ways_out.policy_hint,
         (r"[Cc]onstraint (?:constraints/)?(?P<constraint>[A-Za-z]+\.[A-Za-z.]+) violated", r"constraints/(?P<constraint>[A-Za-z]+\.[A-Za-z]+)"),
     ),
-    Case(
+    ErrorPattern(
         "changed",
         "fatal",
         "somebody else changed it at the same time",
@@ -169,21 +169,21 @@ CASES: tuple[Case, ...] = (
         (9,),
     ),
     # What was asked.
-    Case(
+    ErrorPattern(
         "protected",
         "fatal",
         "metadata key {key} belongs to Workbench",
         "remove {key} from `metadata:` of the target",
         (r'metadata key "?(?P<key>[A-Za-z0-9_-]+)"? is protected',),
     ),
-    Case(
+    ErrorPattern(
         "disk",
         "fatal",
         "a disk is smaller than the image that it is made from",
         "raise `boot_disk: {size: ...}` of the target; the default is 150GB",
         (r"disk size .{0,40}cannot be smaller than the (?:image|chosen)",),
     ),
-    Case(
+    ErrorPattern(
         "image",
         "fatal",
         "there is no such image: {image}",
@@ -193,7 +193,7 @@ CASES: tuple[Case, ...] = (
             r"[Ii]mage (?:family )?'?(?P<image>[a-z0-9-]+)'? (?:was not found|does not exist)",
         ),
     ),
-    Case(
+    ErrorPattern(
         "subnet",
         "region",
         "the subnet is not there in the region of the zone",
@@ -201,7 +201,7 @@ CASES: tuple[Case, ...] = (
         (r"SUBNET_NOT_FOUND_FOR_VPC", r"/subnetworks/[a-z0-9-]+' (?:was|is) not found"),
         ("SUBNET_NOT_FOUND_FOR_VPC",),
     ),
-    Case(
+    ErrorPattern(
         "network",
         "global",
         "the network is not there",
@@ -209,7 +209,7 @@ CASES: tuple[Case, ...] = (
         (r"VPC_NOT_FOUND", r"/networks/[a-z0-9-]+' (?:was|is) not found"),
         ("VPC_NOT_FOUND",),
     ),
-    Case(
+    ErrorPattern(
         "not-here",
         "zone",
         "the zone does not have this machine or GPU",
@@ -223,7 +223,7 @@ CASES: tuple[Case, ...] = (
         ),
         ("RESOURCE_NOT_FOUND",),
     ),
-    Case(
+    ErrorPattern(
         "project",
         "global",
         "there is no project {project}, or you may not see it",
@@ -232,14 +232,14 @@ CASES: tuple[Case, ...] = (
         ("CONSUMER_INVALID", "CONSUMER_SUSPENDED"),
     ),
     # Who may.
-    Case(
+    ErrorPattern(
         "proxy",
         "fatal",
         "the instance could not register with the proxy of JupyterLab, so it never becomes ACTIVE",
-        ways_out.PROXY,
+        ways_out.PROXY_HINT,
         (r"Proxy Registration failed", r"Unable to get Service Account from VM"),
     ),
-    Case(
+    ErrorPattern(
         "permission",
         "fatal",
         ways_out.permission_what,
@@ -254,7 +254,7 @@ CASES: tuple[Case, ...] = (
         (7, 9, 3, 2),
     ),
     # What passes.
-    Case(
+    ErrorPattern(
         "unreachable",
         "retry",
         "Google Cloud cannot be reached",
@@ -262,34 +262,34 @@ CASES: tuple[Case, ...] = (
         (r"errors resolving", r"[Ff]ailed to connect to all addresses", r"[Ss]ocket closed", r"handshake failed", r"[Cc]onnection reset", r"recvmsg:"),
         codes=(14,),
         operation=False,
-        repeats=None,
+        max_retries=None,
     ),
-    Case("queue", "retry", "another operation is at work on the instance", _AGAIN, (r"unable to queue the operation",), repeats=None),
-    Case(*_EXISTS, codes=(6,)),
-    Case(*_EXISTS, (r"[Aa]lready exists",), ("alreadyExists",), (10,)),
-    Case(
+    ErrorPattern("queue", "retry", "another operation is at work on the instance", _RETRY_HINT, (r"unable to queue the operation",), max_retries=None),
+    ErrorPattern(*_EXISTS, codes=(6,)),
+    ErrorPattern(*_EXISTS, (r"[Aa]lready exists",), ("alreadyExists",), (10,)),
+    ErrorPattern(
         "tenant",
         "retry",
         "Workbench could not prepare its own project for yours",
-        _AGAIN + "; where it stays, tell Google Cloud's support the words above",
+        _RETRY_HINT + "; where it stays, tell Google Cloud's support the words above",
         (r"Failed to perform tenant project creation",),
-        repeats=1,
+        max_retries=1,
     ),
-    Case(
+    ErrorPattern(
         "internal",
         "retry",
         "the operation failed inside Google Cloud",
         "run the same command again; where it stays, look at what may be behind it: the owner of the instance (`access:`), the service account, the subnet",
         codes=(2, 13),
         operation=True,
-        repeats=1,
+        max_retries=1,
     ),
-    Case("aborted", "retry", "the operation was broken off by Google Cloud", _AGAIN, codes=(10, 14, 4), operation=True, repeats=1),
-    Case("cancelled", "fatal", "the operation was cancelled", "somebody or something cancelled it; run the same command again", codes=(1,)),
-    Case("unavailable", "retry", "Google Cloud did not answer as it should", _AGAIN, codes=(13, 14, 4, 8), repeats=None),
-    Case("conflict", "fatal", "something else changed it at the same time", "run the same command again", codes=(10,)),
-    Case("not-found", "fatal", "it is not there", "look at the names in the spec: project, zones, network, bucket", codes=(5,)),
-    Case("refused", "fatal", "Google Cloud refused it", "gcloud projects get-iam-policy {project}   shows who may do what", codes=(7,)),
-    Case("refused", "fatal", "Google Cloud does not take what was asked", "change what the message names under the target", codes=(3, 9, 11, 12)),
-    Case("unknown", "zone", "an error that is not known here", "where it stays, tell it as an issue with the words above"),
+    ErrorPattern("aborted", "retry", "the operation was broken off by Google Cloud", _RETRY_HINT, codes=(10, 14, 4), operation=True, max_retries=1),
+    ErrorPattern("cancelled", "fatal", "the operation was cancelled", "somebody or something cancelled it; run the same command again", codes=(1,)),
+    ErrorPattern("unavailable", "retry", "Google Cloud did not answer as it should", _RETRY_HINT, codes=(13, 14, 4, 8), max_retries=None),
+    ErrorPattern("conflict", "fatal", "something else changed it at the same time", "run the same command again", codes=(10,)),
+    ErrorPattern("not-found", "fatal", "it is not there", "look at the names in the spec: project, zones, network, bucket", codes=(5,)),
+    ErrorPattern("refused", "fatal", "Google Cloud refused it", "gcloud projects get-iam-policy {project}   shows who may do what", codes=(7,)),
+    ErrorPattern("refused", "fatal", "Google Cloud does not take what was asked", "change what the message names under the target", codes=(3, 9, 11, 12)),
+    ErrorPattern("unknown", "zone", "an error that is not known here", "where it stays, tell it as an issue with the words above"),
 )

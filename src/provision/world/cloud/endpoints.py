@@ -18,12 +18,12 @@ class Endpoints(NamedTuple):
     secrets: str = "https://secretmanager.googleapis.com"
 
     @classmethod
-    def of(cls, addresses: Mapping[str, str]) -> Self:
+    def from_addresses(cls, addresses: Mapping[str, str]) -> Self:
         """Return the endpoints that a look-alike names; what it names besides is left out."""
         return cls(**{key: addresses[key] for key in cls._fields})
 
     @property
-    def loopback(self) -> bool:
+    def is_loopback(self) -> bool:
         """Whether all of them are on this machine: then, and only then, no credentials are sent.
 
         Raises ValueError where they are mixed: credentials must never go to an address that is not Google's.

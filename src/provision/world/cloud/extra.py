@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from provision.errors import WorldError
+from provision.errors import ExternalError
 
 _EXTRA = ("google", "grpc", "requests", "proto")
 
 
-def need(module: str) -> Any:
+def import_optional(module: str) -> Any:
     """Import a module of the extra `workbench`; raises WorldError that says what to install when it is not there."""
     try:
         return import_module(module)
@@ -20,7 +20,7 @@ def need(module: str) -> Any:
             raise
         from provision.extras import install_command
 
-        raise WorldError(
+        raise ExternalError(
             "the packages that speak to Google Cloud are not installed",
             why=f"there is no module {missing}",
             hint=install_command("workbench"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # google.rpc.Code, and the HTTP status of each (google/rpc/code.proto).
-CODES = {
+RPC_CODES = {
     1: ("CANCELLED", 499),
     2: ("UNKNOWN", 500),
     3: ("INVALID_ARGUMENT", 400),
@@ -27,12 +27,12 @@ CODES = {
     15: ("DATA_LOSS", 500),
     16: ("UNAUTHENTICATED", 401),
 }
-_OF_HTTP = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 409: 10, 412: 9, 429: 8, 499: 1, 500: 13, 501: 12, 502: 14, 503: 14, 504: 4}
+_CODE_BY_HTTP_STATUS = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 409: 10, 412: 9, 429: 8, 499: 1, 500: 13, 501: 12, 502: 14, 503: 14, 504: 4}
 _LONGEST = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ServiceError:
     """What a service said: `code` is one of google.rpc.Code (7: PERMISSION_DENIED), `http` the status where the answer had one, else 0.
 
     `reason`, `domain` and `metadata` are those of its ErrorInfo, or the reason of an older REST error. `retry_after_s` is how long it asks to wait.
@@ -51,37 +51,37 @@ class Fault:
     @property
     def status(self) -> str:
         """The name of the code, as in PERMISSION_DENIED."""
-        return CODES.get(self.code, ("UNKNOWN", 500))[0]
+        return RPC_CODES.get(self.code, ("UNKNOWN", 500))[0]
 
 
-def of_http(status: int, body: bytes, headers: Mapping[str, str]) -> Fault:
+def parse_http_error(status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
     """Read the answer to a REST call; one that is no JSON (a proxy's page) is told as it is."""
     try:
         document = json.loads(body)
         error = document["error"]
         details, message = error.get("details") or (), str(error.get("message") or "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        error, details, message = {}, (), _page(body)
-    reason, domain, metadata, wait = _told(details)
-    older = next((entry for entry in _maps(error.get("errors")) if entry.get("reason")), {})
-    named = next((code for code, (name, _) in CODES.items() if name == error.get("status")), None)
-    return Fault(
-        code=named or _OF_HTTP.get(status, 2 if status >= 500 else 3),
+        error, details, message = {}, (), _page_text(body)
+    reason, domain, metadata, wait = _parse_details(details)
+    older = next((entry for entry in _mappings(error.get("errors")) if entry.get("reason")), {})
+    named = next((code for code, (name, _) in RPC_CODES.items() if name == error.get("status")), None)
+    return ServiceError(
+        code=named or _CODE_BY_HTTP_STATUS.get(status, 2 if status >= 500 else 3),
         message=message[:_LONGEST] or f"HTTP {status}",
         reason=reason or str(older.get("reason", "")),
         domain=domain or str(older.get("domain", "")),
         metadata=metadata,
         http=status,
-        retry_after_s=_seconds(headers.get("Retry-After")) if headers.get("Retry-After") else wait,
+        retry_after_s=_parse_seconds(headers.get("Retry-After")) if headers.get("Retry-After") else wait,
     )
 
 
-def of_operation(error: Mapping[str, Any]) -> Fault:
+def parse_operation_error(error: Mapping[str, Any]) -> ServiceError:
     """Read the `error` of a long-running operation in its JSON form; its ErrorInfo stands in `details`."""
-    reason, domain, metadata, wait = _told(error.get("details") or ())
+    reason, domain, metadata, wait = _parse_details(error.get("details") or ())
     code = error.get("code")
-    return Fault(
-        code=code if isinstance(code, int) and code in CODES else 2,
+    return ServiceError(
+        code=code if isinstance(code, int) and code in RPC_CODES else 2,
         message=str(error.get("message") or "the operation failed without a word")[:_LONGEST],
         reason=reason,
         domain=domain,
@@ -91,10 +91,10 @@ def of_operation(error: Mapping[str, Any]) -> Fault:
     )
 
 
-def _told(details: Any) -> tuple[str, str, Mapping[str, str], float | None]:
+def _parse_details(details: Any) -> tuple[str, str, Mapping[str, str], float | None]:
     """The reason, domain and metadata of an ErrorInfo, and the wait of a RetryInfo; Compute Engine wraps its ErrorInfo in `errorInfo`."""
     reason, domain, metadata, wait = "", "", {}, None
-    for entry in _maps(details):
+    for entry in _mappings(details):
         wrapped = entry.get("errorInfo")
         inner: Mapping[str, Any] = wrapped if isinstance(wrapped, Mapping) else entry
         if inner.get("reason") and not reason:
@@ -102,19 +102,19 @@ def _told(details: Any) -> tuple[str, str, Mapping[str, str], float | None]:
             found = inner.get("metadata") or inner.get("metadatas")
             metadata = {str(key): str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
         if "retryDelay" in entry:
-            wait = _seconds(str(entry["retryDelay"]).removesuffix("s"))
+            wait = _parse_seconds(str(entry["retryDelay"]).removesuffix("s"))
     return reason, domain, metadata, wait
 
 
-def _maps(found: Any) -> list[Mapping[str, Any]]:
+def _mappings(found: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
 
 
-def _seconds(text: Any) -> float | None:
+def _parse_seconds(text: Any) -> float | None:
     """A number of seconds; a date (Retry-After may be one) counts as unknown: our clock is not the service's."""
     return float(text) if isinstance(text, str) and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text) else None
 
 
-def _page(body: bytes) -> str:
+def _page_text(body: bytes) -> str:
     """The first words of an answer that is no JSON, tags left out."""
     return " ".join(re.sub(r"<[^>]{0,200}>", " ", body[:4000].decode("utf-8", "replace")).split())[:300]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from provision.effects import Tell
-from provision.world.cloud.failures import CloudError, Failure, Width, classify
-from provision.world.cloud.faults import of_operation
-from provision.world.cloud.notebooks import Notebooks, Wire
-from provision.world.cloud.pace import Pace, polled
-from provision.world.cloud.rest import project_of
+from provision.effects import ProgressCallback
+from provision.world.cloud.failures import CloudError, CloudFailure, FailureScope, classify_error
+from provision.world.cloud.faults import parse_operation_error
+from provision.world.cloud.notebooks import NotebooksApi, RestResource
+from provision.world.cloud.pace import RetryPolicy, poll_until
+from provision.world.cloud.rest import project_from_name
 
 
-def finish(notebooks: Notebooks, operation: Wire, pace: Pace, tell: Tell = lambda _: None) -> Wire | None:
+def wait_for_operation(notebooks: NotebooksApi, operation: RestResource, pace: RetryPolicy, tell: ProgressCallback = lambda _: None) -> RestResource | None:
     """Wait until an operation is done and return it; None where the service has forgotten it (then the instance itself tells).
 
     Raises CloudError: what the operation failed with, or kind "slow" when it is not done after `operation_s`. It goes on without us.
     """
     forgotten: list[str] = []
 
-    def look() -> Wire | None:
+    def look() -> RestResource | None:
         found = operation if operation.get("done") else notebooks.operation(operation["name"])
         if found is None:
             forgotten.append(operation["name"])
@@ -25,15 +25,15 @@ def finish(notebooks: Notebooks, operation: Wire, pace: Pace, tell: Tell = lambd
 
     doing = operation.get("metadata", {}).get("verb") or "the operation"
     where = operation["name"].split("/")[3]
-    found = polled(look, pace, pace.operation_s, lambda long: tell(f"still waiting for {doing} in {where}, {long}"))
+    found = poll_until(look, pace, pace.operation_s, lambda long: tell(f"still waiting for {doing} in {where}, {long}"))
     if found is None:
-        raise CloudError(_slow(operation, pace))
+        raise CloudError(_timeout_failure(operation, pace))
     if "error" in found:
-        raise CloudError(classify(of_operation(found["error"]), project_of(found["name"])))
+        raise CloudError(classify_error(parse_operation_error(found["error"]), project_from_name(found["name"])))
     return None if forgotten else found
 
 
-def last(notebooks: Notebooks, name: str) -> Wire | None:
+def latest_operation(notebooks: NotebooksApi, name: str) -> RestResource | None:
     """Return the latest operation on an instance that the service remembers, as of a run that was cut short; None when there is none, or none can be listed."""
     try:
         found = notebooks.operations(name.partition("/instances/")[0])
@@ -43,16 +43,16 @@ def last(notebooks: Notebooks, name: str) -> Wire | None:
     return max(ours, key=lambda one: (not one.get("done"), one["metadata"].get("createTime", "")), default=None)
 
 
-def at_work(notebooks: Notebooks, name: str) -> Wire | None:
+def running_operation(notebooks: NotebooksApi, name: str) -> RestResource | None:
     """Return the operation that is at work on an instance; None when there is none, or none can be listed."""
-    found = last(notebooks, name)
+    found = latest_operation(notebooks, name)
     return None if found is None or found.get("done") else found
 
 
-def _slow(operation: Wire, pace: Pace) -> Failure:
+def _timeout_failure(operation: RestResource, pace: RetryPolicy) -> CloudFailure:
     name = operation["name"]
     what = f"{operation.get('metadata', {}).get('verb') or 'the operation'} is not done after {pace.operation_s / 60:.0f} minutes"
     instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
-    see = f"gcloud workbench instances {f'describe {instance}' if instance else 'list'} --project={project_of(name)} --location={name.split('/')[3]}"
+    see = f"gcloud workbench instances {f'describe {instance}' if instance else 'list'} --project={project_from_name(name)} --location={name.split('/')[3]}"
     hint = f"it goes on at Google Cloud: run the same command again to wait for it\nsee it: {see}"
-    return Failure(Width.FATAL, "slow", what, f"operation {name}", hint)
+    return CloudFailure(FailureScope.FATAL, "slow", what, f"operation {name}", hint)

@@ -9,14 +9,14 @@ from time import monotonic, sleep
 from typing import TypeVar
 from uuid import uuid4
 
-from provision.world.cloud.failures import CloudError, Width
-from provision.world.last_words import lasting
+from provision.world.cloud.failures import CloudError, FailureScope
+from provision.world.last_words import format_duration
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RetryPolicy:
     """The clock (seconds, never set back), how to wait, a number from 0 to 1 that spreads waits, and fresh UUIDs; then bounds in seconds.
 
     The defaults are of google-api-core's retries; 40 minutes are what Terraform's google_workbench_instance gives a creation. `beat_s`: a wait of that long
@@ -26,29 +26,29 @@ class Pace:
     sleep: Callable[[float], None] = sleep
     clock: Callable[[], float] = monotonic
     jitter: Callable[[], float] = random
-    fresh: Callable[[], str] = lambda: str(uuid4())
-    first_s: float = 1.0
-    most_s: float = 32.0
-    patience_s: float = 180.0
-    poll_first_s: float = 0.1
-    poll_most_s: float = 15.0
+    new_uuid: Callable[[], str] = lambda: str(uuid4())
+    first_pause_s: float = 1.0
+    max_pause_s: float = 32.0
+    retry_limit_s: float = 180.0
+    first_poll_s: float = 0.1
+    max_poll_s: float = 15.0
     operation_s: float = 2400.0
     boot_s: float = 1200.0
     visible_s: float = 60.0
-    beat_s: float = 60.0
-    answer_s: float = 60.0
+    heartbeat_s: float = 60.0
+    call_timeout_s: float = 60.0
 
 
-LOOPBACK = Pace(patience_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, beat_s=15.0)
+LOOPBACK_POLICY = RetryPolicy(retry_limit_s=60.0, operation_s=120.0, boot_s=120.0, visible_s=10.0, heartbeat_s=15.0)
 """For services on this machine, where nothing takes minutes."""
 
 
-def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], None] = lambda: None) -> T:
+def retry_call(call: Callable[[], T], pace: RetryPolicy, refresh: Callable[[], None] = lambda: None) -> T:
     """Return what `call` returns, made again where its CloudError passes by itself, at most for `patience_s`; a refused token is fetched anew once.
 
     Waits grow from `first_s` to `most_s`, each between a half and the whole of that; what the service asks for (Retry-After) is never cut short.
     """
-    end, wait, asked, renewed = pace.clock() + pace.patience_s, pace.first_s, 0, False
+    end, wait, asked, renewed = pace.clock() + pace.retry_limit_s, pace.first_pause_s, 0, False
     while True:
         asked += 1
         try:
@@ -59,30 +59,30 @@ def repeated(call: Callable[[], T], pace: Pace, refresh: Callable[[], None] = la
                 renewed = True
                 refresh()
                 continue
-            if failure.width is not Width.RETRY or failure.repeats is not None:
+            if failure.scope is not FailureScope.RETRY or failure.max_retries is not None:
                 raise
             pause = max(wait * (0.5 + pace.jitter() / 2), failure.retry_after_s or 0)
             if pace.clock() + pause > end:
                 times = "once" if asked == 1 else f"{asked} times"
                 raise CloudError(replace(failure, why=f"{failure.why}\nasked {times}, and gave up")) from error
             pace.sleep(pause)
-            wait = min(wait * 2, pace.most_s)
+            wait = min(wait * 2, pace.max_pause_s)
 
 
-def polled(look: Callable[[], T | None], pace: Pace, within_s: float, still: Callable[[str], None] = lambda _: None) -> T | None:
+def poll_until(look: Callable[[], T | None], pace: RetryPolicy, within_s: float, still: Callable[[str], None] = lambda _: None) -> T | None:
     """Return what `look` finds as soon as it finds something, None when `within_s` seconds are over; the pauses grow.
 
     `still` is told each `beat_s` for how long it waits, and how long at most.
     """
-    began, pause, said = pace.clock(), pace.poll_first_s, pace.clock()
+    began, pause, said = pace.clock(), pace.first_poll_s, pace.clock()
     end = began + within_s
     while True:
         if (found := look()) is not None:
             return found
         if pace.clock() + pause > end:
             return None
-        if pace.clock() - said >= pace.beat_s:
+        if pace.clock() - said >= pace.heartbeat_s:
             said = pace.clock()
-            still(f"for {lasting(said - began)}, at most {lasting(within_s)}")
+            still(f"for {format_duration(said - began)}, at most {format_duration(within_s)}")
         pace.sleep(pause)
-        pause = min(pause * 1.6, pace.poll_most_s)
+        pause = min(pause * 1.6, pace.max_poll_s)

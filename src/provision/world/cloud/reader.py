@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from provision.world.cloud.endpoints import Endpoints
 from provision.world.cloud.failures import CloudError
-from provision.world.cloud.instances import find
-from provision.world.cloud.operations import last
+from provision.world.cloud.instances import find_instance
+from provision.world.cloud.operations import latest_operation
 
 if TYPE_CHECKING:
-    from provision.world.cloud.services import Services
+    from provision.world.cloud.services import GoogleClient
 
 __all__ = ["CloudReader", "Endpoints"]
 _TAIL = 65536
@@ -23,22 +23,22 @@ class CloudReader:
     `missed` names the zones that the last `instances` had no answer from.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: GoogleClient) -> None:
         self._services = services
-        self.missed: tuple[str, ...] = ()
+        self.unreachable_zones: tuple[str, ...] = ()
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
         """Return an instance as Notebooks v2 returns it, None when neither a GET nor a list shows it."""
-        return find(self._services.notebooks, name)
+        return find_instance(self._services.notebooks, name)
 
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
         """Return the instances of a project in all zones that answer."""
-        found, self.missed = self._services.notebooks.list(f"projects/{project}/locations/-")
+        found, self.unreachable_zones = self._services.notebooks.list(f"projects/{project}/locations/-")
         return found
 
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """Return the newest operation on an instance, None when there is none or none can be listed."""
-        return last(self._services.notebooks, name)
+        return latest_operation(self._services.notebooks, name)
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         """Return what Workbench offers in a zone (getConfig): machine types, accelerators, images; None when that cannot be told."""
@@ -51,11 +51,11 @@ class CloudReader:
 
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
         """Return the guest attributes of an instance; {} when none is written yet, None when they cannot be read (switched off, no role)."""
-        return self._services.devices.guest_attributes(name, namespace)
+        return self._services.compute.guest_attributes(name, namespace)
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
         """Return the serial console's text from a position on, and the position after it."""
-        return self._services.devices.serial_output(name, start)
+        return self._services.compute.serial_output(name, start)
 
     def object(self, uri: str, limit: int) -> bytes | None:
         """Return an object of Cloud Storage, at most `limit` bytes; None when there is none."""
@@ -63,14 +63,14 @@ class CloudReader:
 
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the quotas of a region (metric, limit, usage); None when they cannot be read."""
-        return self._services.devices.quotas(project, region)
+        return self._services.compute.quotas(project, region)
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the accelerators that a zone has at all (name, maximumCardsPerInstance); None when that cannot be read."""
-        return self._services.devices.accelerator_types(project, zone)
+        return self._services.compute.accelerator_types(project, zone)
 
 
-def console(serial_output: Callable[[str, int], tuple[str, int]], name: str) -> str:
+def read_serial_console(serial_output: Callable[[str, int], tuple[str, int]], name: str) -> str:
     """Return the last 64 KiB of an instance's serial console; "" where it cannot be read."""
     text, position = "", 0
     try:

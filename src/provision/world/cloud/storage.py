@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from provision.errors import WorldError
-from provision.world.cloud.failures import CloudError, Failure, Width
-from provision.world.cloud.rest import Rest
+from provision.errors import ExternalError
+from provision.world.cloud.failures import CloudError, CloudFailure, FailureScope
+from provision.world.cloud.rest import RestClient
 
 
-class Stored(NamedTuple):
+class StoredObject(NamedTuple):
     """An object: its address, the generation that tells one content from the next, its size in bytes and its MD5 (base64; "" for composed objects)."""
 
     uri: str
@@ -28,7 +28,7 @@ class Stored(NamedTuple):
 class Storage:
     """Cloud Storage's JSON API. All calls raise CloudError."""
 
-    def __init__(self, rest: Rest, address: str) -> None:
+    def __init__(self, rest: RestClient, address: str) -> None:
         self._rest = rest
         self._address = address
 
@@ -39,47 +39,49 @@ class Storage:
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return None
-            raise _named(error, uri) from error
+            raise _with_address(error, uri) from error
 
-    def stat(self, uri: str) -> Stored | None:
+    def stat(self, uri: str) -> StoredObject | None:
         """Return what is known of an object, None when there is none."""
         try:
-            found = self._rest.found(self._object(uri))
+            found = self._rest.get_or_none(self._object(uri))
         except CloudError as error:
-            raise _named(error, uri) from error
-        return None if found is None else _stored(uri, found)
+            raise _with_address(error, uri) from error
+        return None if found is None else _to_stored_object(uri, found)
 
-    def put(self, uri: str, content: bytes, if_generation: int | None = None, kind: str = "application/octet-stream") -> Stored:
+    def put(self, uri: str, content: bytes, if_generation: int | None = None, kind: str = "application/octet-stream") -> StoredObject:
         """Write an object and return it; with `if_generation` only over that one (0: only where there is none), else kind "changed".
 
         A write whose answer was lost is made again: that the condition fails then is no error where our own content is what lies there.
         """
-        bucket, name = _split(uri)
+        bucket, name = _split_uri(uri)
         query = {"uploadType": "media", "name": name, **({} if if_generation is None else {"ifGenerationMatch": str(if_generation)})}
         url = f"{self._address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         digest = _md5(content)
         try:
-            found = _stored(uri, _json(self._rest.send("POST", url, query, content, kind).body))
+            found = _to_stored_object(uri, _json(self._rest.send("POST", url, query, content, kind).body))
         except CloudError as error:
             if if_generation is None or error.failure.kind != "changed":
-                raise _named(error, uri) from error
+                raise _with_address(error, uri) from error
             there = self.stat(uri)
             if there is None or there.md5 != digest or there.generation == if_generation:
                 raise CloudError(_changed(uri)) from error
             return there
         if found.md5 and found.md5 != digest:
-            raise CloudError(Failure(Width.FATAL, "broken", f"{uri} did not arrive as it was sent", "its MD5 is another", "run the same command again"))
+            raise CloudError(
+                CloudFailure(FailureScope.FATAL, "broken", f"{uri} did not arrive as it was sent", "its MD5 is another", "run the same command again")
+            )
         return found
 
-    def list(self, prefix: str) -> tuple[Stored, ...]:
+    def list(self, prefix: str) -> tuple[StoredObject, ...]:
         """Return the objects whose address begins with `prefix`, sorted by it."""
-        bucket, name = _split(prefix, folder=True)
+        bucket, name = _split_uri(prefix, folder=True)
         url = f"{self._address}/storage/v1/b/{quote(bucket, safe='')}/o"
         try:
             pages = list(self._rest.pages(url, {"prefix": name} if name else {}))
         except CloudError as error:
-            raise _named(error, prefix) from error
-        return tuple(_stored(f"gs://{bucket}/{one['name']}", one) for page in pages for one in page.get("items", ()))
+            raise _with_address(error, prefix) from error
+        return tuple(_to_stored_object(f"gs://{bucket}/{one['name']}", one) for page in pages for one in page.get("items", ()))
 
     def delete(self, uri: str, if_generation: int | None = None) -> bool:
         """Delete an object; False where there was none. With `if_generation` only that one, else kind "changed"."""
@@ -89,7 +91,7 @@ class Storage:
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return False
-            raise (CloudError(_changed(uri)) if error.failure.kind == "changed" else _named(error, uri)) from error
+            raise (CloudError(_changed(uri)) if error.failure.kind == "changed" else _with_address(error, uri)) from error
         return True
 
     def upload(self, objects: tuple[tuple[str, bytes], ...]) -> tuple[str, ...]:
@@ -102,26 +104,26 @@ class Storage:
                 written.append(uri)
         return tuple(written)
 
-    def clear(self, prefix: str) -> int:
+    def delete_folder(self, prefix: str) -> int:
         """Delete every object below an address that ends in a slash, and return how many there were."""
         if not re.fullmatch(r"gs://[^/]+/.+/", prefix):
-            raise WorldError(f"{prefix} is no folder in a bucket", why="only a folder of ours is cleared", hint="gs://BUCKET/PREFIX/INSTANCE/")
+            raise ExternalError(f"{prefix} is no folder in a bucket", why="only a folder of ours is cleared", hint="gs://BUCKET/PREFIX/INSTANCE/")
         return sum(self.delete(one.uri) for one in self.list(prefix))
 
     def _object(self, uri: str) -> str:
-        bucket, name = _split(uri)
+        bucket, name = _split_uri(uri)
         return f"{self._address}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}"
 
 
-def _split(uri: str, *, folder: bool = False) -> tuple[str, str]:
+def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
     found = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
     if found is None or not (found[2] or folder) or len((found[2] or "").encode()) > 1024:
-        raise WorldError(f"{uri} is no address of Cloud Storage", why="it is written gs://BUCKET/NAME", hint="look at `bucket:` of the target")
+        raise ExternalError(f"{uri} is no address of Cloud Storage", why="it is written gs://BUCKET/NAME", hint="look at `bucket:` of the target")
     return found[1], found[2] or ""
 
 
-def _stored(uri: str, found: Mapping[str, Any]) -> Stored:
-    return Stored(uri, int(found.get("generation", 0)), int(found.get("size", 0)), str(found.get("md5Hash", "")))
+def _to_stored_object(uri: str, found: Mapping[str, Any]) -> StoredObject:
+    return StoredObject(uri, int(found.get("generation", 0)), int(found.get("size", 0)), str(found.get("md5Hash", "")))
 
 
 def _json(body: bytes) -> Mapping[str, Any]:
@@ -136,18 +138,18 @@ def _md5(content: bytes) -> str:
     return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
 
 
-def _changed(uri: str) -> Failure:
-    return Failure(Width.FATAL, "changed", f"{uri} was changed by somebody else", "its generation is another", "run the same command again")
+def _changed(uri: str) -> CloudFailure:
+    return CloudFailure(FailureScope.FATAL, "changed", f"{uri} was changed by somebody else", "its generation is another", "run the same command again")
 
 
-def _named(error: CloudError, uri: str) -> CloudError:
+def _with_address(error: CloudError, uri: str) -> CloudError:
     """The same error with the object's address and the bucket in its commands."""
     failure, bucket = error.failure, uri.removeprefix("gs://").partition("/")[0]
     if failure.kind == "not-found":
         hint = f"make it in the region of the zones: gcloud storage buckets create gs://{bucket} --location=REGION --uniform-bucket-level-access"
-        return CloudError(Failure(failure.width, "bucket", f"there is no bucket {bucket}", failure.why, hint))
-    return CloudError(_with(failure, uri, failure.hint.replace("gs://BUCKET", f"gs://{bucket}")))
+        return CloudError(CloudFailure(failure.scope, "bucket", f"there is no bucket {bucket}", failure.why, hint))
+    return CloudError(_with_hint(failure, uri, failure.hint.replace("gs://BUCKET", f"gs://{bucket}")))
 
 
-def _with(failure: Failure, uri: str, hint: str) -> Failure:
+def _with_hint(failure: CloudFailure, uri: str, hint: str) -> CloudFailure:
     return replace(failure, what=f"{failure.what} ({uri})", hint=hint)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from provision.effects import OnColab, RunOnColab, StopColab, Tell
-from provision.errors import WorldError
+from provision.effects import ColabEffect, ProgressCallback, RunOnColab, StopColabSession
+from provision.errors import ExternalError
 from provision.world import files
 from provision.world.colab import runs
-from provision.world.colab.command_line import CommandLine
+from provision.world.colab.command_line import ColabCli
 
 __all__ = ["perform"]
 
 
-def perform(effect: OnColab, environment: Mapping[str, str], tell: Tell) -> None:
+def perform(effect: ColabEffect, environment: Mapping[str, str], tell: ProgressCallback) -> None:
     """Perform one effect through Google's own command line; raises WorldError, NoReport."""
     files.make_folder(effect.folder, 0o700)
     match effect:
         case RunOnColab():
             try:
-                runs.refuse_unknown(effect.gpu, high_memory=effect.high_memory)
-                runtimes = CommandLine.found(environment, effect.folder)
-                runs.tell_balance(runtimes, tell)
-            except WorldError as error:
-                error.left = ()
+                runs.refuse_unknown_machine(effect.gpu, high_memory=effect.high_memory)
+                runtimes = ColabCli.from_environment(environment, effect.folder)
+                runs.show_balance(runtimes, tell)
+            except ExternalError as error:
+                error.still_running = ()
                 raise
-            runs.run(effect, runtimes, tell)
-        case StopColab():
-            runs.stop(effect.session, CommandLine.found(environment, effect.folder), tell)
+            runs.perform_run(effect, runtimes, tell)
+        case StopColabSession():
+            runs.release_runtime(effect.session, ColabCli.from_environment(environment, effect.folder), tell)
         case _:
             assert_never(effect)
